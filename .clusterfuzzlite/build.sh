@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz, which give compilers, flags, engine and sanitizer
-# in variables and take $OUT. The fuzzers run elsewhere: protobuf-c is linked as an archive, and the
-# library's own loops replace OpenBLAS. MemorySanitizer takes what a library without its
-# instrumentation writes for uninitialized bytes: its builds have no protobuf-c, whose replacement
-# writes the same messages. The crates' fuzzers have AddressSanitizer alone.
+# Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz, which pass compilers, flags, engine and sanitizer
+# in variables and use the files in $OUT. The fuzzers run on other machines, so protobuf-c is linked as an
+# archive, and the library's own loops replace OpenBLAS. MemorySanitizer would report all bytes that
+# protobuf-c, which is not instrumented, has written: its builds replace protobuf-c with code that writes
+# the same messages. The crates' fuzzers are built only with AddressSanitizer.
 set -euo pipefail
 cd "$SRC/syncblob"
 

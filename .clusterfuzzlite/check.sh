@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs build.sh as ClusterFuzzLite does, but without its image, then each fuzzer from its seeds, as on a
-# change of the code: what is found fails.
+# Runs build.sh as ClusterFuzzLite does, but without its image, then each fuzzer from its seeds, as for
+# a pull request. Fails if a fuzzer finds something.
 #
 #     check.sh address|undefined|memory|afl [SECONDS [TARGET...]]     seconds of each fuzzer (2)
 set -euo pipefail
@@ -43,7 +43,7 @@ cd "$place/out"
 for options in *.options; do
     target=${options%.options}
     [ $# -lt 3 ] || [[ " ${*:3} " == *" $target "* ]] || continue
-    # Nothing but what every Linux has.
+    # A fuzzer may need only libraries that every Linux has.
     foreign=$(ldd "$target" | grep -vE '^\s(linux-vdso|/lib64/ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so)' || true)
     mkdir "$place/seeds"
     [ ! -e "${target}_seed_corpus.zip" ] || python3 -m zipfile -e "${target}_seed_corpus.zip" "$place/seeds"

@@ -88,7 +88,7 @@ foreach(machine IN ITEMS x86_64 aarch64)
   step("the static command, ${machine}" CORES ON debian aarch64_packages program RUN check_static_commands ${machine})
   step("Python: the wheel that is published, ${machine}" CORES ON aarch64_packages RUN check_published_wheel ${machine})
 endforeach()
-# These need the loader, which a static program does not have.
+# backend_load, fast_path and registry need the dynamic loader, which a static program does not have.
 step("musl: tests" CORES ON musl RUN c_tests musl
   -E "^(${scripts}|behaviour\\.backend_load|threads\\.(fast_path|registry))")
 

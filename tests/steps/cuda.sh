@@ -33,7 +33,7 @@ check_real_driver() { # SUITE
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
 }
 
-# The glibc of RHEL 8; Ubuntu 20.04 has a newer one.
+# The glibc of RHEL 8; Ubuntu 20.04 has a newer glibc.
 gpu_glibc=2.28
 
 # Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc and the libraries in

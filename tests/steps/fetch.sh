@@ -85,6 +85,6 @@ cargo_program() { # NAME VERSION
     local folder=$cache/$1-$2
     [ -x "$folder/bin/$1" ] ||
         env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$folder" "$1@$2" >&2 ||
-        skip "$1 $2 cannot be had"
+        skip "$1 $2 cannot be installed"
     echo "$folder/bin"
 }

@@ -4,7 +4,7 @@ this test alone: first_failure.py COMMAND LOG
 
 Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
 end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
-hand, and "alone:" after it. After a failure outside such commands, the step's COMMAND is printed.
+hand, and "alone:" after the command. After a failure outside such commands, the step's COMMAND is printed.
 """
 import pathlib
 import re
@@ -14,7 +14,7 @@ END = 15
 RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's line before the output of a test
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# Patterns of failures, each with the number of lines to print. The first that matches is used.
+# Patterns of failures, each with the number of lines to print. The first pattern that matches is used.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc

@@ -15,7 +15,7 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Checks that only c/src/port and c/*/src/port.* distinguish systems, and base.h to mark exports.
+# Checks that only c/src/port and c/*/src/port.* distinguish systems; base.h may, to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/conformance c/comm c/mpi c/opencl cuda proto |
@@ -41,7 +41,7 @@ check_forge_files() {
 
 # Runs a checker only in a known version: other versions report other findings.
 of_version() { # TOOL VERSION COMMAND...
-    [[ $("$1" --version) == *" $2"* ]] || skip "$1: its findings are known of version $2 alone"
+    [[ $("$1" --version) == *" $2"* ]] || skip "$1: only the findings of version $2 are known"
     "${@:3}"
 }
 

@@ -16,7 +16,7 @@ find_rust() {
     command -v cargo >/dev/null && command -v rustc >/dev/null
 }
 
-# Prints packages of rustc, cargo and rustfmt that are new enough: rustc-web, rustc, or such as rustc-1.85.
+# Prints packages of rustc, cargo and rustfmt that are new enough: of rustc-web, rustc, or a package such as rustc-1.85.
 rust_packages() {
     local rustc version
     for rustc in rustc-web rustc $(apt-cache pkgnames rustc-1. | grep -E '^rustc-1\.[0-9]+$' | sort -Vr); do

@@ -14,7 +14,7 @@ mutate() { # OPTION...
 
 prove() { # OPTION... [NAME...]
     local python
-    [ "$(uname -sm)" = 'Linux x86_64' ] || skip 'ESBMC is there for Linux on x86-64 alone'
+    [ "$(uname -sm)" = 'Linux x86_64' ] || skip 'ESBMC is available only for Linux on x86-64'
     python=$(environment tests/survival/proofs/requirements.txt)
     python3 tests/survival/proofs/prove.py --esbmc "${python%/*}/esbmc" --jobs "$jobs" "$@"
 }
