@@ -53,7 +53,7 @@ void put_length_field(struct buffer *out, uint32_t number, const void *bytes, si
 void put_before(const struct message *message, size_t field, struct buffer *out);
 void put_from(const struct message *message, size_t field, struct buffer *out);
 
-/* Returns a random number from 0 to limit - 1; limit > 0. `dice` is the state of sb__draw. */
+/* Returns a random number from 0 to limit - 1; limit > 0. `dice` is the state for sb__draw. */
 size_t below(uint64_t *dice, size_t limit);
 
 #endif

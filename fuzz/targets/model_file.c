@@ -1,5 +1,6 @@
-/* Opens the input as a model of each format. Lists, loads and saves it unchanged; then adds and
-   replaces blobs, saves and reopens it. Checks how much memory the calls need. */
+/* Opens the input as a model of each format. Lists and loads the blobs, and saves the unchanged
+   model; then adds and replaces blobs, saves the model and reopens it. Checks how much memory the
+   calls need. */
 #include "unsteady.h"
 #include "watched.h"
 

@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. If it fails, the head and the bytes become the values here. */
+/* Queued work that writes a side. If it fails, head and bytes become `fallback` and `value`. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;

@@ -308,7 +308,7 @@ class Finder:
         if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
-        if node.kind == Kind.BINARY_OPERATOR:  # a mutant of an operand covers one value
+        if node.kind == Kind.BINARY_OPERATOR:  # mutants of the operands cover one value
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and re.fullmatch(r"\w+(\(.*\))?", words):

@@ -17,7 +17,7 @@ from drawing import Draw
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 
-# Replacements that let the tests' Caffe read a prototxt: its names of layers and fields, no files' names.
+# Replacements that let the tests' Caffe read a prototxt: its names of layers and fields; no paths of files.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
