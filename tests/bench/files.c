@@ -11,7 +11,7 @@
 
 #define LAYERS 60
 
-/* The numbers of weights of ten layers. The net has 60 layers, six times these ten: 200 MB. */
+/* The numbers of weights of ten layers. The net has six copies of each layer: 60 layers, 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 

@@ -4,9 +4,9 @@
     python.py [--check] MODEL PROTOTXT PROGRAM
 
 The program first times arithmetic and messages of one blob. It then loads a real net's weights: by the module and by
-protobuf into a dict of NumPy arrays, by OpenCV into its net, and as bytes into fresh memory; each first in a
+protobuf into a dict of NumPy arrays, by OpenCV into its net, and as bytes into fresh memory; each way first in a
 new process, then repeatedly in one process. Finally it compares PROGRAM, the command syncblob, with scripts, as
-whole processes. With --check it fails if a ratio is above its bound for a busy machine.
+whole processes. With --check the program fails if a ratio is above its bound for a busy machine.
 """
 import argparse
 import json

@@ -68,7 +68,7 @@ class Checker:
             if not is_documentation_test(block.page):
                 raise Wrong("no crate has this page as documentation, so that nothing runs this")
         elif block.language == "python" and rest <= OF_PYTHON:
-            pass  # tests/users/python runs it
+            pass  # tests/users/python runs the block
         elif block.language != "text":
             raise Wrong(f'"{" ".join(block.info)}" is not a kind of block that is checked')
 

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 @dataclasses.dataclass
 class Block:
     page: pathlib.Path
-    line: int       # number of its first line of code, from 1
+    line: int       # number of the block's first line of code, from 1
     info: list      # the words after the fence: the language first
     text: str
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that the checks of this folder report errors, with pages and a header of one error each.
+"""Tests that the checks of this folder report errors, with pages and headers that each contain one error.
 
     selftest.py --prefix PREFIX --cli SYNCBLOB [--cc CC]
 """

@@ -18,7 +18,7 @@ class BuildFailed(Exception):
 
 
 def write(path, data):
-    """Writes a file only if it differs, so that an unchanged file is not built again."""
+    """Writes a file only if its contents change, so that an unchanged file is not built again."""
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

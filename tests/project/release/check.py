@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a release before anything of it is built: check.py [FOLDER]
+"""Checks a release before any part of it is built: check.py [FOLDER]
 
 The version must be the same in every file that has it, and in the changelog; the crates must have
 the fields that a registry shows; and everything must be committed. Prints the version, and the

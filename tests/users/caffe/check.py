@@ -24,7 +24,7 @@ COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrin
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
-SLICES = 6  # parts of a round, so that a change of the machine's speed affects both sides
+SLICES = 6  # parts of a round, so that a change of the machine's speed affects own and ours alike
 # The largest allowed ratios of our costs to those of Caffe's own classes.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
@@ -106,7 +106,7 @@ def check_tests(build, caffe, names):
 
 def train(build, name, net, iterations, under=()):
     """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
-    must be the same for both sides."""
+    must be equal for own and ours."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -117,7 +117,7 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """A missing dependency of the static library is reported; the shared library has none."""
+    """A missing dependency of the static library is reported; the shared library has no dependencies."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]

@@ -179,7 +179,7 @@ def test_packed():
 
 
 def test_only_a_compiler_is_needed():
-    """By default the build searches for no other library, and links none."""
+    """By default the build neither searches for nor links libraries other than the system's."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
     check(found <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, found)

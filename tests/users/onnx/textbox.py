@@ -1,5 +1,5 @@
-"""TextBoxes' net. Its PriorBox layers have two centres in each place, which the tests' Caffe lacks.
-Therefore this module computes the boxes as OpenCV does, and Caffe reads the boxes as inputs."""
+"""TextBoxes' net. Its PriorBox layers have two centres in each place; the tests' Caffe lacks such
+layers. Therefore this module computes the boxes as OpenCV does, and Caffe reads the boxes as inputs."""
 
 import re
 

@@ -168,7 +168,7 @@ class Pages(unittest.TestCase):
             self.ran += 1
 
     def run_blocks(self, *words):
-        """Runs the blocks that require at most these names, on the pages whose blocks require all of them."""
+        """Runs the blocks that require at most these names, on the pages with a block that requires them all."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -59,7 +59,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(len(files.made()["data"]), 0)
         self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
         self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
-        # A layer is not a Sequence, whose method `index` it lacks: `index` is the layer's number in the model.
+        # A layer is not a Sequence: its `index` is the layer's number in the model, not a method.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]

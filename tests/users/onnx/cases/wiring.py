@@ -4,7 +4,7 @@ from drawing import counted
 
 
 def input_layer(draw, net):
-    """Draws one of the ways to declare an input."""
+    """Draws an input that is declared in one of several ways."""
     shape = draw.shape(4)
     way = draw.choice(("input_dim", "input_shape", "layer", "two tops", "parameter twice"))
     net.inputs["data"] = draw.numbers(shape)
