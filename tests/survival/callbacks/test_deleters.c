@@ -1,4 +1,4 @@
-/* Makes every call with deleters that make every other call on the same objects. */
+/* Calls every function with deleters that call every other function on the same objects. */
 #include "every_call.h"
 
 static const struct every_call *inner; /* the call that the first deleter makes */
@@ -21,8 +21,8 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* Tries all pairs of an outer and an inner call. If an outer call runs no deleter with this kind of
-   storage, skips the pairs with other inner calls. */
+/* Tries each outer call with each inner call, which a deleter makes. Skips the remaining inner
+   calls if the outer call runs no deleter with this kind of storage. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;

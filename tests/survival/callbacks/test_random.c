@@ -1,8 +1,8 @@
 /* Makes random calls whose deleters, readers, sinks, progress functions and parallel_for make
-   random calls on the same objects, as far as the headers allow. */
+   random calls on the same objects, where the headers permit it. */
 #include "every_call.h"
 
-/* The nesting limit of callbacks, and the number of random calls on each world. */
+/* The nesting limit of callbacks, and the number of random calls for each seed. */
 #define DEEPEST 3
 #define CALLS   24
 
@@ -34,7 +34,7 @@ static void call_in_deleter(struct world *w) {
     by_deleters += call_any(w);
 }
 
-/* Makes a call inside another call. Meanwhile objects that the outer call uses are NULL in `w`. */
+/* Makes a call inside another call. Meanwhile the objects of the outer call are NULL in `w`. */
 static bool call_beside(struct world *w, enum world_visit where) {
     const struct world all = *w;
     w->keeps = true;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that a fault test calls every function that returns a status, or that functions.txt has the reason
-why not."""
+"""Checks every function that returns a status: a fault test must call the function, or functions.txt must
+give the reason why none does."""
 import pathlib
 import re
 import sys
@@ -22,7 +22,7 @@ def explained():
 
 
 def called():
-    """Returns the sb_ words of the fault tests and of mem_calls.c, whose calls the tests make by number."""
+    """Returns the sb_ names in the fault tests and in mem_calls.c, whose table of calls the tests use."""
     sources = [*HERE.glob("test_*.c"), ROOT / "tests/support/mem_calls.c",
                *(ROOT / "c").glob("*/tests/test_*faults*.c")]
     return {word for source in sources for word in re.findall(r"\bsb_\w+", source.read_text())}

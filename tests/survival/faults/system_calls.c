@@ -187,7 +187,7 @@ DECLARE(int, unlinkat, (int folder, const char *name, int flags)) {
     return -1;
 }
 
-/* Returns the result of a failing call: a smaller size to transfer, 0 with a stale errno, or -1. */
+/* Returns the result of a failing read or write: fewer bytes, 0 with a stale errno, or -1. */
 static ssize_t part_of(size_t size, int zero) {
     if (!world && fault.error == SHORT)
         return size > 3 ? 3 : (ssize_t)size - (size > 1);

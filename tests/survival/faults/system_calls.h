@@ -19,7 +19,7 @@ enum {
    which they do not apply. */
 struct system_fault {
     const char *function; /* NULL: any function */
-    int nth, last;        /* last 0: none fails */
+    int nth, last;        /* last 0: no call fails */
     int error;            /* an errno, or one of the above */
     int then;             /* the error of the call after number `last`; 0: that call succeeds */
 };
@@ -29,11 +29,11 @@ void fault_set(struct system_fault fault);
 int fault_end(void);
 extern const char *fault_name; /* the function that failed last; "" if none since fault_set */
 
-/* A file system without some calls; its other calls fail at random. */
+/* A simulated file system that lacks some system calls; its other calls fail at random. */
 struct world {
     const char *lacks[4]; /* functions that always fail */
-    int with;             /* the error of these functions */
-    int one_in;           /* one in this number of the other calls fails; 0: none */
+    int with;             /* the errno of the functions in `lacks` */
+    int one_in;           /* one other call in `one_in` fails, on average; 0: none fails */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
     bool rename_is_lost; /* half of the failing renames nevertheless replace the file */
@@ -42,13 +42,13 @@ struct world {
     bool lost; /* a rename replaced the file but reported a failure */
 };
 
-extern struct world *world; /* NULL: none */
+extern struct world *world; /* NULL: the real file system */
 bool world_lacks(const char *function);
 
 /* Counts the descriptors that the program has opened. */
 struct descriptors {
     int open;          /* opened and not yet closed */
-    bool closed_twice; /* close was called again, or on a number that was no descriptor */
+    bool closed_twice; /* close was called on a number that was not an open descriptor */
     bool inherited;    /* a descriptor was opened without O_CLOEXEC */
     bool shown;        /* a file was created readable by other users */
 };
@@ -57,8 +57,8 @@ extern struct descriptors descriptors;
 
 /* Returns the number of files in a folder. */
 int files_in(const char *folder);
-/* Removes the temporary files that failed or killed saves have left in a folder. Returns how many
-   there were. */
+/* Removes the temporary files that failed or killed saves have left in a folder. Returns the number
+   of these files. */
 int remove_leftovers(const char *folder);
 
 #endif

@@ -1,7 +1,7 @@
-/* Calls every function of a blob, of its tensors and of a context with the n-th allocation or the
-   n-th device operation failing, for every n. After a failure shapes, handles, heads, bytes and
-   outputs are unchanged, a tensor to be imported is not destroyed, the same call then succeeds, and
-   nothing leaks. */
+/* Calls every function of blobs, tensors and contexts while the n-th allocation or the n-th device
+   operation fails, for every n. A failed call must not change shapes, handles, heads, bytes or
+   outputs, nor destroy the tensor that it imports. The same call must then succeed without a
+   leak. */
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
@@ -13,13 +13,13 @@
 #define LARGE 30 /* more than COUNT */
 #define BYTES (COUNT * sizeof(float))
 
-/* --- a small world --------------------------------------------------------------- */
+/* --- the objects of a trial ------------------------------------------------------ */
 
 enum { TARGET, SOURCE, SHARER, ELSEWHERE, BLOBS };
 
 struct given {
     int32_t heads[2]; /* of the target's data and diff; the source has them swapped */
-    bool touched;     /* false: nothing was ever written or read */
+    bool touched;     /* false: the target was never written or read */
     bool shared;      /* the sharer shares both memories of the target */
     int32_t schedule;
     uint32_t flags; /* of the contexts, SB_CONTEXT_* */
@@ -63,7 +63,7 @@ struct world {
         return expression;                                                                         \
     }
 
-/* Waits for queued arithmetic in place, so that its failure counts as a failure of the call. */
+/* Waits for queued in-place arithmetic, so that the failure of that work fails the call. */
 static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
     sb_context *context = w->rig.context;
     bool is_queued =
@@ -143,7 +143,7 @@ static sb_status pass_on(struct world *w, sb_error *err) {
     return st;
 }
 
-/* These destroy the output of a successful call. */
+/* The three functions below destroy the output of a successful call. */
 static void end_tensor(struct world *w) {
     w->out.tensor->deleter(w->out.tensor);
 }
@@ -157,13 +157,13 @@ static void end_blob(struct world *w) {
 }
 
 enum {
-    QUEUED = 1,        /* works in place: a later call may report the failure */
-    ON_STREAM = 2,     /* only a later wait reports its failure (see test_mem_faults.c) */
+    QUEUED = 1,        /* queues in-place work, whose failure a later call may report */
+    ON_STREAM = 2,     /* only a later wait reports a failure of the queued work */
     WITH_DIFF = 4,     /* the diff is an operand; the call fails if data has no values */
     LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
     SHRUNK = 16,       /* the target's memory is larger than its elements need */
-    CROSSES = 32,      /* also calls another context */
-    TAKES_TENSOR = 64, /* takes a tensor of another program */
+    CROSSES = 32,      /* also uses a second context */
+    TAKES_TENSOR = 64, /* imports a tensor of another program */
     WRITES = 128,      /* writes current device bytes in place: a failure may lose the device */
 };
 
@@ -290,7 +290,7 @@ static void world_open(struct world *w, const struct given *given, const struct 
     memset(&w->out, 0xEE, sizeof w->out);
 }
 
-/* Destroys the world and, if `done`, the output of the call, which has succeeded. */
+/* Destroys the objects of the trial and, if `done`, the output of the successful call. */
 static void world_close(struct world *w, const struct op *op, bool done) {
     if (done && op->row->end)
         op->row->end(w);
@@ -305,7 +305,7 @@ static void world_close(struct world *w, const struct op *op, bool done) {
     rig_close(&w->rig);
 }
 
-/* --- what can be seen ---------------------------------------------------------------- */
+/* --- the observable state ------------------------------------------------------------ */
 
 struct seen_mem {
     int32_t head, is_unique;
@@ -468,7 +468,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     return fired;
 }
 
-/* Runs the call without a fault. Returns false if it fails nevertheless. */
+/* Runs the call without a fault. Returns whether the call succeeds. */
 static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);
@@ -530,7 +530,7 @@ TEST(each_step_of_each_call_may_fail) {
 
 /* --- lent memory that is reclaimed ----------------------------------------------------------- */
 
-/* The deleter of the lent bytes runs only when the device is known to read them no more. */
+/* The deleter of lent bytes must not run while the lost device may still read the bytes. */
 TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
     void *user = NULL;
     struct lent lent = lend_host(BYTES, 0x40);

@@ -29,7 +29,7 @@ static bool reports_change(sb_status st) {
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
-/* Makes files of one size that differ in everything that the reader counts when it opens a file. */
+/* Makes a file. All kinds have the same size, but differ in every count that the reader makes. */
 static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
@@ -60,24 +60,24 @@ static struct wire image(int kind) {
         for (int i = 0; i < 3000; i++)
             wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
         break;
-    case 6: /* half of the values, in a message of the same length */
+    case 6: /* half of the values of case 3, in a message of the same length */
         wire_floats(&blob, 5, zeros, 2500);
         wire_bytes(&blob, 12, name, 10010);
         wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
         break;
-    case 7: /* a field 1 begins at every offset */
+    case 7: /* a field with number 1 begins at every offset */
         memset(name, 1 << 3, sizeof name);
         wire_raw(&wire, name, sizeof name);
         break;
     case 9:
-    case 11: /* raw halves */
-    case 10: /* more raw halves in the same place */
+    case 11: /* raw half-precision values */
+    case 10: /* more raw half-precision values at the same offset */
         wire_number(&blob, 10, 2);
         wire_bytes(&blob, 12, zeros, kind == 10 ? 10000 : 5000);
         wire_bytes(&blob, 14, name, 20000);
         wire_text(&blob, 7, "\x08\xc4\x13");
         break;
-    case 12: /* unpacked floats in the same place */
+    case 12: /* unpacked floats at the same offset */
         wire_number(&blob, 10, 2);
         for (int i = 0; i < 5000; i++)
             wire_float(&blob, 12, 1);
@@ -123,7 +123,7 @@ static bool use_while_changing(const struct wire *bytes, const struct wire *othe
     if (model) {
         st = sb_model_size(model, &size, &err);
         assert_true(is_fair(st));
-        /* A buffer of exactly `size` bytes; the save may find a longer model. */
+        /* The buffer has `size` bytes; the changed source may give the save a longer model. */
         unsigned char *buffer = malloc(size);
         if (st == SB_OK)
             st = sb_model_save(model, buffer, size, NULL, &err);
@@ -214,8 +214,8 @@ TEST(a_layer_that_changes_between_two_reads_is_refused) {
 
 enum { COUNT = 5000 };
 
-/* Loads a blob of COUNT floats while the n-th read and later ones return `after`; returns how many
-   loads the change stopped. A stopped load leaves the blob's values unchanged. */
+/* Loads a blob of COUNT floats from a source whose n-th and later reads return `after`, for each n.
+   Returns how many loads report the change. A failed load leaves the blob's values unchanged. */
 static int stopped_loads(const struct wire *before, const struct wire *after) {
     int stopped = 0;
     for (int n = 1; n < 12; n++) {
@@ -233,8 +233,8 @@ static int stopped_loads(const struct wire *before, const struct wire *after) {
     return stopped;
 }
 
-/* The file changes between the pass over the message and the copy of the values, whose two pieces
-   exceed the reader's window. */
+/* The file changes between the pass over the message and the copy of the values. The values are in
+   two fields, which exceed the reader's window. */
 TEST(values_that_become_fewer_or_more_are_refused) {
     static const size_t counts[] = {COUNT, COUNT - 1, COUNT + 1};
     static const unsigned char filler[8 * COUNT];
@@ -254,14 +254,14 @@ TEST(values_that_become_fewer_or_more_are_refused) {
     assert_true(stopped_loads(&files[0], &files[2]) > 0);
 }
 
-/* Solver states: in `after` the blob is longer, and the field behind it is shorter. */
+/* Two solver states: `after` has a longer blob and a shorter last field than `before`. */
 static const char states[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
                                    "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
 static const struct wire before = {(unsigned char *)states[0], 17, 17};
 static const struct wire after = {(unsigned char *)states[1], 17, 17};
 
-/* Saves a solver state with a new blob while the n-th read and later ones return `after`. Returns
-   whether the save is refused or writes as many bytes as it reports. */
+/* Saves a solver state with a new blob; the n-th and later reads of its source return `after`.
+   Returns whether the save is refused or writes as many bytes as it reports. */
 static bool is_saved_whole(int n, int *refused) {
     struct test_source s;
     unsigned char out[64];

@@ -15,15 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- a scene ------------------------------------------------------------------------------ */
+/* --- a scene: the objects of one test ----------------------------------------------------- */
 
 /* A blob of the shape `large` is larger than any window of a reader. */
 static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
-/* The places from which models and blobs are read and to which they are written. */
+/* Where the bytes of models and blobs come from: memory, files, or callbacks. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
-/* The sources of the net, the solver state, the blob, and the model that the call opens. */
+/* Indices of `sources`: for the net, the solver state, the blob, and the model to be opened. */
 enum { NET, STATE, RAW, OPENED, SOURCES };
 
 struct scene {
@@ -52,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Appends an old layer: a field longer than a window, and two messages; the test replaces the
-   second message's blob. Then appends long unknown fields and a layer without blobs. */
+/* Appends an old layer, which has a field longer than a window and two messages. (The test replaces
+   the blob of the second message.) Then appends long unknown fields and a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -149,7 +149,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    (void)!chown(s->target, 12345, 23456); /* works for root: a save must keep the owner */
+    (void)!chown(s->target, 12345, 23456); /* succeeds for root; then a save must keep the owner */
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
         s->state_path = file_of(s, "state", &s->state_bytes);
@@ -203,7 +203,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* If `handles`, also records addresses, which differ between scenes. */
+/* If `handles`, also records addresses, which differ from scene to scene. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -387,13 +387,13 @@ static sb_status set_solver_info(struct scene *s, sb_error *err) {
     return sb_model_set_solver_info(s->state, &info, err);
 }
 
-/* The kinds of steps of a call; each step can fail. */
+/* The kinds of steps of a call that a test can make fail. */
 enum {
-    CALLS_SYSTEM = 1, /* in calls that read models and blobs from files */
-    READS = 2,        /* this and the two below: in calls that use callbacks */
-    WRITES = 4,
-    REPORTS = 8,
-    REPLACES = 16, /* the file `target` */
+    CALLS_SYSTEM = 1, /* system calls on files */
+    READS = 2,        /* reads through a source callback */
+    WRITES = 4,       /* writes through a sink callback */
+    REPORTS = 8,      /* progress reports */
+    REPLACES = 16,    /* not a step: the call replaces the file `target` */
 };
 
 static const struct row {
@@ -401,7 +401,7 @@ static const struct row {
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
     int least;                      /* the fewest allocations if all bytes are in memory */
-    void (*put)(struct wire *wire); /* puts the bytes that the call opens */
+    void (*put)(struct wire *wire); /* appends the bytes that the call opens */
     int32_t format;
 } rows[] = {
     {"open", open_model, CALLS_SYSTEM | READS | REPORTS, 2, put_state, SB_FORMAT_AUTO},
@@ -460,10 +460,10 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
 
 /* --- one failure ------------------------------------------------------------------------------ */
 
-/* The failing step, its error and the status expected. */
+/* The failing step, its error, and the status that the call must return. */
 struct failure {
     uint32_t step; /* 0: an allocation */
-    uint32_t only; /* only for calls that also have this step */
+    uint32_t only; /* tries only calls that also have this flag */
     int error;     /* of a system call */
     sb_status status;
     enum origin origin;
@@ -532,7 +532,7 @@ static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
 }
 
-/* Checks that the target is replaced if and only if the message reports it. */
+/* Returns whether the target is replaced, and checks that the error message agrees. */
 static bool target_is_replaced(const struct scene *s, const struct row *row, const sb_error *err,
                                int n) {
     const bool in_place = !file_holds(s->target, "old");
@@ -610,7 +610,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
 
 static bool concerns(const struct failure *how, const struct row *row) {
     const uint32_t steps = how->step | how->only;
-    const bool loops = how->error == EINTR || how->error == SHORT; /* a mapping needs no loop */
+    const bool loops = how->error == EINTR || how->error == SHORT; /* a mapping needs no retries */
     return (row->steps & steps) == steps && !(loops && row->call == open_mapped);
 }
 
@@ -678,7 +678,7 @@ TEST(a_save_is_stopped_before_it_writes) {
     scene_close(&s);
 }
 
-/* The library also reads a file of size 0, which may have bytes, as files of /proc have. */
+/* The library also reads a file whose size is 0, since such a file of /proc may have bytes. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});
@@ -742,7 +742,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* A killed writer leaves one temporary file in the target's folder. */
+/* A killed writer leaves at most one temporary file in the target's folder. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + ROWS; row++) {
         bool killed = row->steps & REPLACES;
@@ -761,7 +761,7 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     }
 }
 
-/* --- storage that others use ----------------------------------------------------------------- */
+/* --- storage that blobs share ---------------------------------------------------------------- */
 
 /* Reads into `blob`, which has spare capacity and a sharer, with the n-th system call failing.
    Returns whether there was an n-th call. */
@@ -797,7 +797,7 @@ TEST_ON(scene, a_failed_read_does_not_change_the_bytes_of_sharers) {
     }
 }
 
-/* --- a device, and a cap --------------------------------------------------------------------- */
+/* --- a failing device, and a cap on memory --------------------------------------------------- */
 
 /* Writes a blob whose bytes cannot be copied to the host. */
 TEST(a_failing_device_does_not_change_files_or_models) {

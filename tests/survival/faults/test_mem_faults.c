@@ -1,8 +1,8 @@
 /* Makes every call in every state of a memory while the n-th allocation, the n-th device operation,
-   or several operations in a row fail, for every n. Then nothing observable has changed, the same
-   call succeeds without the fault, storage that may be in use is neither returned to its lender nor
-   reused, and nothing leaks. The device runs its work as late as it can, which exposes any access
-   to storage that was reused too early. */
+   or several operations in a row fail, for every n. A failed call must change nothing observable,
+   and the same call must then succeed. Storage that may be in use must not be reused or returned to
+   its lender, and nothing may leak. The device runs its work as late as it can, which exposes any
+   access to storage that was reused too early. */
 #include "coherent.h"
 #include "faults.h"
 #include "scene.h"
@@ -13,7 +13,7 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    const sb_backend *backend; /* NULL: built in; otherwise has host-coherent memory */
+    const sb_backend *backend; /* NULL: built in; otherwise a backend with host-coherent memory */
     bool pending;              /* a copy to the other side is queued before the call */
     bool reuses;               /* the caller overwrites the host side after the call */
     int32_t schedule;
@@ -105,8 +105,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks the head after a failed call: unchanged, or the head at the trial's start if queued work
-   failed, or AT_CPU or LOST if the call has overwritten current bytes of the device. */
+/* Checks that a failed call keeps the head, with two exceptions: a failure of queued work restores
+   the trial's first head, and a lost in-place write makes the head AT_CPU or LOST. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -205,7 +205,7 @@ static void try_calls(struct trial t) {
             assert_true(t.nth < 200);
 }
 
-/* Returns the first of the starts: those of two storages do not exist on a host-coherent device. */
+/* Returns the first start to try. A host-coherent device has no starts with two storages. */
 static size_t first_start(void) {
     if (!sim_is_coherent())
         return 0;
@@ -262,8 +262,8 @@ static void reader_deleter(void *user, void *ptr) {
     reader->deleted = true;
 }
 
-/* Releases or replaces a memory while a kernel is queued on the caller's stream (or, for a plain
-   pointer, on the default stream), with the n-th operation failing. */
+/* Releases a memory or evicts its device side, while a kernel is queued on the caller's stream (or,
+   if `plain`, on the default stream) and the n-th operation fails. */
 static bool retire(int64_t nth, bool release, bool plain) {
     struct scene scene;
     struct start start = {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE};
@@ -304,7 +304,7 @@ TEST(storage_in_use_is_not_freed_when_a_wait_fails) {
 
 /* --- a write in steps ----------------------------------------------------------------- */
 
-/* Begins a write and completes or cancels it with a fault armed. */
+/* Begins a write with a fault armed. After a failure, begins and completes a write without one. */
 static bool fail_write(size_t number, sb_side side, uint32_t flags, enum fault fault, int64_t nth) {
     const struct start *start = start_at(number);
     struct scene scene;

@@ -18,7 +18,7 @@ static void fail_no_more(struct rig *rig) {
     device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
 }
 
-/* --- one loan in quarantine ------------------------------------------------------------------ */
+/* --- one lent buffer in quarantine ----------------------------------------------------------- */
 
 /* Returns a memory whose head is at the device and whose host storage is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
@@ -54,7 +54,7 @@ static void give_nothing_back(void *arg) {
     child_wants(s->lent.deleted == 0);
 }
 
-/* Checks that the child frees storage that it has retired after the parent retired storage. */
+/* Checks that the child frees storage that the child has retired, but not the parent's. */
 static void give_its_own_back(void *arg) {
     const struct stuck *s = arg;
     struct rig own;
@@ -119,7 +119,7 @@ TEST(a_synchronisation_that_returns_storage_waits_again) {
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
     rig_schedule(rig, SB_SIM_LAZY, 0);
     fail_no_more(rig);
-    /* The first record orders the copy after earlier work. */
+    /* The first event must be recorded: it orders the copy after earlier work. */
     device_fail_run(rig->context, SB_SIM_EVENT_RECORD, 2, 3);
     device_fail_run(rig->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 8);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_async_cpu_pull(mem, stream, &err));
@@ -153,7 +153,7 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
-/* Checks that an update of such a memory is refused, because the memory has no values. */
+/* Checks that the update of a blob with this memory is refused: the memory has no values. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
@@ -230,7 +230,7 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* A deleter may own the context. While its memory is in quarantine, no caller has a reference. */
+/* The deleter of the quarantined memory owns the last reference to the context. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;
@@ -299,7 +299,7 @@ TEST_ON(rig, a_cap_counts_quarantined_storage) {
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
 }
 
-/* --- much in quarantine ----------------------------------------------------------------------- */
+/* --- several memories in quarantine ----------------------------------------------------------- */
 
 #define STREAMS  5
 #define CAPTURED 2 /* the stream that is captured */
@@ -328,7 +328,7 @@ static void crowd_close(struct crowd *crowd) {
     rig_close(&crowd->rig);
 }
 
-/* Returns a memory with the lent storage that was used on the streams whose bits are in `users`. */
+/* Returns a memory whose storage is lent and in use on each stream whose bit is set in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem;
     assert_ok(sb_mem_create(crowd->rig.context, BYTES, &mem, &err));
@@ -339,14 +339,14 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Releases the memory while the stream is captured. */
+/* Releases the memory while the stream CAPTURED is being captured. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
     captured_stream = NULL;
 }
 
-/* Also waits for the memory's streams except the captured one. */
+/* Does the same, and waits for all streams of the memory except the captured stream. */
 static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     retire(crowd, mem);
     captured_stream = crowd->streams[CAPTURED];

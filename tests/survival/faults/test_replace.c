@@ -95,13 +95,13 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-/* A folder with `file` and another file. */
+/* The objects of a test: a folder with `file` and another file, a blob and a model. */
 struct scene {
     struct rig rig;
     const char *file;
     sb_blob *blob;
     sb_model *model;                /* with the same blob, and a blob of the other file */
-    struct wire whole, whole_model; /* complete files of `blob` and of `model` */
+    struct wire whole, whole_model; /* the bytes of complete files of `blob` and `model` */
 };
 
 static void scene_open(struct scene *s) {
@@ -150,7 +150,7 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
 
 /* --- permissions ------------------------------------------------------------------------ */
 
-/* An access control list: version 2; entries of owner, user 1002, group, mask and all others. */
+/* An access control list, version 2: entries for owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,

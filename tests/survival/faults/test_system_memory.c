@@ -1,6 +1,6 @@
-/* Makes the n-th request of the built-in allocator and the simulated device to the C library or the
-   kernel fail, for every n; a caller's allocator does not see these requests. The call must return
-   an error and change nothing, and the same call must then succeed. */
+/* The built-in allocator and the simulated device request memory from the C library and the kernel;
+   a caller's allocator does not see these requests. Makes the n-th request fail, for every n. The
+   call must return an error and change nothing, and the same call must then succeed. */
 #include "blobs.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ WRAP(int, pthread_mutexattr_init, (pthread_mutexattr_t * attributes), (attribute
 WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type),
      (attributes, type), ENOMEM)
 
-/* --- scenes ---------------------------------------------------------------------- */
+/* --- the objects of a test ------------------------------------------------------- */
 
 #define SMALL 64
 #define LARGE ((size_t)20 << 20) /* large enough that the allocator and the device map it */
@@ -136,7 +136,7 @@ static const struct {
     sb_status (*call)(struct scene *, sb_error *);
     int64_t least;  /* the fewest requests that the call makes */
     bool in_place;  /* overwrites current device bytes */
-    bool is_costly; /* left out under valgrind */
+    bool is_costly; /* left out of quick runs */
 } calls[] = {
     {"context_create", create_context, 4, false, false},
     {"sim_stream_create", create_stream, 1, false, false},

@@ -31,7 +31,7 @@ static const struct bomb *find_bomb(const char *name) {
 static int write_bomb(const char *name, size_t size, const char *path) {
     const struct bomb *bomb = find_bomb(name);
     if (!bomb)
-        return fail("no bomb has this name");
+        return fail("no bomb has this name; 'bomb list' prints the names");
     struct wire wire = {0};
     bomb_build(bomb, &wire, size);
     FILE *file = fopen(path, "wb");
@@ -116,7 +116,7 @@ static int read_bombs(const size_t sizes[2], char **names) {
     for (; *names; names++) {
         const struct bomb *bomb = find_bomb(*names);
         if (!bomb)
-            return fail("no bomb has this name");
+            return fail("no bomb has this name; 'bomb list' prints the names");
         for (int i = 0; i < 2; i++) {
             struct wire wire = {0};
             bomb_build(bomb, &wire, sizes[i]);

@@ -2,8 +2,8 @@
 """Tests that `info`, `verify`, `show`, `report`, and `diff` of a file with itself need at most
 64 MiB + 16 x the file's size. The files: bombs, highly compressed archives, and ordinary files.
 
-A bomb of too many layers or blobs is refused before memory is allocated. The quick form then
-uses a smaller bomb."""
+A bomb with too many layers or blobs is refused before memory is allocated. After a refusal, the
+quick form tries a smaller bomb."""
 import argparse
 import math
 import os
@@ -92,7 +92,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split(",")[0])
     arguments.add_argument("--cli", required=True, help="the program syncblob")
     arguments.add_argument("--bomb", required=True, help="the program bomb")
-    arguments.add_argument("--full", action="store_true", help="bombs of all sizes to 20 MB, and `verify`, too")
+    arguments.add_argument("--full", action="store_true", help="also try `verify`, and bombs of up to 20 MB")
     arguments.add_argument("files", nargs="*", type=pathlib.Path)
     options = arguments.parse_args()
     sizes = [20_000_000, 4_000_000, 1_000_000, 200_000] if options.full else [400_000, 100_000]
@@ -103,7 +103,7 @@ def main():
             for name, path in files:
                 if judge.is_read(name, path) and not options.full:
                     break
-    print(f"nearest to the bound: {100 * judge.largest[0]:.0f} % of it, {judge.largest[1]}")
+    print(f"most memory: {100 * judge.largest[0]:.0f} % of the bound, for {judge.largest[1]}")
     print(f"{judge.runs - judge.failed} passed, {judge.failed} failed")
     return 1 if judge.failed or not judge.runs else 0
 

@@ -27,8 +27,8 @@ ALLOWED_BLOBS, ALLOWED_MORE = 1.2, 32 * MIB
 
 
 def layers_of(mib):
-    """Returns shapes of `mib` MiB of floats. The largest has a quarter of the floats, like a fully
-    connected layer in a net."""
+    """Returns shapes of `mib` MiB of floats in all. The largest shape has a quarter of the floats, like
+    a fully connected layer in a net."""
     rows = mib // 4 * MIB // 4 // 4096
     return [("fc6", [rows, 4096]), ("fc7", [rows, 4096]), ("fc8", [rows, 4096])] + [
         (f"conv{number}", [rows // 32, 64, 64]) for number in range(32)]
@@ -120,8 +120,8 @@ def npy_bytes(shape):
 
 
 def zip_of(path, members):
-    """Writes a zip file of members: name, first bytes, and how many MiB of zeros follow. This program must
-    stay small, because a child process inherits the program's peak of memory."""
+    """Writes a zip file. A member has a name, first bytes, and some MiB of zeros, which are written one by
+    one: this program must stay small, because a child process inherits its peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:

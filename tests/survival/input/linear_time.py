@@ -2,9 +2,9 @@
 """Tests that reading takes time linear in the input: every bomb at ten times the size costs at most eleven
 times the instructions, which callgrind counts inside the function work_on of bomb.c.
 
-The quick form compares 10 kB with 100 kB; --full compares 1 MB with 10 MB, as documented, and takes
-half an hour. --sizes sets other sizes (of many.c: counts of objects). --factor replaces the eleven,
-for example to allow for a sorted tree.
+The quick form compares 10 kB with 100 kB; --full compares 1 MB with 10 MB, and takes half an hour.
+--sizes sets other sizes (for the program many: counts of objects). --factor replaces the eleven,
+for example to allow for the logarithmic cost of a sorted tree.
 """
 import argparse
 import concurrent.futures

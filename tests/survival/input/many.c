@@ -212,12 +212,12 @@ static const struct {
     const char *name;
     void (*run)(int64_t count);
 } cases[] = {
-    {"release_in_a_capture", release_in_a_capture}, /* memories */
-    {"write_on_two_streams", write_on_two_streams}, /* blobs */
-    {"add_forwards", add_forwards},                 /* blobs, one to each layer */
+    {"release_in_a_capture", release_in_a_capture}, /* `count` memories */
+    {"write_on_two_streams", write_on_two_streams}, /* `count` blobs */
+    {"add_forwards", add_forwards},                 /* `count` blobs, one in each layer */
     {"add_backwards", add_backwards},
     {"add_shuffled", add_shuffled},
-    {"replace_backwards", replace_backwards}, /* blobs of one list */
+    {"replace_backwards", replace_backwards}, /* `count` blobs of one list */
     {"reduce_at_once", reduce_at_once},
 };
 enum { CASES = sizeof cases / sizeof *cases };

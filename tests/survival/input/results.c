@@ -22,7 +22,7 @@ static uint32_t sum_of(const sb_blob *blob) {
     return sum;
 }
 
-/* Loads the file as a blob, or a blob of the model unless `model` is NULL. */
+/* Loads a blob of the model or, if `model` is NULL, the file as a blob. */
 static void load(const char *path, const sb_model *model, int64_t layer, int64_t index) {
     sb_error err;
     sb_blob *blob = NULL;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define NOBODY 65534
-enum { COUNT = 50000 }; /* floats of the blob, much more than a window or a buffer */
+enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer holds */
 
 struct place {
     struct rig rig;
@@ -166,7 +166,7 @@ TEST_ON(place, files_without_permission_are_refused) {
     const int not_writable = status_in_child(is_denied, f);
     assert_int_equal(chmod(f->folder, 0), 0); /* the folder is not searchable */
     const int not_searchable = status_in_child(is_denied, f);
-    assert_int_equal(chmod(f->folder, 0755), 0); /* also if a child has failed */
+    assert_int_equal(chmod(f->folder, 0755), 0); /* restored even if a child has failed */
     assert_int_equal(chmod(f->file, 0600), 0);
     assert_child_status(not_writable);
     assert_child_status(not_searchable);

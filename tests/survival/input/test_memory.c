@@ -70,7 +70,7 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
             assert_true(st == SB_OK || is_the_datas_fault(st));
             size_t payload = (size_t)info.count * sizeof(float);
             if (peak(o) > payload + input->wire.size + 8 * MIB + handle)
-                fail_with("%s: %zu bytes to load a blob", input->bomb->name, peak(o));
+                fail_with("%s: a load allocates %zu bytes", input->bomb->name, peak(o));
             test_end(blob);
         }
 }
@@ -85,7 +85,7 @@ static void check_default(const struct input *input, bool in_file) {
     if (st != SB_OK && !is_the_datas_fault(st))
         fail_with("%s: %s", input->bomb->name, err.message);
     if (index > input->wire.size + 8 * MIB)
-        fail_with("%s: %zu bytes for an input of %zu", input->bomb->name, index, input->wire.size);
+        fail_with("%s: index %zu bytes, input %zu", input->bomb->name, index, input->wire.size);
     if (!in_file)
         print_message("  %-30s %9zu bytes: %-13s index %8zu\n", input->bomb->name, input->wire.size,
                       st == SB_OK ? "opened" : sb_status_name(st) + 3, index);
@@ -148,7 +148,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     if (st == SB_OK && num_blobs(model, layer) > 0) {
         const size_t held = o.rig.counting.live_bytes - o.before;
         sb_blob *blob = test_unshaped(o.rig.context, SB_DTYPE_F64);
-        o.before += o.rig.counting.live_bytes - o.before - held; /* the caller's blob */
+        o.before += o.rig.counting.live_bytes - o.before - held; /* excludes the caller's blob */
         o.rig.counting.peak_bytes = o.rig.counting.live_bytes;
         st = sb_model_load_blob(model, layer, 0, blob, &err);
         assert_true(st == SB_OK || is_the_datas_fault(st));

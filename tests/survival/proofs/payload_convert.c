@@ -19,7 +19,7 @@
 #include "payload.h"
 
 static uint32_t begin, taken; /* the part's offset; how many of its bytes were read */
-static size_t values;         /* written to dst */
+static size_t values;         /* number of values written to dst */
 static size_t at_hand;        /* bytes that can be read in place */
 static unsigned char some[1];
 

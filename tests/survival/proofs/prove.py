@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs ESBMC on every harness of this folder. Each proof must hold, and fail with planted errors.
+"""Runs ESBMC on every harness of this folder. Each proof must succeed, and must fail with each planted error.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
@@ -46,7 +46,7 @@ class Proof:
             ran = subprocess.run(command, capture_output=True, text=True, errors="replace",
                                  timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            raise Broken(f"no answer within {SECONDS} s") from None
+            raise Broken(f"ESBMC gave no answer within {SECONDS} s") from None
         output = ran.stdout + ran.stderr
         # ESBMC assumes that a function without a body returns any value and changes no memory.
         unknown = sorted({name for name in re.findall(r"no body for function (\S+)", output)
@@ -91,15 +91,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--esbmc", required=True)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--selftest", action="store_true", help="also plant the errors")
-    parser.add_argument("names", nargs="*", help="proofs whose names contain one of these")
+    parser.add_argument("--selftest", action="store_true", help="also check that proofs find planted errors")
+    parser.add_argument("names", nargs="*", help="run only proofs whose names contain one of these words")
     args = parser.parse_args()
     proofs = [Proof(path, name, unwind, comment) for path in sorted(FOLDER.glob("*.c"))
               for comment, unwind, name in PROOF.findall(path.read_text())]
     proofs = [p for p in proofs if not args.names or any(name in p.name for name in args.names)]
     unchecked = [proof.name for proof in proofs if not proof.errors]
     if unchecked or not proofs:
-        sys.exit(f"prove: without a planted error: {unchecked}" if proofs else "prove: no such proof")
+        sys.exit(f"prove: no planted error in {unchecked}" if proofs else "prove: no proof has this name")
     jobs = [(prove, proof) for proof in proofs]
     if args.selftest:
         jobs += [(refuse, proof, old, new) for proof in proofs for old, new in proof.errors]

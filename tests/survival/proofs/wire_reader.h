@@ -11,7 +11,7 @@
 
 #define NEAR 24
 
-extern unsigned char bytes[NEAR]; /* not defined: any values */
+extern unsigned char bytes[NEAR]; /* declared only: ESBMC tries all values */
 extern struct sb__source source;
 extern struct sb__reader reader;
 static uint32_t base;        /* the offset of bytes[0] in the source */
@@ -61,7 +61,7 @@ static bool is_failure(sb_status st, uint32_t end) {
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));
 }
 
-/* --- contracts: claimed of each function, then assumed where it is called --------------------- */
+/* --- contracts: each is proved for its function and assumed by the function's callers --------- */
 
 static bool varint_holds(uint32_t at, uint32_t end) {
     return at < reader.at && reader.at <= end && reader.at - at <= 10;

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Runs a model of quarantine through all of its interleavings.
+"""Explores all interleavings of a model of the quarantine.
 
-Threads queue a copy, retire or write its storage, lose the device, destroy a
+Threads queue a copy, retire or write the copy's storage, lose the device, destroy a
 tensor and trim, while waits fail and the device runs queued work at any time.
 The rule: no copy may run on storage that was returned or is being written, and every loan
-must be returned once after the device recovers. The library's steps ensure the rule: if any
+(lent storage) must be returned once after the device recovers. The library's steps ensure the rule: if any
 single step is left out, some interleaving must break the rule; the shortest such trace
-is printed. The names are those of c/src/context and c/src/memory.
+is printed. The functions are named after those of c/src/context and c/src/memory.
 """
 
 import collections
 import itertools
 import sys
 
-FAILURES = 4  # the most waits and records that fail in one run
+FAILURES = 4  # the most waits and event records that fail in one run
 STEPS = {}  # the steps that ensure the rule, in the order of their first use
 
 
@@ -26,7 +26,7 @@ class World:
 
     def __init__(self, left_out, tensor):
         self.left_out, self.failures = left_out, FAILURES
-        self.queue = 0  # copies to run
+        self.queue = 0  # queued copies
         self.lost = self.pending = self.used = self.written = self.stayed = False
         self.quarantined, self.back = False, 0  # in quarantine; how often the loan was returned
         self.mark = None  # copies that run before the event that another context's query recorded
@@ -48,7 +48,7 @@ class World:
 
 # A thread yields before each device call and each lock; the yield returns whether that step fails.
 def wait(w):
-    if (yield "wait") or (w.lost and not w.has("waits ask a lost device")):
+    if (yield "wait") or (w.lost and not w.has("a wait on a lost device waits for queued work")):
         return False
     while w.queue:
         w.run_copy()
@@ -72,7 +72,7 @@ def transfer(w):
     if not (yield "record") and not w.lost:
         w.pending = True
     else:
-        yield from leave_in_use_unless_over(w, "finish asks the stream")
+        yield from leave_in_use_unless_over(w, "finish waits for the stream")
 
 
 def settle(w):
@@ -81,11 +81,11 @@ def settle(w):
     over = yield from wait(w)
     w.pending = False
     if not over:
-        yield from leave_in_use_unless_over(w, "settle asks the stream")
+        yield from leave_in_use_unless_over(w, "settle waits for the stream")
 
 
 def storage_end(w, used):
-    over = yield from streams_over(w, "the end asks the streams", used)
+    over = yield from streams_over(w, "the end of storage waits for the streams", used)
     w.quarantined = not over and w.has("storage in use goes into quarantine")
     w.back += not w.quarantined
 
@@ -101,7 +101,7 @@ def quarantine_ask(w):
     yield "ask"
     quarantined, w.quarantined, w.mark = w.quarantined, False, None
     if quarantined:
-        w.quarantined = not (yield from streams_over(w, "quarantine asks the streams"))
+        w.quarantined = not (yield from streams_over(w, "the quarantine waits for the streams"))
         w.back += not w.quarantined
 
 
@@ -113,7 +113,7 @@ def streams_known_over(w):
 
 
 def quarantine_end(w):
-    """Other contexts end and query. Storage enters the quarantine before the event is recorded."""
+    """Other contexts end, and query. Storage is quarantined before the query records its event."""
     for _ in range(2):
         yield "query"
         quarantined, w.quarantined = w.quarantined, False
@@ -129,10 +129,10 @@ def releases(w):
 
 
 def overwrites(w):
-    """Replaces host storage that a copy may still write; otherwise writes it as the caller."""
+    """Replaces host storage if a copy may still write it; otherwise the caller writes the storage."""
     yield from transfer(w)
     yield from settle(w)
-    w.used = not (yield from streams_over(w, "overwrite asks the streams", w.used))
+    w.used = not (yield from streams_over(w, "overwrite waits for the streams", w.used))
     if not w.used:
         w.written = True
         yield "write"
@@ -163,27 +163,27 @@ def asks_once(step):
 def ends_context(w):
     yield "end"
     answers = w.failures == 0
-    if w.has("the end of a context asks"):
+    if w.has("the end of a context polls"):
         yield from quarantine_ask(w)
-    w.stayed = w.quarantined and w.has("a context stays for its quarantine")
+    w.stayed = w.quarantined and w.has("a context stays open for its quarantine")
     if w.quarantined and not w.stayed:
         raise Broken("the device is closed while storage is in quarantine")
     if w.stayed and answers:
         raise Broken("a context is not closed although waits succeed again")
     w.failures = 0  # later waits and records succeed
     yield "answer"
-    if w.stayed and w.has("contexts that stayed are asked"):
+    if w.stayed and w.has("contexts that stayed open are polled"):
         yield from quarantine_ask(w)
 
 
-ENDS = [asks_once("synchronise asks"), asks_once("trim asks"), asks_once("release asks"),
+ENDS = [asks_once("synchronise polls"), asks_once("trim polls"), asks_once("release polls"),
         ends_context]
 SCENES = [[releases, quarantine_ask], [releases, loses], [releases, ends_tensor],
           [releases, quarantine_end], [releases, quarantine_end, quarantine_ask],
           [overwrites, quarantine_ask], [overwrites, loses], [releases, loses, quarantine_ask]]
 
 
-class Run:  # a world and its threads after the moves of a path
+class Run:  # the state of the model after the moves of `path`
     def __init__(self, threads, end, left_out, path):
         self.world, self.end, self.trace = World(left_out, ends_tensor in threads), end, []
         self.threads = [self.start(thread) for thread in threads]

@@ -1,5 +1,5 @@
-/* Runs threads for tests. The hand-overs here use no memory ordering. The library alone must order
-   what one thread does and another observes, or ThreadSanitizer reports a race. */
+/* Runs threads for tests. The flags here, by which a thread starts another, use no memory ordering:
+   the library alone must order the accesses of threads, or ThreadSanitizer reports a race. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 
@@ -74,7 +74,7 @@ static inline void hand_over(team_task *first, team_task *second, void *arg) {
     team_run(2, hand_over_member, &h);
 }
 
-/* Returns the seconds since some point of time. */
+/* Returns the seconds since a fixed point in time. */
 static inline double now(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);

@@ -1,7 +1,7 @@
 /* Many threads make the same calls at once. An object that is created at its first use is created
    once. A cap is never exceeded, and a request that fits is not refused because of another request.
-   The cache has no more bytes than were in use, all readers together cause one transfer, and calls
-   on two memories do not wait for each other. */
+   The cache holds no more bytes than were in use at once, all readers together cause one transfer,
+   and calls on two memories do not wait for each other. */
 #include "blobs.h"
 #include "coherent.h"
 #include "pointers.h"
@@ -165,7 +165,7 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
 
 /* --- a cap ----------------------------------------------------------------------------------- */
 
-/* Member 0 repeatedly requests too much. The other members' requests together are far below the
+/* Thread 0 repeatedly requests too much. The other threads' requests together are far below the
    cap. */
 static void ask(void *arg, int member) {
     struct crowd *crowd = arg;

@@ -13,8 +13,8 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* The deleter of lent memory runs on the thread of the last owner. It reads what both threads
-   wrote, and overwrites the bytes. */
+/* The deleter of lent memory runs on the thread of the last owner. The deleter reads the bytes
+   that both threads wrote, and overwrites them. */
 static void read_back(void *user, void *ptr) {
     struct loan *loan = user;
     assert_true(bytes_are(ptr, 16, 0x44));
@@ -91,7 +91,7 @@ TEST(released_storage_ends_with_the_tensor) {
 }
 
 /* The export of the first tensor changes the storage; the export of the second reads that change.
-   Only the library may order the exports, so the test uses no counting allocator with a lock. */
+   Only the library may order the exports, so the test uses no allocator that has a lock. */
 struct pair {
     sb_blob *blob;
     sb_dl_managed_versioned *tensors[2];
@@ -110,7 +110,7 @@ TEST(two_threads_export_one_side) {
         assert_ptr_equal(pair.tensors[0]->dl_tensor.data, data);
         assert_ptr_equal(pair.tensors[1]->dl_tensor.data, data);
         sb_blob_destroy(pair.blob);
-        memset(data, 0x55, 16); /* both tensors keep the storage */
+        memset(data, 0x55, 16); /* each tensor keeps the storage alive */
         pair.tensors[0]->deleter(pair.tensors[0]);
         assert_true(bytes_are(data, 16, 0x55));
         pair.tensors[1]->deleter(pair.tensors[1]);

@@ -14,7 +14,7 @@ enum { THREADS = 4, OBJECTS = 6 };
 #define RUNS  (test_is_quick() || IS_SANITIZED ? 5 : 100)
 #define BYTES ((size_t)128 << 10) /* a size that the cache keeps */
 
-/* --- what is alive ---------------------------------------------------------------------------- */
+/* --- the objects that are alive at exit ------------------------------------------------------- */
 
 static sb_context *contexts[2];
 static sb_stream streams[2];
@@ -37,11 +37,11 @@ static void make_memories(int c) {
     for (int i = 0; i < 3; i++)
         assert_ok(
             (i == 1 ? sb_mem_async_cpu_pull : sb_mem_async_gpu_push)(mems[c][i], streams[c], &err));
-    sb_mem_release(mems[c][OBJECTS - 1]); /* into the cache */
+    sb_mem_release(mems[c][OBJECTS - 1]); /* goes into the cache */
     mems[c][OBJECTS - 1] = NULL;
 }
 
-/* A scenario is a process, which a failed assertion ends. */
+/* A failed assertion ends only the process of its scenario. */
 static void make_everything(void) {
     for (int c = 0; c < 2; c++) {
         assert_ok(create_with_backend(NULL, "sim:0", &contexts[c], &err));

@@ -14,7 +14,7 @@
 
 static _Thread_local int64_t locks;
 
-/* Replaces the C library's function. Sanitizers already replace it. */
+/* Replaces the C library's function, unless a sanitizer already replaces that function. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -93,10 +93,10 @@ static int64_t calls_so_far(struct scale *s) {
         int64_t before_ = calls_so_far(s);                                                         \
         assert_ok(expr);                                                                           \
         if (calls_so_far(s) != before_)                                                            \
-            fail_with("%s: %d locks or calls", #expr, (int)(calls_so_far(s) - before_));           \
+            fail_with("%s made %d locks or calls", #expr, (int)(calls_so_far(s) - before_));       \
     } while (0)
 
-/* --- the claims ------------------------------------------------------------------------------- */
+/* --- the tests -------------------------------------------------------------------------------- */
 
 TEST_ON(scale, slow_paths_are_counted) {
     int64_t calls = tiny_calls(&f->tiny);

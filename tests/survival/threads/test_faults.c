@@ -1,9 +1,9 @@
 /* Threads use shared objects, with and without failures. Several threads make every call that
-   reads, writes or retires storage or queues work on it, while another thread arms runs of
-   failures. Each reader finds the bytes of the last writer. At the end every loan was returned once
-   and not written afterwards, every kernel found the memory that it was queued for, and nothing is
-   leaked. The test locks each object so that no thread reads it while another thread writes,
-   as the contract requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
+   reads, writes or retires storage or queues work on it, while another thread makes device
+   operations fail. Each reader must find the bytes of the last writer. At the end each loan (lent
+   storage) must have been returned once and not written afterwards, each kernel must have found the
+   memory that it was queued for, and nothing may leak. The test locks each object so that no thread
+   reads it while another thread writes. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -22,7 +22,7 @@ enum { MAX_LOANS = 4096, MAX_JOBS = 4096 };
 /* Callers write floats from 1 to VALUES, whose sums and squares are exact. Deleters write TAKEN. */
 enum { VALUES = 100 };
 
-/* --- the world ------------------------------------------------------------------------------- */
+/* --- the objects of a round ------------------------------------------------------------------ */
 
 enum manners { MERELY_COUNTS, TRIMS, SYNCHRONIZES, RELEASES_OWNER, ALL_MANNERS };
 
@@ -42,7 +42,7 @@ struct object {
     float value; /* of the data; NAN: unknown. The diff is all 1. */
 };
 
-/* While a thread forgets the stream, the lock prevents others from passing the stream to calls. */
+/* A stream. While one thread forgets the stream, the lock keeps other threads from using it. */
 struct lane {
     pthread_rwlock_t lock;
     sb_stream stream;
@@ -60,7 +60,7 @@ struct round {
     struct job *jobs;
     _Atomic(sb_mem *) parked; /* a reference that one thread passes to another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
-    pthread_barrier_t quiet; /* the members wait until no fault is armed */
+    pthread_barrier_t quiet; /* the threads wait here until no fault is armed */
 };
 
 struct worker {
@@ -103,7 +103,7 @@ static bool all_are(const void *values, float value) {
     return true;
 }
 
-/* Checks that the round's failures explain `status`. Returns whether it is SB_OK. */
+/* Checks that the round's failures explain `status`. Returns whether `status` is SB_OK. */
 static bool is_ok(struct round *round, sb_status status) {
     /* The call found nothing to push, pull or evict. */
     const bool is_refusal = status == SB_ERR_INVALID_ARGUMENT;
@@ -308,7 +308,7 @@ static void export(struct worker *w, struct object *o) {
     unlock_lane(lane);
 }
 
-/* Sums a blob that shares the object's data, and a copy of this blob in another context. */
+/* Checks a blob that shares the object's data, and a copy of that blob in another context. */
 static void share(struct worker *w, struct object *o) {
     sb_blob *sharer = blob_of_count(w->round->rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *copy = blob_of_count(NULL, SB_DTYPE_F32, COUNT);

@@ -246,10 +246,10 @@ struct locked_estate {
     sb_backend table;
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob;                   /* `pinned` holds its data */
-    sb_blob *imported;               /* made from a tensor of that data */
-    sb_blob *elsewhere;              /* also, in a context without a device */
-    sb_dl_managed_versioned *tensor; /* exported from that data */
+    sb_blob *blob;                   /* `pinned` is its data */
+    sb_blob *imported;               /* imports a tensor of this data */
+    sb_blob *elsewhere;              /* does the same, in a context without a device */
+    sb_dl_managed_versioned *tensor; /* exported from the data of `blob` */
     struct lent host;
 };
 

@@ -1,7 +1,7 @@
-/* The library alone orders what one thread does and another observes: by a lock, a reference count,
-   a memory's state word or a published pointer. Neither the flags nor the device of these tests
-   order anything, so that ThreadSanitizer reports a memory order that is too weak. Some of these
-   calls exclude each other by contract; the library's own state stays valid even then. */
+/* In these tests the library alone orders the accesses of threads: by a lock, a reference count, a
+   memory's state word or a published pointer. The tests' flags and device order nothing, so that
+   ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
+   concurrent calls; the library's own state must stay valid even then. */
 #include "pointers.h"
 #include "rig.h"
 #include "team.h"
@@ -162,8 +162,8 @@ static void do_act(void *arg, int which) {
         assert_true(bytes_are(ptr, BYTES, 0)); /* the tiny device uses host memory */
 }
 
-/* Runs every pair of calls, in order, on two threads. The contract forbids other calls during a
-   call that changes a ready side. */
+/* Runs every pair of calls, in order, on two threads. The sides are ready only if both calls are
+   const: the contract forbids other calls during a call that changes a ready side. */
 TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
@@ -275,8 +275,8 @@ TEST_ON(stage, the_only_owner_sees_the_writes_of_earlier_owners) {
     assert_true(bytes_are(ptr, BYTES, 0x22));
 }
 
-/* Two threads find that a blob has no memory, and each creates one. The allocation of the slower
-   thread waits until the other thread is done. */
+/* Two threads find that a blob has no memory, and each creates a memory. The allocation of the
+   slower thread waits until the other thread is done. */
 struct duel {
     sb_blob *blob;
     sb_mem *seen[2];
@@ -358,7 +358,7 @@ static void lend_after_the_loss(void *arg, int member) {
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
-/* Opens a stage with a blob on the device, whose next scaling loses the device. */
+/* Opens a stage whose blob is on the device. The next scaling of that blob loses the device. */
 static void stage_open_to_spoil(struct stage *s) {
     stage_open(s);
     s->blob = new_blob(s->context);
@@ -458,8 +458,8 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
 /* --- device storage that is retired while another thread reads it --------------------------- */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
-   to use the device side on a stream. To retire storage, the library waits for its users. The first
-   wait fails, and the other thread begins before the retry. */
+   to use the device side on a stream. To retire storage, the library waits for the storage's users.
+   The first wait fails, and the other thread begins before the retry. */
 struct replacing {
     struct stage stage;
     quiet_flag retiring, joined;

@@ -9,7 +9,7 @@
 static void expect_about(const char *what, size_t before, size_t difference) {
     const size_t after = process_memory_now().resident, slack = 8 * MIB;
     if (after + slack < before + difference || after > before + difference + slack)
-        fail_with("%s: %zu KiB more, %zu expected", what, (after - before) >> 10, difference >> 10);
+        fail_with("%s: grew by %zu KiB, not %zu", what, (after - before) >> 10, difference >> 10);
 }
 
 /* The cases: ordinary memory from the kernel and from malloc, pinned memory, and memory that is not
@@ -48,7 +48,7 @@ TEST(trimmed_memory_returns_to_the_system) {
     }
 }
 
-/* An allocator whose slow_free runs other threads before it frees. */
+/* An allocator that lets other threads run before it frees a block. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = NULL;
     if (posix_memalign(&block, alignment, bytes))
@@ -67,7 +67,7 @@ struct crowded_cache {
     _Atomic int refused;
 };
 
-/* Member 2 trims; the others use one buffer of at most 512 KiB at a time. */
+/* Thread 2 trims; threads 0 and 1 each use one buffer of at most 512 KiB at a time. */
 static void use_or_trim(void *arg, int member) {
     struct crowded_cache *c = arg;
     unsigned seed = (unsigned)member + 1;

@@ -40,10 +40,10 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     sb_context_release(context);
 }
 
-/* --- two contexts that wait, one of which owns the other -------------------------------------- */
+/* --- two quarantined contexts, one of which owns the other ------------------------------------ */
 
 struct chained {
-    sb_context *other; /* the deleter releases its last reference */
+    sb_context *other; /* the deleter releases the last reference to it */
     _Atomic int deleted;
 };
 

@@ -9,14 +9,14 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#define LIMIT 110 /* seconds until a deadlock ends the program */
+#define LIMIT 110 /* seconds after which an alarm ends a deadlocked program */
 
 /* --- a pool of the caller -------------------------------------------------------------------- */
 
 struct pool {
     int threads;
     int64_t runs;
-    _Atomic int64_t next; /* task */
+    _Atomic int64_t next; /* the number of tasks not yet taken */
     void (*task)(void *arg, int64_t i);
     void *arg;
 };
@@ -150,7 +150,7 @@ TEST(any_number_of_threads_gives_the_same_bits) {
         }
 }
 
-/* --- no thread of ours ----------------------------------------------------------------------- */
+/* --- no thread of the library ---------------------------------------------------------------- */
 
 static int count_threads(void) {
     DIR *tasks = opendir("/proc/self/task");

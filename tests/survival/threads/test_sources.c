@@ -53,9 +53,9 @@ static void check_values(sb_blob *blob, int64_t index) {
         assert_true(values[i] == (float)index + (float)i);
 }
 
-/* The second member cancels each load, without effect on other threads. */
+/* Thread 1 cancels each of its loads, without effect on other threads. */
 static void load_or_cancel(struct shared *s, int member) {
-    sb_blob *blob; /* not of the test: the lock of the test's objects would order the threads */
+    sb_blob *blob; /* not test_vector(): the lock of its list of objects would order the threads */
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;

@@ -1,5 +1,5 @@
 /* Tests the waits of arithmetic on a device that runs its work late. Without one of these waits a
-   call would return too early or lose a failure. */
+   call would return too early or miss a failure. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -152,7 +152,7 @@ TEST_ON(rig, a_failure_outside_arithmetic_does_not_lose_the_device) {
         if (!named)
             assert_ok(sb_context_synchronize(f->context, &err));
         device_fail(f->context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_LATER);
-        if (!sim_is_coherent()) /* there a read copies nothing */
+        if (!sim_is_coherent()) /* a read of host-coherent memory copies nothing */
             assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
         device_fail(f->context, SB_SIM_SUMSQ, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_sumsq(blob, SB_DATA, &sum, &err));

@@ -131,7 +131,7 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     assert_int_equal(dtype, SB_DTYPE_F32);
     *out = 0;
     for (int64_t i = 0; i < count; i++)
-        *out += (double)((const float *)x)[i]; /* correct for values that are not negative */
+        *out += (double)((const float *)x)[i]; /* asum and sumsq of zeros and ones */
     return SB_OK;
 }
 
