@@ -9,13 +9,13 @@ find_file() { find "$folder" -name "$file" | grep . ; }
 skip() { echo "skipped: $*"; exit 77; }
 
 ! find_file 2>/dev/null || exit 0
-[ "$(uname -m)" = x86_64 ] || skip "$package is looked for on x86-64 alone"
+[ "$(uname -m)" = x86_64 ] || skip "$package is fetched only on x86-64"
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 if ! command -v apt-get >/dev/null || [ ! -e "$keyring" ]; then skip 'this is not Debian'; fi
 # shellcheck disable=SC2016 # apt-get fills these in
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 2>/dev/null |
     awk '$2 == "main" && $1 ~ /\/debian\/$/ { print $1; exit }')
-[ -n "$mirror" ] || skip "the machine's sources name no mirror of Debian"
+[ -n "$mirror" ] || skip "apt's sources name no Debian mirror"
 
 rm -rf "$folder"
 mkdir -p "$folder"/apt/{lists/partial,archives/partial}

@@ -13,8 +13,8 @@
 SB__CUDA_FUNCTIONS(SAME_PROTOTYPE)
 SB__CUBLAS_FUNCTIONS(SAME_PROTOTYPE)
 
-/* The tags of NCCL's structs differ between versions. So this compares the structs' layouts, then
-   the prototypes with NCCL's structs in place of the library's. */
+/* The tags of NCCL's structs differ between versions. Therefore this file compares the structs'
+   layouts, then the prototypes with NCCL's structs in place of the library's. */
 #define SAME_NCCL(ours, theirs)                                                                    \
     _Static_assert(offsetof(sb__nccl_config, ours) == offsetof(ncclConfig_t, theirs), #ours)
 SAME_NCCL(size, size);
@@ -37,7 +37,7 @@ SAME_AS(UINT8, ncclUint8);
 SAME_AS(FLOAT16, ncclFloat16);
 SAME_AS(FLOAT32, ncclFloat32);
 SAME_AS(FLOAT64, ncclFloat64);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* the header of 2.18 has it only for C++ */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* 2.18 declares ncclBfloat16 only for C++ */
 SAME_AS(BFLOAT16, ncclBfloat16);
 #endif
 SAME_AS(SUM, ncclSum);
@@ -46,8 +46,8 @@ SAME_AS(MIN, ncclMin);
 SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
 SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
-/* The magic is not compared: the header of 2.18 has it only in an initialiser. The fake NCCL checks
-   it. */
+/* The magic number is not compared: NCCL 2.18 has it only in an initialiser. The fake NCCL checks
+   the number. */
 
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name)
 SAME(CUDA_SUCCESS);

@@ -71,7 +71,7 @@ FAKE_API int fake_depth(void);
 /* Returns the number of violations of the driver's rules. Each is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 
-/* Queues kernel(user) on a stream of the current context. Any thread that waits may run it. */
+/* Queues kernel(user) on a stream of the current context. Waiting threads run the kernel. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
 /* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
    the range is not allocated, or its queued allocation has not run. */
@@ -117,8 +117,8 @@ struct fake_blas_call {
     unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Begins and counts a call of a library. fake_fail can make it fail as a call of the driver, for
-   cuBLAS with a cublasStatus_t as `code`. */
+/* Begins and counts a call of cuBLAS or NCCL. fake_fail can make such a call fail too; its `code`
+   is then a cublasStatus_t or an ncclResult_t. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
 /* As fake_launch, but in `context`. `user` must be from malloc, and is freed after the kernel has
    run. */

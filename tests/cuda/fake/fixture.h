@@ -1,5 +1,5 @@
-/* A fixture with a context on the fake driver. When the fixture is closed, no object of the driver
-   may be live, no rule may have been broken, and no context may be current. */
+/* A stage is a fixture with a context on the fake driver. When the fixture is closed, no object of
+   the driver may be live, no rule may have been broken, and no context may be current. */
 #ifndef SB_TESTS_FAKE_FIXTURE_H
 #define SB_TESTS_FAKE_FIXTURE_H
 

@@ -189,7 +189,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Returns whether two ranks have made equal calls. In NCCL, others hang or return garbage. */
+/* Returns whether two ranks have made equal calls. Unequal calls hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -198,7 +198,7 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
-/* Returns whether a kernel is done, which the kernels of an aborted rank are. */
+/* Returns whether a kernel is done. The kernels of an aborted rank are done. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -306,7 +306,7 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
     if (config->magic != initial.magic || config->size > sizeof initial)
         return ncclInvalidArgument;
     if (config->blocking != 0)
-        fake_violation("a communicator that blocks");
+        fake_violation("a communicator has a blocking configuration");
     if (rank < 0 || rank >= group->size || group->comms[rank])
         return ncclInvalidArgument;
     for (int r = 0; r < group->size; r++) {

@@ -24,14 +24,14 @@ void (*look_up(void *library, const char *name))(void) {
     void (*function)(void) = NULL;
     void *symbol = dlsym(library, name);
     if (!symbol) {
-        fprintf(stderr, "probe: there is no %s\n", name);
+        fprintf(stderr, "probe: the library lacks %s\n", name);
         exit(2);
     }
     memcpy(&function, &symbol, sizeof function);
     return function;
 }
 
-static const char *running; /* the row that runs */
+static const char *running; /* the id of the row that is tested */
 
 /* Reports that the row is skipped, because this machine cannot test it. */
 static bool skip(const char *why) {
@@ -477,7 +477,7 @@ static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
     return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
 }
 
-/* Is skipped on drivers for CUDA before 12.4, which have no green contexts. */
+/* Skips the row on drivers for CUDA before 12.4, which have no green contexts. */
 ROW(green_context) {
     CUdevResource resource;
     CUdevResourceDesc description;
@@ -757,7 +757,7 @@ static void check_row(char *line) {
     while (count == 5 && row && strcmp(row->id, fields[0]) != 0)
         row = row->next;
     if (count != 5 || !row) {
-        failed += printf("the line has no five fields, or no test: %s\n", line) > 0;
+        failed += printf("fewer than five fields, or an id without a test: %s\n", line) > 0;
         return;
     }
     row->listed = true;
@@ -794,7 +794,7 @@ int main(int argc, char **argv) {
     (void)fclose(table);
     for (const struct row *row = rows; row; row = row->next)
         if (!row->listed)
-            failed += printf("%s has no row\n", row->id) > 0;
+            failed += printf("%s has no row in contract.tsv\n", row->id) > 0;
     printf("%d rows, %d failed\n", count, failed);
     return failed != 0;
 }

@@ -8,7 +8,7 @@
 
 #define COUNT      1000
 #define BYTES      (COUNT * sizeof(float))
-#define POLLS      30000 /* milliseconds */
+#define POLLS      30000 /* one each millisecond */
 #define NCCL(name) ((__typeof__(&(name)))look_up(nccl, STRING(name)))
 
 /* --- ranks --------------------------------------------------------------------------------- */

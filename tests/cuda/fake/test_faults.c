@@ -1,7 +1,7 @@
-/* Makes each driver or cuBLAS call of each operation fail in each fault mode, then two calls of an
-   operation. The status must match the failure. Current bytes, the caller's context and the capture
-   mode must not change, a retry of the operation must succeed, the library must count the device
-   memory correctly, and at the end no object may remain. */
+/* Makes each driver or cuBLAS call of each operation fail in each fault mode, then makes two calls
+   of an operation fail. The status must match the failure. Current bytes, the caller's context and
+   the capture mode must not change, a retry of the operation must succeed, the library must count
+   the device memory correctly, and at the end no object may remain. */
 #include "fixture.h"
 
 #include "context/context.h"

@@ -1,5 +1,5 @@
-/* Tests memory that cannot be freed because a driver call fails. The library keeps it allocated,
-   counts it, and frees it when the driver works again. */
+/* Tests memory that cannot be freed because a driver call fails. The library keeps such memory
+   allocated, counts it, and frees it when the driver works again. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -11,7 +11,7 @@
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
-/* Functions whose failure prevents a free of device memory; some prevent it only without pools. */
+/* Functions whose failure can prevent a free of memory, some of them only without pools. */
 static const char *const functions[] = {
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -59,7 +59,7 @@ static void fail_no_more(void) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Asserts that the statistics count all live bytes of the device, and all but `used` as kept. */
+/* Asserts that the statistics count all live device bytes, and as kept all but `used` bytes. */
 static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const sb_stats stats = rig_stats(rig);
     const uint64_t live = fake_live().device_bytes;
@@ -109,7 +109,7 @@ static void release_failing(int pools, size_t function, size_t then) {
     test_end(freed);
     fail_no_more();
     assert_counted(&stage.rig, function, BYTES);
-    if (function < 3 && fake_live().blocks != 2) /* these prevent every free */
+    if (function < 3 && fake_live().blocks != 2) /* these failures prevent every free */
         fail_with("while %s fails the library keeps no memory", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Makes the calls of a sum to the function fail from the nth on. Returns whether one failed. */
+/* Makes the nth and later calls of the function fail during a sum. Returns whether one failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -209,7 +209,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
         if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
             fail_with("after %s failed %d bytes are left, %d count as leaked", name_of(function),
                       (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
-        if (function < 3) /* these prevent every free */
+        if (function < 3) /* these failures prevent every free */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }

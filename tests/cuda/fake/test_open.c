@@ -1,6 +1,6 @@
 /* Tests the opening of the backend, and its use after a fork. A missing library must cause a status
    with a message, and print nothing. The program runs itself for each scenario, with other
-   environment variables. It is not linked with the fakes, but looks up their functions. */
+   environment variables. The program is not linked with the fakes, but looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"
@@ -193,8 +193,8 @@ static void a_child_gets_a_status(int32_t code, const char *words) {
     end_blob();
 }
 
-/* Another library initialises CUDA in the parent; the child's first use of CUDA is by this
-   library. */
+/* Another library initialises CUDA in the parent; in the child, syncblob is the first user of
+   CUDA. */
 static void a_child_of_others_cuda(int32_t code, const char *words) {
     unsigned int (*init)(unsigned int flags) = NULL;
     void *symbol = function("cuInit");
@@ -209,7 +209,7 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
     arithmetic_works(0, "libcublas.so.13");
 }
 
-/* --- running them ---------------------------------------------------------------------------- */
+/* --- running the scenarios ------------------------------------------------------------------- */
 
 /* Each letter of `shows` is a folder of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n:
    NCCL. w: libraries with all these names, but without functions. -: files with these names that

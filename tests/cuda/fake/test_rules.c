@@ -471,7 +471,7 @@ static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     return st;
 }
 
-/* Waiting for another context could deadlock: its thread may be waiting for this thread. */
+/* Waiting for another context could deadlock: that context's thread may wait for this thread. */
 TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     struct gate gate = {.end = time(NULL) + 20};
     assert_ok(sb_context_synchronize(f->other, &err));
@@ -647,8 +647,8 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
     }
 }
 
-/* After the wait any context may reuse the memory. The test allocates in another context, since the
-   memory's own context would wait for the stream again. */
+/* After a synchronisation any context may reuse the memory. The test allocates in another context,
+   since the memory's own context would wait for the stream again. */
 TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait) {
     sb_stream own;
     stage_reopen(f, true, SB_CONTEXT_NO_HOST_CACHE);

@@ -60,7 +60,7 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function queues work. A slot has queued nothing before it calls one. */
+/* Returns whether the function queues work. A slot queues nothing before its first launch. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
 }

@@ -14,7 +14,7 @@ struct CUgreenCtx_st;
 struct CUdevResource_st;
 struct CUdevResourceDesc_st;
 
-/* CUmemAllocationProp. */
+/* The layout of CUmemAllocationProp. */
 struct allocation {
     unsigned int type, handle_types;
     struct sb__cu_location location;

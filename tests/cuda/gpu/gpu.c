@@ -5,9 +5,9 @@
 
 const struct driver *driver;
 sb__cu_context primary;
-static sb_context *running; /* the stage's */
+static sb_context *running; /* the context of the open stage */
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- opening and closing --------------------------------------------------------------------- */
 
 sb_context_options stage_options(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

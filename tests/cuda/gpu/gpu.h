@@ -1,6 +1,6 @@
 /* Support for programs that use a context on "cuda:0" and also call the CUDA driver, as an
-   application does. Of the library they use only public functions. They run both on a device of
-   NVIDIA and on the fake driver. */
+   application does. The programs use only public functions of the library. They run both on a
+   device of NVIDIA and on the fake driver. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 
@@ -8,7 +8,7 @@
 #include "driver.h"
 
 extern const struct driver *driver;
-extern sb__cu_context primary; /* device 0's */
+extern sb__cu_context primary; /* the primary context of device 0 */
 
 /* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
@@ -17,11 +17,11 @@ enum { GPU_SKIPPED = 77 };
    there is no device; the reason is printed. */
 int gpu_begin(void);
 
-/* A rig on "cuda:0". When the rig closes, no context may be current. */
+/* A stage is a rig on "cuda:0". When the stage closes, no context may be current. */
 struct stage {
     struct rig rig;
-    sb_context *context; /* the rig's */
-    sb_stream stream;    /* the test's, non-blocking */
+    sb_context *context; /* the context of the rig */
+    sb_stream stream;    /* a non-blocking stream of the test */
 };
 
 void stage_open(struct stage *stage);
@@ -63,7 +63,7 @@ void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* Each copies on the legacy default stream, and waits for the copy. */
+/* These three functions copy on the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);

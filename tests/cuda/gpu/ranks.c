@@ -136,7 +136,7 @@ static void run_processes(char *program, int32_t size, size_t bytes) {
 static const char *find_obstacle(void) {
     uint8_t id[SB_NCCL_ID_BYTES];
     if (device_count() < 2)
-        return "there is one device";
+        return "this machine has only one device";
     return sb_nccl_id_create(id, &err) == SB_OK ? NULL : err.message;
 }
 

@@ -72,7 +72,7 @@ result_of() { # STATUS
     case $1 in
     0) echo ok ;;
     77) echo skipped ;;
-    124) echo 'FAILED: no end after 500 s' ;;
+    124) echo 'FAILED: still running after 500 s' ;;
     126 | 127) echo 'FAILED: it does not start' ;;
     *) echo "FAILED: status $1" ;;
     esac

@@ -125,7 +125,7 @@ TEST_ON(stage, the_shape_on_the_device) {
     assert_memory_equal(seen, shape, sizeof shape);
 }
 
-/* --- what is not finite ---------------------------------------------------------------------- */
+/* --- infinity and NaN ------------------------------------------------------------------------ */
 
 static bool is_same(double found, double wanted) {
     return found == wanted || (isnan(found) && isnan(wanted));

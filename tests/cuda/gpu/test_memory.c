@@ -107,7 +107,7 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     assert_true(host_holds(mem, 6));
 }
 
-/* The other context is one that the application created. */
+/* The application has created the other context. */
 TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;

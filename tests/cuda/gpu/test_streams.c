@@ -332,7 +332,7 @@ EACH(a_captured_stream_is_refused) {
     assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
 }
 
-/* The stream used the memory before its capture; an event recorded now would be a graph node. */
+/* The stream used the memory before its capture; an event in the capture would be a graph node. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;

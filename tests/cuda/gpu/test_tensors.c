@@ -60,7 +60,7 @@ TEST_ON(stage, a_tensor_keeps_device_memory) {
     assert_int_equal(rig_stats(&f->rig).device_bytes, BYTES);
 }
 
-/* --- tensors of others ----------------------------------------------------------------------- */
+/* --- tensors of other programs --------------------------------------------------------------- */
 
 struct foreign {
     sb_dl_managed_versioned tensor;

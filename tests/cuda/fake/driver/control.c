@@ -315,7 +315,7 @@ struct fake_blas_call fake_blas(const char *function) {
     return call;
 }
 
-/* --- the driver's life ----------------------------------------------------------------------- */
+/* --- the driver's lifetime ------------------------------------------------------------------- */
 
 static void at_exit(void) {
     FAKE_LOCKED;

@@ -42,12 +42,12 @@ struct item {
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* the upload reads the snapshot, as if from a copy of pageable memory */
+    bool staged;    /* the upload reads the snapshot: pageable memory may be read early */
     bool scribbled;
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
-    bool (*passes)(void *user); /* for a GATE: returns whether it is open */
+    bool (*passes)(void *user); /* for a GATE: returns whether the gate is open */
     void *user;
     bool owned; /* `user` is freed with the item */
     struct record *record;
@@ -61,7 +61,7 @@ struct CUstream_st {
     struct item *head, *tail;
     CUresult failure; /* a transient failure, until a wait for the stream returns it, or until the
                          thread of the failed item records an event */
-    pthread_t failed_by; /* that thread */
+    pthread_t failed_by; /* the thread of the failed item */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;
@@ -111,7 +111,7 @@ struct block {
     bool ready, freeing;
     bool is_reserved;       /* from cuMemAddressReserve; the first `mapped` bytes are usable */
     size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
-    struct record *freed;   /* of the queued free; NULL: no free is queued */
+    struct record *freed;   /* the record of the queued free, or NULL */
 };
 
 struct pinned {
@@ -150,7 +150,7 @@ enum need {
 struct call {
     CUresult result;
     CUcontext context; /* the current context */
-    CUresult later;    /* the failure that the queued work shall have, or a later call */
+    CUresult later;    /* the failure of the queued work, or of a later call */
     bool passing;
     enum need need;
 };
@@ -171,7 +171,7 @@ void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Counts bytes as mapped, for a pool or for none (NULL); returns false if the device is full. */
+/* Counts bytes as mapped, for `pool` unless NULL. Returns false if the device is out of memory. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);

@@ -1,4 +1,4 @@
-/* Green contexts. Only the functions that a test needs to create a stream in one. */
+/* The functions that a test needs to create a stream in a green context. */
 #include "driver.h"
 
 struct CUgreenCtx_st {

@@ -90,7 +90,7 @@ static void shorten_vector(char *line) {
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* later brace first: `open` stays valid */
+    memmove(comma, close + 1, strlen(close)); /* the later brace first: `open` stays valid */
     memmove(open, open + 1, strlen(open));
 }
 
@@ -159,7 +159,7 @@ static bool read_entry(CUfunction f, char *text) {
          line = strtok_r(NULL, ";\n", &rest)) {
         line += strspn(line, " ");
         if (!read_line(f, line)) {
-            fake_violation("the fake driver does not know \"%s\" of PTX", line);
+            fake_violation("the fake driver lacks the PTX line \"%s\"", line);
             return false;
         }
     }
@@ -235,7 +235,7 @@ static int label_at(CUfunction f, const char *name) {
     for (int i = 0; i < f->label_count; i++)
         if (strcmp(f->labels[i].name, name) == 0)
             return f->labels[i].at;
-    fake_violation("a branch leads to no label %s", name);
+    fake_violation("a branch to %s, which is not a label", name);
     return f->step_count;
 }
 

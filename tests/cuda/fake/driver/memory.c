@@ -9,7 +9,7 @@
 
 #define GRANULE  ((size_t)512)
 #define SPACE    ((size_t)1 << 36) /* the reserved address space, in bytes */
-#define SMALLEST ((size_t)4096)    /* page */
+#define SMALLEST ((size_t)4096)    /* the size of a page */
 
 static char *space;
 static size_t used;
@@ -68,7 +68,7 @@ struct block *find_reservation(CUdeviceptr ptr) {
 /* --- mapped bytes ---------------------------------------------------------------------------
 
    A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
-   is large enough. Chunks are not joined, so an allocation can fail although enough is free. */
+   is large enough. Chunks are not joined, so an allocation can fail with enough free memory. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -214,8 +214,8 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* By cuda.h, also frees memory of a pool that no queued work uses. Does not wait, because cuda.h
-   does not document whether the driver waits. */
+/* Also frees memory of a pool that no queued work uses, as cuda.h documents. Does not wait, because
+   cuda.h does not document whether the driver waits. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -322,8 +322,8 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-/* Makes the allocation wait for a queued free of the pool, because it may reuse the memory that the
-   free releases. */
+/* Makes the allocation wait for a queued free of the pool, because the allocation may reuse the
+   freed memory. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;

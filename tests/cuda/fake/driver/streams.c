@@ -1,4 +1,4 @@
-/* Streams, events and the work between them. */
+/* Streams, events and queued work. */
 #include "driver.h"
 
 #include "base/draw.h"
@@ -112,7 +112,7 @@ static void unlink_stream(CUstream stream) {
 }
 
 /* Returns whether the legacy default stream has work from before `turn`, for which blocking streams
-   must wait. They do not wait for a recorded event; cuda.h does not document this case. */
+   must wait. They need not wait for an event record, a case that cuda.h does not document. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -246,7 +246,7 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream's first item is a closed gate: a kernel that waits for others. */
+/* Returns whether the stream's first item is a closed gate: a kernel that waits for another. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
@@ -386,7 +386,7 @@ static void append(CUstream stream, struct item *item) {
     stream->tail = item;
 }
 
-/* Frees what an item owns that was not queued. */
+/* Frees the objects that an item owns, if the item was not queued. */
 static void drop_item(const struct item *item) {
     drop_record(item->record);
     if (item->owned)
@@ -574,7 +574,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Checks a query of `stream` or a wait for it. Fails, and invalidates the capture, if the stream is
+/* Checks a query of or a wait for `stream`. Fails, and invalidates the capture, if `stream` is
    captured. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
@@ -597,7 +597,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return c.context->lost ? c.context->lost : result;
 }
 
-/* Runs the stream's work up to a closed gate, so that memory that it frees becomes free. */
+/* Runs the stream's work up to a closed gate, so that memory that the work frees becomes free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -622,7 +622,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int 
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     BEGIN(CONTEXT);
     if (!(flags & CU_EVENT_DISABLE_TIMING))
-        fake_violation("an event measures time, which makes it slower");
+        fake_violation("an event lacks DISABLE_TIMING, which makes the event slower");
     CUevent made = fake_object(sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -665,7 +665,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     }
     if (event->context->flags == CU_CTX_SCHED_BLOCKING_SYNC &&
         !(event->flags & CU_EVENT_BLOCKING_SYNC))
-        fake_violation("a wait for an event spins, but its context has the flag to block");
+        fake_violation("a wait for an event spins, but the context has the flag to block");
     while (!record->done)
         run_first(record->stream);
     trim_pools(event->context->device);
