@@ -24,8 +24,8 @@ compare_losses() { # WHAT FILE FILE TOLERANCE
               exit NR == 0 || wrong > 0 }'
 }
 
-# Compares the losses of the training example: of one rank (alone), of several (together), and of these
-# restarted at step 120 of 200 (again).
+# Compares the losses of the training example. The file "alone" has those of one rank, "together" those of
+# several ranks, and "again" those of several ranks that were restarted at step 120 of 200.
 check_losses() { # FOLDER RANKS
     compare_losses "one rank, $2 ranks" "$1/alone" "$1/together" 1e-6
     tail -n 80 "$1/together" >"$1/rest"

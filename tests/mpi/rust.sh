@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the crate with its feature mpi, under each installed MPI: runs the test at 1, 2 and 3 ranks, and
-# the training example, whose losses must be equal to the losses without MPI. Ends with 77 if there is no
+# the training example, whose losses must be equal to the losses without MPI. Exits with 77 if there is no
 # MPI, or no libclang for the crate mpi.
 set -euo pipefail
 shopt -s inherit_errexit

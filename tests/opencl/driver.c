@@ -196,7 +196,7 @@ cl_int __real_clRetainEvent(cl_event event);
 enum { FAILED = 64 };
 
 /* The last failed commands. Only their events report the failure, as in drivers that continue with
-   the next command. (pocl 3.1 aborts if a command that waits for others fails.) */
+   the next command. (pocl 3.1 aborts if a command fails that waits for other commands.) */
 static struct {
     cl_event event;
     cl_int code;
@@ -424,14 +424,14 @@ WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
     __real_clSVMFree(context, ptr);
 }
 
-/* Does nothing: pocl would wait until each program that it compiles is on the disk. */
+/* Replaces fdatasync: otherwise pocl waits until each compiled program is on the disk. */
 int fdatasync(int file);
 
 int fdatasync(int file) {
     return 0;
 }
 
-/* --- gates ----------------------------------------------------------------------------- */
+/* --- gates: kernels that hold back the later commands of a queue ----------------------- */
 
 enum { GATES = 64 };
 

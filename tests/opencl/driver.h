@@ -12,8 +12,8 @@ enum driver_mode {
     DRIVER_LATER /* the call queues a command that fails; a call that queues nothing fails now */
 };
 
-/* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; 0 disarms. Releases
-   of objects never fail. */
+/* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; an `nth` of 0 removes
+   the fault. Releases of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
 /* Makes the `nth` call of `name` and all later calls fail. */
 void driver_fail_from(const char *name, int64_t nth, cl_int code);
@@ -43,8 +43,8 @@ struct driver_memory {
     cl_command_queue queue; /* the last queue that used the memory; only usm.c sets it */
 };
 
-/* These lock the list of memories, and find the memory of a range in a context (NULL: in any). The
-   caller of driver_find has locked the list. */
+/* driver_lock locks the list of memories. driver_find returns the memory of a range in a context
+   (NULL: in any context), and must be called with the list locked. */
 void driver_lock(void);
 void driver_unlock(void);
 struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes);
@@ -57,7 +57,7 @@ void *driver_address(cl_context context, const void *ptr, size_t bytes);
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
 /* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
-   is OpenCL's. */
+   is OpenCL's function. */
 #define WRAP(type, name, parameters)                                                               \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \

@@ -88,7 +88,7 @@ static const char *function_of(int32_t op) {
     return has_buffers() && functions[op][1] ? functions[op][1] : functions[op][0];
 }
 
-/* Also delays the stream's work with a lazy schedule and, at random, with a random schedule. */
+/* Arms the fault. Delays the stream's work if the schedule is lazy, or at random if random. */
 static void arm(struct shim *shim, const struct shim_call *call) {
     lock();
     const bool held = shim->schedule == SB_SIM_LAZY ||
@@ -117,7 +117,7 @@ static void drain(const struct shim *shim) {
             (void)clFinish((cl_command_queue)shim->streams[i]);
 }
 
-/* Also runs the stream's work if the schedule is eager. */
+/* Disarms the fault. Runs the stream's work if the schedule is eager. */
 static bool disarm(struct shim *shim, const struct shim_call *call) {
     const bool fired = call->mode != SHIM_NO_FAULT && driver_fired();
     if (call->mode != SHIM_NO_FAULT)

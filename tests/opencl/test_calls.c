@@ -151,7 +151,7 @@ static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl
         if (!done)
             assert_ok(o->run(&scene, &err));
     } else if (code != CL_DEVICE_NOT_AVAILABLE &&
-               !(o->kind & (PREPARED | CLEARS))) { /* these work in place */
+               !(o->kind & (PREPARED | CLEARS))) { /* these operations work in place */
         fail_with("%s, call %d, %s: the device is lost", o->name, (int)nth, fired);
     }
     scene_close(&scene, owned);

@@ -83,7 +83,7 @@ TEST(a_failed_opening_leaves_nothing_open) {
 /* --- a device without doubles ---------------------------------------------------------- */
 
 TEST(without_doubles_the_host_adds_floats) {
-    enum { COUNT = 100003 }; /* several pieces */
+    enum { COUNT = 100003 }; /* more than one piece */
     float *out;
     double sum = 0;
     fake_device.hides_doubles = true;

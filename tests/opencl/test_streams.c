@@ -16,7 +16,7 @@ struct place {
     const sb_opencl_device *opencl;
     sb_stream own; /* the library's queue */
     cl_command_queue queue;
-    size_t owned_before; /* number of things that the test owned */
+    size_t owned_before; /* number of objects that the test owned before */
 };
 
 static struct sb__opencl_device *opened(const struct place *place) {
@@ -132,7 +132,7 @@ TEST_ON(place, foreign_pointers_are_in_no_buffer) {
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 
 /* Runs a test twice. The second time a caller may add commands to the library's queue, so that only
-   a marker shows the end of its work. */
+   a marker shows the end of the library's work. */
 static void run_on_both(struct place *f, void (*test)(struct place *f)) {
     test(f);
     place_reopen(f, SB_OPENCL_SVM);
@@ -161,7 +161,7 @@ static void release(const struct place *place, void *ptr) {
     place->table->free(place->device, ptr, COUNT, place->own);
 }
 
-/* clFinish succeeds after a failed command, and so does a marker that is queued after it. */
+/* After a failed command clFinish succeeds, and a marker that is queued later succeeds. */
 static void fail_before_events(struct place *f) {
     void *ptr = alloc(f);
     int32_t done = 0;
@@ -177,7 +177,7 @@ static void fail_before_events(struct place *f) {
         assert_ok(f->table->event_query(f->device, event, &done, &err));
         assert_int_equal(done, 1);
     }
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err)); /* reported before */
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err)); /* already reported */
     f->table->event_destroy(f->device, event);
     f->table->event_destroy(f->device, next);
     release(f, ptr);
@@ -214,7 +214,7 @@ static void fail_before_waits(struct place *f) {
     void *ptr = alloc(f);
     FAIL_COPY(f);
     copy(f, ptr);
-    f->table->event_destroy(f->device, record(f)); /* no call waited for it */
+    f->table->event_destroy(f->device, record(f)); /* no call waited for this event */
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     void *event = record(f);
@@ -319,8 +319,8 @@ static bool is_done(const struct place *place, void *event) {
     return done;
 }
 
-/* A copy in the library's queue that waits for `late`, and a barrier behind it that fails with
-   `user`: in pocl the barrier then ends before the copy. */
+/* A copy in the library's queue that waits for `late`, and a later barrier that fails with `user`:
+   in pocl the barrier then ends before the copy. */
 struct failing {
     cl_event late, user, held[2];
     void *ptr, *failed, *copied;
@@ -438,7 +438,7 @@ TEST_ON(place, memory_is_not_freed_before_the_work_before_a_failed_barrier_ends)
     run_on_both(f, free_behind_a_failed_barrier);
 }
 
-/* The second barrier waits for the copy and for the first barrier, and fails with the latter. */
+/* The second barrier waits for the copy and for the first barrier, and fails if the first fails. */
 TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     for (int is_queued = 0; is_queued < 2; is_queued++) {
         cl_command_queue queue = opencl_queue(f->context, NULL);
@@ -464,7 +464,7 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     }
 }
 
-/* A copy that fails because the caller's work before it has failed reports that work. */
+/* A copy that fails because earlier work of the caller has failed reports the earlier failure. */
 TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
     cl_int result;
     void *out;
@@ -514,7 +514,7 @@ TEST_ON(place, fine_grained_memory_is_never_copied) {
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &device, &err));
     driver_close_gate(f->queue);
     assert_ok(sb_blob_update_on(blob, (sb_stream)f->queue, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &host, &err)); /* waits for its reader */
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &host, &err)); /* waits for the update */
     host[COUNT - 1] = 100;
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &read, &err));
     assert_ptr_equal(read, device);

@@ -24,8 +24,8 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
     return made;
 }
 
-/* Records the queue as the last user of the memory; NULL: there is none. Returns the last user, of
-   which the caller must release a reference, or NULL. */
+/* Records `queue` (NULL: none) as the last user of the memory. Returns the previous user, a
+   reference that the caller must release, or NULL. */
 static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     driver_lock();
     struct driver_memory *memory = driver_find(NULL, ptr, 1);
@@ -44,7 +44,7 @@ static void use(cl_command_queue queue, const void *ptr) {
         (void)__real_clReleaseCommandQueue(old);
 }
 
-/* Waits only for the last queue that used the memory: its work runs after that of other users. */
+/* Waits only for the last queue that used the memory: the other users' work runs earlier. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {

@@ -57,8 +57,8 @@ def legend():
         words = "all in one bucket" if mib > 100 else f"buckets of {mib} MiB"
         out += [rectangle(x, 14, 12, 12, colour, 1), text(x + 18, 24, words, "start")]
         x += 150
-    out += [text(LEFT, 44, "ms a step: dark, what can overlap does; light, nothing does; "
-                 "black line, the best that is possible", "start")]
+    out += [text(LEFT, 44, "ms for each step: dark, with overlap; light, without overlap; "
+                     "black line, the larger of the bound and the computation", "start")]
     return out
 
 

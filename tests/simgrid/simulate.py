@@ -30,8 +30,8 @@ NETWORK = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=netwo
 # The simulated time does not include the time that the code takes on this machine's processor.
 HOST = ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
 INSTEAD = ["-DMPI_Iallreduce=simulated_iallreduce", "-DMPI_Query_thread=simulated_query_thread"]
-# Every host has a link with a latency of 5 microseconds. flat: to one switch of unlimited bandwidth. tree:
-# each group of hosts has a switch with half as many uplinks as hosts.
+# Every host has a link with a latency of 5 microseconds. "flat": the links lead to one switch of unlimited
+# bandwidth. "tree": each group of hosts has a switch with half as many uplinks as hosts.
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -88,10 +88,10 @@ def simulate(program, folder, case):
 def problem(row):
     """Returns why the row must be wrong; None if it may be correct."""
     if row["network"] < row["bound"] * 0.999:
-        return "shorter than any all-reduce needs"
+        return "shorter than the bound of an all-reduce"
     if row["shape"] == "flat" and row["gbits"] == 10 and row["bucket_mib"] > 100 \
             and row["network"] > row["bound"] * 1.05:
-        return "5 % longer than the bound"
+        return "more than 5 % longer than the bound"
     return None
 
 
@@ -111,7 +111,7 @@ def main():
         sys.exit(77)
     folder.mkdir(parents=True, exist_ok=True)
     build(libraries, folder / "resnet")
-    print("times in ms; efficiency: the larger of bound and compute, as a share of beside")
+    print("times in ms; efficiency: the larger of bound and compute, divided by beside")
     print("hosts Gbit shape allreduce  MiB buckets bound  network    apart   beside  efficiency")
     rows, wrong = [], 0
     for case in cases(hosts):

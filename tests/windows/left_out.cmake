@@ -1,13 +1,13 @@
 # Tests that are not built for Windows.
 set(left_out
-  # They test POSIX files: owners, modes, pipes, system calls that fail. tests/windows tests other files.
+  # These tests need POSIX files: owners, modes, pipes, failing calls. tests/windows tests other files.
   behaviour/test_file behaviour/test_file_place behaviour/test_io input/test_files faults/test_formats
-  # They call fork, which Windows lacks.
+  # These tests call fork, which Windows lacks.
   comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
-  # They make the linker or the loader replace functions of the C library.
+  # These tests make the linker or the loader replace functions of the C library.
   behaviour/test_page_size behaviour/test_stack behaviour/test_status faults/test_replace
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for
-  # They use pages of mmap, some without access, or the memory sizes in /proc.
+  # These tests use pages of mmap, some without access, or the memory sizes in /proc.
   behaviour/test_blob_bytes behaviour/test_blob_large behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes
   support/test_amount
   threads/test_const_calls threads/test_host_cache)

@@ -149,7 +149,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* Windows uses all characters of a path after this prefix literally, including a final dot. */
+/* Windows uses all characters of a path after the prefix \\?\ literally, even a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
