@@ -88,7 +88,7 @@ static const char *function_of(int32_t op) {
     return has_buffers() && functions[op][1] ? functions[op][1] : functions[op][0];
 }
 
-/* Arms the fault. Delays the stream's work if the schedule is lazy, or at random if random. */
+/* Arms the fault. Delays the stream's work: always if the schedule is lazy, sometimes if random. */
 static void arm(struct shim *shim, const struct shim_call *call) {
     lock();
     const bool held = shim->schedule == SB_SIM_LAZY ||

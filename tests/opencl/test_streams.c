@@ -8,7 +8,7 @@
 
 enum { COUNT = 1000 };
 
-/* A device of a context, and a queue of the caller. */
+/* A fixture with a context, its device, and a command queue of the caller. */
 struct place {
     const sb_backend *table;
     sb_context *context;
@@ -16,7 +16,7 @@ struct place {
     const sb_opencl_device *opencl;
     sb_stream own; /* the library's queue */
     cl_command_queue queue;
-    size_t owned_before; /* number of objects that the test owned before */
+    size_t owned_before; /* number of objects that the test already owned */
 };
 
 static struct sb__opencl_device *opened(const struct place *place) {

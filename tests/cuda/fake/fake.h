@@ -1,5 +1,5 @@
-/* The functions that the fake libcuda.so.1 exports besides the driver API. With them tests choose
-   the fake's behaviour and read its counters. Environment variables set initial settings:
+/* The functions that the fake libcuda.so.1 exports besides the driver API. Tests use them to choose
+   the fake's behaviour and to read counters. Environment variables set initial settings:
    FAKE_SCHEDULE (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
    FAKE_PEERS, FAKE_INIT, FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H

@@ -260,7 +260,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     return ncclSuccess;
 }
 
-/* --- making and ending --------------------------------------------------------------------- */
+/* --- creating and ending communicators ----------------------------------------------------- */
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
     BEGIN;

@@ -424,7 +424,7 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
 
 struct gate {
     atomic_bool is_open;
-    time_t end; /* when the gate opens, so that a failing test does not hang */
+    time_t end; /* the gate opens then at the latest, so that a failing test ends */
 };
 
 static bool passes(void *user) {

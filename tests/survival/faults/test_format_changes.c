@@ -29,7 +29,7 @@ static bool reports_change(sb_status st) {
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
-/* Makes a file. All kinds have the same size, but differ in every count that the reader makes. */
+/* Makes a file of one kind. All kinds have one size but differ in each count of the reader. */
 static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
@@ -56,7 +56,7 @@ static struct wire image(int kind) {
         wire_floats(&blob, 5, NULL, 0);
         wire_bytes(&blob, 12, name, 20004); /* fills up to the same length */
         break;
-    case 5: /* V1 layers of types without names */
+    case 5: /* V1 layers whose types have no names */
         for (int i = 0; i < 3000; i++)
             wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
         break;

@@ -172,7 +172,7 @@ static bool run_trial(struct trial *t) {
     trial_open(t);
     const struct tally before = rig_tally(&t->scene.rig);
     const struct armed armed = fault_arm(&t->scene.rig, t->fault, t->nth);
-    for (int i = 1; i < t->times; i++) /* on other devices only one operation fails */
+    for (int i = 1; i < t->times; i++) /* only the simulated device fails several */
         ignore(
             sb_sim_fail_also(t->scene.rig.context, SB_SIM_ANY, t->nth + i, SB_SIM_FAIL_NOW, NULL));
     support_poison_error(&err);

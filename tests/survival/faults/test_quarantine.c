@@ -346,7 +346,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Does the same, and waits for all streams of the memory except the captured stream. */
+/* Releases the memory likewise, then waits for its streams except the captured stream. */
 static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     retire(crowd, mem);
     captured_stream = crowd->streams[CAPTURED];

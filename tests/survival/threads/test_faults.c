@@ -569,7 +569,7 @@ static void arm(struct round *round, uint64_t *random) {
         expect(round, st == SB_OK);
         if (draw(random, 3) == 0)
             op = draw(random, SB_SIM_OP_COUNT);
-        nth += 1 + (draw(random, 4) == 0); /* mostly one after another */
+        nth += 1 + (draw(random, 4) == 0); /* mostly the next operation */
     }
 }
 

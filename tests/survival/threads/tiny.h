@@ -131,7 +131,7 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     assert_int_equal(dtype, SB_DTYPE_F32);
     *out = 0;
     for (int64_t i = 0; i < count; i++)
-        *out += (double)((const float *)x)[i]; /* asum and sumsq of zeros and ones */
+        *out += (double)((const float *)x)[i]; /* correct if each value is 0 or 1 */
     return SB_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts, then those of cuCtxCreate */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts, then contexts of cuCtxCreate */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
@@ -171,7 +171,7 @@ void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Counts bytes as mapped, for `pool` unless NULL. Returns false if the device is out of memory. */
+/* Counts mapped bytes, also in `pool` unless it is NULL. Returns false if memory is exhausted. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
