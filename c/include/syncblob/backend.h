@@ -16,8 +16,8 @@
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. A backend whose work is always complete on return leaves all stream and
  * event slots NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL
- * stream. NULL is the legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM there is none: a
- * caller's NULL then means own_stream, and no slot is passed NULL.
+ * stream. NULL is the legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM the device has no
+ * such stream: a caller's NULL then means own_stream, and slots never receive NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -108,8 +108,8 @@ typedef struct sb_backend {
 
     /* --- callers' pointers: optional; if missing, all are accepted -------- */
 
-    /** Returns WRONG_DEVICE unless [ptr, ptr + bytes) is memory of this device; also for memory of
-     *  another `open` of this device, unless the slots can use such memory. */
+    /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
+     *  WRONG_DEVICE. Some backends can also use memory of another `open` of the same device. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all or none ---------------------------------- */
@@ -145,14 +145,14 @@ typedef struct sb_backend {
      *  failed, the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
-     *  earlier work on the event's stream. An event may omit two kinds of failures: those that a
-     *  wait returned before the event was recorded, and those of work that a slot queued (not the
-     *  caller) if the thread that called the slot recorded an earlier event after that work. If an
-     *  event nevertheless returns a failure of the second kind, the core treats the work between
-     *  the two events as failed, too. The core records an event after each copy and each arithmetic
-     *  operation whose failure it must detect. It retries a wait that fails: if the second wait
-     *  returns SB_OK, only the wait had failed. An event may outlive its stream. The statuses mean
-     *  the same as for stream_synchronize. */
+     *  earlier work on the event's stream. An event may omit two kinds of failures: first, a
+     *  failure that a wait returned before the event was recorded; second, a failure of work that a
+     *  slot queued (not the caller), if the thread that called the slot recorded an earlier event
+     *  after that work. If an event nevertheless returns a failure of the second kind, the core
+     *  treats the work between the two events as failed, too. The core records an event after each
+     *  copy and each arithmetic operation whose failure it must detect. The core retries a failed
+     *  wait: if the second wait returns SB_OK, the work has succeeded. An event may outlive its
+     *  stream. The statuses mean the same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -226,16 +226,16 @@ typedef struct sb_backend {
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */
 
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
-     *  own_stream, and is not ordered with other streams. The core never passes it to a caller. On
-     *  it the core downloads bytes that a caller reads and that own_stream has not written, so that
-     *  the read does not wait for own_stream. Called once, after `open`. */
+     *  own_stream, and is not ordered with other streams. The core never passes it to a caller.
+     *  If a caller reads bytes that own_stream has not written, the core downloads them on this
+     *  stream, so that the read does not wait for own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */
 
     /** Returns SB_DEVICE_LACKS_* flags, the same ones on every call and for every `open` of the
-     *  device. The core calls this slot once, after `open`, and does not use a device with flags
-     *  that it does not know (UNSUPPORTED). */
+     *  device. The core calls this slot once, after `open`, and returns UNSUPPORTED for a device
+     *  with unknown flags. */
     uint32_t (*lacks)(void *device);
 } sb_backend;
 
@@ -262,9 +262,9 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
- *  library stays open until the process ends; after a failure it is closed, unless a backend was
- *  registered meanwhile, perhaps by the library itself. Loading it again changes nothing. Opening
- *  a library runs its code with all rights of the process: pass only paths of trusted files. The
+ *  library stays open until the process ends. If the call fails, it closes the library, unless a
+ *  backend was registered during the call. Loading a library again changes nothing. Opening a
+ *  library runs its code with all rights of the process: pass only paths of trusted files. The
  *  system may search folders for other libraries on which this library depends. In a forked child
  *  the call may hang if another thread of the parent was opening a library.
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without

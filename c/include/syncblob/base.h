@@ -25,13 +25,15 @@
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
  *    int32_t. A function refuses a number outside the list; a function that returns the name of a
  *    constant returns "unknown". The behaviour is thus defined for every number.
+ *  - A struct with `struct_size` may grow in later versions: the caller sets `struct_size` to its
+ *    own sizeof. The bytes beyond the library's sizeof are the "unknown tail", which must be zero.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
  *    Predicates return 0 or 1 as int32_t.
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
  *    floating-point environment and do not change it. The documented results are those of C's
  *    default environment: rounding to nearest, subnormal numbers, no traps. In another environment
- *    (fesetround, FTZ, DAZ) a computed number may differ, or exceed a bound, by one rounding;
- *    nothing else differs. If floating-point exceptions are trapped, a call may end the process.
+ *    (fesetround, FTZ, DAZ) a result may differ by one rounding, and thereby exceed a bound. If
+ *    floating-point exceptions are trapped, a call may end the process.
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).

@@ -55,9 +55,9 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 
 /** Changes the shape (Blob::Reshape). The call replaces the memory of a part only if the new count
  *  exceeds the part's capacity; otherwise contents, shares and borrowed storage stay as they are.
- *  Other blobs that share a replaced memory still use it. The capacity of a part is the count at
- *  its first use (sb_blob_mem is a use, although it allocates no elements). In Caffe the capacity
- *  is the largest count that the blob ever had, and both memories are replaced together.
+ *  Other blobs that share a replaced memory still use it. The capacity of a part is the blob's
+ *  count at the first call that needs the part's memory, even sb_blob_mem. In Caffe the capacity is
+ *  the largest count that the blob ever had, and both memories are replaced together.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -125,7 +125,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *b
 
 /** Computes the linear index of an element; missing trailing indices are 0 (Blob::offset(indices)).
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` indices
- *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or not below its extent, more indices than
+ *  Errors: INDEX_OUT_OF_RANGE (an index below 0 or not below its axis's extent, more indices than
  *  axes, a blob without elements). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
                                               int32_t num_indices, int64_t *out, sb_error *err);

@@ -10,8 +10,8 @@
  * (storage that no memory uses any more). Such storage is in quarantine: it is neither freed nor
  * reused, its deleter does not run, and it counts as live. The context checks the storage again
  * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
- * If another thread is already checking the storage, the call does not free it; the other thread
- * does, perhaps later. Storage that a driver fails to free also counts as live and in quarantine.
+ * If another thread is already checking the storage, that thread frees it, perhaps after the call
+ * returns. Storage that a driver fails to free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
@@ -65,8 +65,8 @@ typedef struct sb_limits {
     size_t max_memory;     /**< the most bytes that one read may have allocated at a time. They
                                 include the index, the payload, objects of the library, the rounding
                                 of page-locked memory (up to an eighth), and the whole memory of the
-                                blob if the read must copy all of it to the host. Default: only the
-                                context's cap */
+                                blob if the read must copy all of it to the host. By default only
+                                the context's cap applies */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */

@@ -27,7 +27,7 @@
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
- * it. Its owner may pass the tensor as uint8. Device types: host memory, page-locked host memory of
+ * it; pass such a tensor as uint8. Device types: host memory, page-locked host memory of
  * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N", whose memory the host
  * cannot access. Other backends have their device types in their tables (backend.h).
  *
@@ -106,7 +106,7 @@ typedef SB_DL_STRUCT sb_dl_tensor {
     int32_t ndim;          /**< axes */
     sb_dl_data_type dtype; /**< element type */
     int64_t *shape;        /**< `ndim` dimensions */
-    int64_t *strides;      /**< `ndim`, in elements; NULL (before 1.2): row-major */
+    int64_t *strides;      /**< `ndim` strides in elements; before 1.2 NULL: row-major */
     uint64_t byte_offset;  /**< from `data` to the first element */
 }
 sb_dl_tensor;
@@ -114,7 +114,7 @@ sb_dl_tensor;
 /** DLManagedTensorVersioned, of DLPack 1.x. */
 typedef SB_DL_STRUCT sb_dl_managed_versioned {
     sb_dl_version version;                                  /**< DLPack's version */
-    void *manager_ctx;                                      /**< the producer's */
+    void *manager_ctx;                                      /**< private to the producer */
     void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] releases the tensor */
     uint64_t flags;                                         /**< SB_DL_READ_ONLY and so on */
     sb_dl_tensor dl_tensor;                                 /**< the tensor */
@@ -124,7 +124,7 @@ sb_dl_managed_versioned;
 /** DLManagedTensor, of versions before 1.0. */
 typedef SB_DL_STRUCT sb_dl_managed {
     sb_dl_tensor dl_tensor;                       /**< the tensor */
-    void *manager_ctx;                            /**< the producer's */
+    void *manager_ctx;                            /**< private to the producer */
     void (*deleter)(struct sb_dl_managed * self); /**< [nullable] releases the tensor */
 }
 sb_dl_managed;

@@ -42,7 +42,7 @@ enum {
 };
 
 /** FillerParameter. Start from SB_FILLER_INIT. A double that the type does not use may be anything,
- *  even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, an unused `sparse` -1. */
+ *  even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, and an unused `sparse` -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */

@@ -81,7 +81,7 @@ typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
-     *  unknown. Runs about once for each MiB that is read or written, and with `done` equal to
+     *  unknown. Runs at least once for each MiB that is read or written, and with `done` equal to
      *  `total` before the result is published. `done` may increase by much more than a MiB between
      *  two reports: opening a model skips the values, and if a blob's diff precedes its data in the
      *  file, the data are read after `done` has reached the diff's end. A return value other than 0
@@ -97,8 +97,7 @@ typedef struct sb_progress {
 
 /** Flag of sb_source_of_descriptor. */
 enum {
-    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; without this flag `close` is NULL
-                                */
+    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; else `close` is NULL */
 };
 
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
@@ -109,9 +108,9 @@ enum {
  *  @param descriptor must stay open as long as the source is used. On Windows it is a HANDLE, whose
  *      value has 32 bits; there, reads move its offset
  *  @param flags 0 or SB_SOURCE_CLOSES
- *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
- *      `close` if that is not NULL. The caller may replace a slot by a function that calls the old
- *      slot
+ *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
+ *      caller must call the source's `close`, if not NULL. The caller may replace a slot by a
+ *      function that calls the old slot
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
  *  device_code; also for a descriptor that is not of a regular file, and for a file of size 0 that
  *  has bytes, as in procfs). */
@@ -130,8 +129,8 @@ typedef struct sb_span {
  *  @param context [borrowed, nullable] retained; allocates the list of pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
  *      bytes must not change as long as the source is used
- *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
- *      `close`
+ *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
+ *      caller must call the source's `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),
  *  SIZE_OVERFLOW (the sum of the sizes), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_source_of_spans(sb_context *context, const sb_span *spans,

@@ -20,22 +20,22 @@
  * writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure. These are the calls on the memory, sb_context_synchronize and sb_context_forget_stream.
+ * failure: a call on the memory, or sb_context_synchronize or sb_context_forget_stream.
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
  * the head as follows. After a failed transfer the head is the side from which the bytes were
- * copied; writes on the device since then are lost. The memory is LOST after failed arithmetic, and
- * after failed work of the caller on the stream that was passed when the pointer was last fetched.
- * Every memory whose bytes arithmetic or a transfer has computed from the lost bytes is LOST, too.
- * A failure on a caller's stream counts for every memory whose pointer the caller fetched before,
- * to write on that stream, unless a call has since made the bytes current on the host. A call that
- * only queues work behind failed work may succeed; the wait for the later work then fails. No call
- * returns SB_OK and a host pointer to bytes that failed work should have written, even if other
- * threads have waited in between. The library cannot track the caller's work on the library's own
- * stream, on a stream that was not passed or that two contexts use, or on a default stream if the
- * pointer was fetched without a stream, nor bytes that the caller's work computes from lost bytes.
- * If several memories borrow the same bytes (Overlap), only the memory whose call queued the work
- * reports the failure: make a call on that memory before you read another. If only a wait fails and
- * the work succeeds, the work does not count as failed.
+ * copied; writes on the device after the transfer are lost. The memory is LOST after failed
+ * arithmetic, and after failed work of the caller on the stream that was passed when the pointer
+ * was last fetched. A memory whose bytes arithmetic has computed, or a transfer has copied, from
+ * lost bytes is LOST, too. A failure on a caller's stream counts for every memory whose pointer the
+ * caller had fetched to write on that stream, unless a later call has made the bytes current on the
+ * host. A call that only queues work behind failed work may succeed; the wait for the later work
+ * then fails. Even if other threads have waited in between, no call returns SB_OK and a host
+ * pointer to bytes that failed work should have written. The library cannot track the caller's work
+ * on the library's own stream, on a stream that was not passed or that two contexts use, or on a
+ * default stream if the pointer was fetched without a stream. The library also cannot track bytes
+ * that the caller's work computes from lost bytes. If several memories borrow the same bytes
+ * (Overlap), only the memory whose call queued the work reports the failure: make a call on that
+ * memory before you read another. A wait that fails does not make successful work count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
@@ -94,20 +94,20 @@ typedef int32_t sb_storage;
 /** The kind of storage of a side, independent of the head. */
 enum {
     SB_STORAGE_NONE = 0,              /**< no storage */
-    SB_STORAGE_OWNED = 1,             /**< the library's */
-    SB_STORAGE_PINNED = 2,            /**< the library's, page-locked */
-    SB_STORAGE_BORROWED = 3,          /**< the caller's; transfers may write it */
-    SB_STORAGE_BORROWED_READ_ONLY = 4 /**< the caller's; never written */
+    SB_STORAGE_OWNED = 1,             /**< storage of the library */
+    SB_STORAGE_PINNED = 2,            /**< page-locked storage of the library */
+    SB_STORAGE_BORROWED = 3,          /**< storage of the caller; transfers may write it */
+    SB_STORAGE_BORROWED_READ_ONLY = 4 /**< storage of the caller; the library never writes it */
 };
 
-/** Flag of the set calls: the library never writes the storage. Before a call writes the memory, it
- *  copies the bytes to storage of the library. */
+/** Flag of the set calls. Before a call writes the memory, it copies the bytes to storage of the
+ *  library. */
 enum {
-    SB_READ_ONLY = 1 << 0 /**< never written */
+    SB_READ_ONLY = 1 << 0 /**< the library never writes the storage */
 };
 
-/** Creates a memory of `bytes` bytes (0 is allowed) in `context`. A side's buffer is allocated at
- *  its first use.
+/** Creates a memory of `bytes` bytes (0 is allowed) in `context`. The first call that needs a side
+ *  allocates that side's buffer.
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] release with sb_mem_release
  *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED. */
@@ -143,7 +143,7 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
 /** Returns the bytes on the host, for reading (SyncedMemory::cpu_data). At the first use the bytes
  *  are zeros; if the device has newer bytes, the call copies them once.
- *  @param out [borrowed] see "Pointers" above; not NULL even for size 0, but must then not be read
+ *  @param out [borrowed] see "Pointers" above; not NULL; must not be read if the size is 0
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
 SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err);
@@ -295,8 +295,8 @@ typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
 enum {
-    SB_WRITE_OVERWRITE = 1 << 11, /**< every byte will be written: the old bytes need not be copied
-                                   */
+    SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
+                                       old bytes */
     SB_WRITE_QUEUED = 1 << 12 /**< used for the device's side only. The caller orders its work after
                                    the work that is already queued on the context's stream
                                    (sb_context_stream) and on the default streams, so the call does
@@ -319,7 +319,7 @@ enum {
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Errors of allocation or device occur only here. The call waits for
+ *  with SB_WRITE_OVERWRITE). Allocation or the device can fail only in this call, which waits for
  *  device work that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*

@@ -61,9 +61,9 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field that the library
- *      reads (of a net: name, layer, layers) are MALFORMED, and so are bytes that the library
- *      recognises as those of another format or program, unless they exceed a limit first
- *      (DATA_LIMIT). An input of size 0 is an empty message of any format
+ *      reads (of a net: name, layer, layers) are MALFORMED. Bytes that the library recognises as
+ *      those of another format or program are MALFORMED, too, or DATA_LIMIT if they exceed a limit
+ *      first. An input of size 0 is an empty message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
@@ -175,8 +175,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
 
 /** Writes a layer's message (LayerParameter, or for an old net V1LayerParameter, see sb_layer_info)
  *  without its blobs: for readers of a net's topology. The message has all other fields of the
- *  file's message, including unknown fields. From a file or source the call reads little more than
- *  the bytes that it returns.
+ *  file's message, including unknown fields; the call reads little more than these fields.
  *  @param layer 0..num_layers-1; SB_NO_LAYER: the model's message without layers and blobs (for a
  *      net: name, inputs and state)
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message

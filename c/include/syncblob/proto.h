@@ -15,8 +15,8 @@ SB_BEGIN_DECLS
 
 /** Flags of the functions below. */
 enum {
-    SB_PROTO_RESHAPE = 1 << 3,   /**< reading: reshape to the message's shape */
-    SB_PROTO_WRITE_DIFF = 1 << 4 /**< writing: also write diff */
+    SB_PROTO_RESHAPE = 1 << 3,   /**< a read first reshapes to the message's shape */
+    SB_PROTO_WRITE_DIFF = 1 << 4 /**< a write also writes diff */
 };
 
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions take precedence over shape,
@@ -97,9 +97,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  not. Three kinds of changes are not detected, and the values may then be a mixture of old and
  *  new: a change within the same tick of the file system's clock (some milliseconds) as the last
  *  change before the call; stores through a shared mapping, since many file systems update the
- *  times only at the first store; and a change whose writer resets mtime, on Windows or if a name
- *  of the file is added or removed during the read. A file of size 0 that has bytes, as in procfs,
- *  results in IO. While another process holds a lease on the file, the call waits.
+ *  times only at the first store; and a change whose writer resets mtime, if the system is Windows
+ *  or if hard links to the file are added or removed during the read. A file of size 0 that has
+ *  bytes, as in procfs, results in IO. While another process holds a lease on it, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits
