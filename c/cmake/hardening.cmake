@@ -41,11 +41,11 @@ endfunction()
 
 function(harden_objects)
   if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 14)
-    # Otherwise clang would also warn about the user's linker flags.
+    # Without these options clang would also warn about the user's linker flags.
     set(CMAKE_C_FLAGS "--start-no-unused-arguments ${CMAKE_C_FLAGS} --end-no-unused-arguments")
   endif()
-  if(WIN32) # the flags would need a library next to the program
-    message(STATUS "Hardening without what is not for this build: all flags of c/hardening.txt")
+  if(WIN32) # the flags would need a DLL beside the program
+    message(STATUS "Hardening: this build uses no flag of c/hardening.txt")
     return()
   endif()
   file(STRINGS ${PROJECT_SOURCE_DIR}/c/hardening.txt flags REGEX "^-")
@@ -54,7 +54,7 @@ function(harden_objects)
   if(NOT options)
     set(left_out " -D_FORTIFY_SOURCE")
   endif()
-  set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of a flag for another processor
+  set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns about a flag of another processor
   foreach(flag IN LISTS flags)
     string(MAKE_C_IDENTIFIER "SYNCBLOB_HAS${flag}" has)
     check_c_compiler_flag(${flag} ${has})
@@ -65,7 +65,7 @@ function(harden_objects)
     endif()
   endforeach()
   if(left_out)
-    message(STATUS "Hardening without what is not for this build:${left_out}")
+    message(STATUS "Hardening: the compiler or this build does not support${left_out}")
   endif()
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE ${options})
@@ -77,7 +77,7 @@ endfunction()
 function(harden_library target)
   set(options relro now noexecstack text)
   find_sanitizers(sanitized)
-  if(NOT sanitized) # the program links the sanitizers' run time
+  if(NOT sanitized) # the sanitizers' symbols are defined only in the program
     list(APPEND options defs)
   endif()
   if(SYNCBLOB_HAS_fcf_protection_full)

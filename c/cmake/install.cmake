@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
-# The .pc file is inside the prefix that it describes, so it gives the prefix relative to itself,
+# The .pc file gives the prefix relative to the file's own folder, so that the prefix may be moved,
 # unless the library folder is absolute.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
   set(SYNCBLOB_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
@@ -13,7 +13,7 @@ else()
 endif()
 foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
   set(SYNCBLOB_PC_${folder} "\${prefix}")
-  cmake_path(APPEND SYNCBLOB_PC_${folder} ${CMAKE_INSTALL_${folder}}) # which may be absolute
+  cmake_path(APPEND SYNCBLOB_PC_${folder} ${CMAKE_INSTALL_${folder}}) # an absolute path is kept
 endforeach()
 
 # The static library links protobuf-c, with -L if the linker would not search the folder. The .pc
@@ -31,8 +31,8 @@ if(SYNCBLOB_PROTOBUF_C)
   endif()
 endif()
 
-# Our library folder may also have the threaded OpenBLAS, so the folder of the serial OpenBLAS
-# precedes it: a program that is linked with -static contains the library that is found first.
+# The folder of the serial OpenBLAS precedes our library folder, which may also have the threaded
+# OpenBLAS: a program that is linked with -static contains the library that is found first.
 set(SYNCBLOB_PC_OPENBLAS "")
 set(SYNCBLOB_PC_OPENBLAS_FOLDER "")
 if(SYNCBLOB_OPENBLAS)
@@ -42,7 +42,7 @@ if(SYNCBLOB_OPENBLAS_RUN_PATH)
   set(SYNCBLOB_PC_OPENBLAS_FOLDER "-L${SYNCBLOB_OPENBLAS_RUN_PATH} ")
 endif()
 
-# System libraries that are separate from the C library.
+# The system libraries that a program links in addition to the C library.
 set(SYNCBLOB_PC_SYSTEM " -lm")
 if(NOT WIN32)
   string(APPEND SYNCBLOB_PC_SYSTEM " -lpthread")

@@ -1,7 +1,7 @@
-# Functions that finish shared libraries, and that add libraries on top of the core.
+# Functions that set the exports of shared libraries, and that add libraries over the core.
 
-# Exports the names of a map, without versions. Links the compiler's run time and threads
-# statically, so that their DLLs are not needed.
+# Exports the names of a map, without versions. Links gcc's run time and thread library statically,
+# so that programs do not need their DLLs.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
   file(STRINGS ${map} exports REGEX "^ +(sb|syncblob)_[a-z0-9_]+;")
@@ -33,7 +33,7 @@ function(finish_shared_library target map)
   endif()
 endfunction()
 
-# Adds the shared or the static library of add_library_over.
+# Adds one library for add_library_over; `kind` is SHARED or STATIC.
 function(add_kind target kind below)
   add_library(${target} ${kind} ${over_SOURCES})
   target_include_directories(${target} PUBLIC

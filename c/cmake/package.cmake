@@ -1,8 +1,7 @@
-# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; for testing,
-# conformance and comm the pair libsyncblob-NAMEN and libsyncblob-NAME-dev; the pair for mpi with
-# SYNCBLOB_MPI, and so on for opencl and net; and syncblob-tools with SYNCBLOB_BUILD_CLI. cpack -G
-# TGZ makes one archive. For packages, configure with CMAKE_INSTALL_PREFIX=/usr and
-# CMAKE_BUILD_TYPE=Release.
+# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; syncblob-tools
+# with SYNCBLOB_BUILD_CLI; and a pair libsyncblob-NAMEN, libsyncblob-NAME-dev for testing,
+# conformance, comm and, if its option is on, for mpi, opencl and net. cpack -G TGZ makes one
+# archive. For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
@@ -54,8 +53,8 @@ macro(debian_package group name section depends summary text)
   endforeach()
 endmacro()
 
-set(about "Arrays with data and diff that live in host memory, on a device, or in
-both, and move only when someone needs them; and the files that Caffe wrote
+set(about "Arrays with data and diff in host memory, on a device, or in both, which
+are copied only when a call needs the other side; and Caffe's files
 (caffemodel, solverstate, binaryproto), read safely and written back byte
 for byte.")
 set(development_depends "")
@@ -81,12 +80,12 @@ CMake and pkg-config find them." Development Static)
 if(SYNCBLOB_BUILD_CLI)
   debian_package(tools syncblob-tools science ""
     "look into Caffe's model files and convert them"
-    "The command syncblob lists layers and blobs of Caffe's files, verifies files
-from strangers, compares them, shows mean images and filters as pictures,
-and converts between them, safetensors and NumPy's formats." Tools)
+    "The command syncblob lists layers and blobs of Caffe's files, verifies
+untrusted files, compares files, shows mean images and filters as pictures,
+and converts between Caffe's formats, safetensors and NumPy's formats." Tools)
 endif()
-# Adds the packages of a library that add_library_over installs, which uses the core or, if `below`
-# is -NAME, the library NAME. ARGN: further packages that a program needs to link the library.
+# Adds the packages of a library of add_library_over. The library uses the core or, if `below` is
+# -NAME, the library NAME. ARGN lists further packages that a program needs to link the library.
 macro(debian_package_over name below summary text)
   string(TOUPPER ${name} NAME)
   component_of(${name} component)
@@ -107,17 +106,17 @@ if(BUILD_SHARED_LIBS)
   # dpkg-shlibdeps finds our own libraries in these folders: no installed package has them.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c
       ${PROJECT_BINARY_DIR}/c/comm)
-  debian_package_over(testing "" "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
-copies that fail late, a device that is lost.")
+  debian_package_over(testing "" "failures for tests" "Tests of a program plant failures in the simulated device: it runs out of
+memory, a copy fails late, the device is lost.")
   debian_package_over(conformance "" "the test of backends" "Authors of a backend, a table of functions that makes an accelerator usable,
 test it claim by claim with the program syncblob-conformance.")
   debian_package_over(comm "" "communicators" "Ranks, which are processes or threads with a device each, sum the diffs of a
-training step while the rest of it is still being computed: over NCCL, or over a
-transport of the program's.")
+training step while the rest of the step is still being computed: over NCCL, or
+over the program's own transport.")
   if(SYNCBLOB_MPI)
-    debian_package_over(mpi -comm "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
-still being computed. The library is made for one MPI, that of this
-distribution." mpi-default-dev)
+    debian_package_over(mpi -comm "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of the step is
+still being computed. The library is built for this distribution's default
+MPI." mpi-default-dev)
   endif()
   if(SYNCBLOB_OPENCL)
     debian_package_over(opencl "" "OpenCL devices" "Blobs on a device of OpenCL 2.0 or newer: a GPU, a processor, or any other whose
