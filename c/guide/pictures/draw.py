@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the guide's pictures from the sources. With --check, fails if a stored one differs."""
+"""Draws the guide's pictures from the sources. With --check, fails if a stored picture differs."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 """Draws flow.svg: the folders that bytes pass through, and the calls between them. The script fails
-if FOLDERS lacks a folder, or if a folder includes a header of another folder against the arrows."""
+if FOLDERS lacks a folder, or if a folder includes a header of a folder to which no arrow leads."""
 import re
 
 from svg import Picture
@@ -9,7 +9,7 @@ FOLDERS = {
     "model": (1, 150, 150, ["layers of a file:", "opened, edited,", "saved atomically"]),
     "dlpack": (2, 340, 30, ["tensors of", "other programs"]),
     "proto": (2, 340, 150, ["a blob as a message:", "index, check, copy", "once; encode"]),
-    "filler": (2, 340, 270, ["a blob's", "first values"]),
+    "filler": (2, 340, 270, ["a blob's", "initial values"]),
     "blob": (3, 530, 150, ["shape, element type,", "data and diff"]),
     "format": (3, 530, 270, ["Caffe's fields; which", "format bytes have"]),
     "memory": (4, 720, 150,
@@ -50,11 +50,11 @@ def below(folder):
 def check(root):
     there = {path.name for path in (root / "c" / "src").iterdir()} - COMMON | {"cuda"}
     if there != set(FOLDERS):
-        raise SystemExit(f"the folders are {sorted(there)}")
+        raise SystemExit(f"FOLDERS of flow.py must have {sorted(there)}")
     for folder, other in includes(root):
-        # the last column, the built-in backends, may include the context's headers
+        # the built-in backends, in the last column, may include the context's headers
         if other not in below(folder) and FOLDERS[folder][0] < 6:
-            raise SystemExit(f"{folder} includes {other}, against the arrows")
+            raise SystemExit(f"{folder} includes {other}, but no arrow leads there")
 
 
 def draw(root):

@@ -81,7 +81,7 @@ def draw(root):
         picture.edge(points)
         picture.lines(x, y, works(table, before, after), anchor=anchor)
     for head, (x, y, width, height) in BOXES.items():
-        name = head.removeprefix("SB_" if "_AT_" in head else "SB_HEAD_")  # as Caffe calls them
+        name = head.removeprefix("SB_" if "_AT_" in head else "SB_HEAD_")  # Caffe's name
         picture.box(x, y, width, height, name,
                     wrapped(works(table, head, head), 46))
     picture.edge([(1040, 380), (1040, 828), (705, 828)], is_fault=True)
