@@ -62,8 +62,8 @@ endfunction()
 # libsyncblob-NAME of the current folder, which uses the public headers of the target BELOW:
 # syncblob, or a target of this function. The folder has include/syncblob, libsyncblob-NAME.map and
 # syncblob-NAME.pc.in. The target syncblob_NAME is shared or static, like syncblob, as
-# BUILD_SHARED_LIBS selects; syncblob_NAME_static is static and uses syncblob_static. Both are
-# installed as the components Name and NameDevelopment.
+# BUILD_SHARED_LIBS selects; syncblob_NAME_static is static and uses syncblob_static. Both
+# libraries are installed as the components Name and NameDevelopment.
 function(add_library_over below name)
   cmake_parse_arguments(PARSE_ARGV 2 over "" "" "SOURCES;LINK;OPTIONS")
   if(BUILD_SHARED_LIBS)

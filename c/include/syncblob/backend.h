@@ -79,8 +79,8 @@ typedef struct sb_backend {
      *  any other stream may use it once `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, frees it if that is
-     *  possible. The slot may wait for `stream`, and may allocate. It cannot report a failure:
-     *  memory that cannot be freed stays allocated until `close`. */
+     *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
+     *  that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
@@ -134,8 +134,8 @@ typedef struct sb_backend {
      *  only here. On other streams the core waits for events. SB_OK and DEVICE_LOST mean that the
      *  work has ended, successfully or not. After any other status the core retries the wait; until
      *  a wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused,
-     *  and its deleter does not run. Also called on a lost device, where work may continue after
-     *  another slot has failed. */
+     *  and its deleter does not run. The core also calls the slot on a lost device, where work may
+     *  continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
@@ -213,14 +213,14 @@ typedef struct sb_backend {
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
      *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this on
      *  the device of one context when another context ends. DEVICE_LOST means that the work has
-     *  ended; after any other failure the state of the work is unknown. Also called on a lost
-     *  device. */
+     *  ended; after any other failure the state of the work is unknown. The core also calls
+     *  the slot on a lost device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
     /* --- extensions: optional ------ */
 
     /** Returns the table that sb_context_extension returns for `name`, valid as long as the device
-     *  is open, or NULL if there is none. Also called on a lost device. */
+     *  is open, or NULL if there is none; the core also calls the slot on a lost device. */
     const void *(*extension)(void *device, const char *name);
 
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */

@@ -19,9 +19,9 @@
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
  *    the name of a function stands for all codes of that function. A function may also return
  *    INVALID_ARGUMENT for a NULL, and any code of the slots of the caller's backend (backend.h).
- *  - The name of a layer or net is passed as a pointer and a size. It may contain any bytes; the
- *    pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows paths
- *    are UTF-8; any other encoding results in SB_ERR_IO.
+ *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
+ *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
+ *    paths are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
  *    int32_t. A function refuses a number outside the list; a function that returns the name of a
  *    constant returns "unknown". The behaviour is thus defined for every number.
@@ -143,7 +143,7 @@ enum {
  *  legacy default stream; on a device without one (OpenCL), the stream of sb_context_stream. */
 typedef struct sb_stream_handle *sb_stream;
 
-/** A callback that returns memory to the caller that lent it to the library. It runs exactly once,
+/** A callback that returns lent memory to the caller that lent it. A deleter runs exactly once,
  *  as the last step of the call that releases the memory, while the library holds no lock, and
  *  never on a thread of a device driver. A deleter may therefore do whatever the caller may do
  *  after that call: call the library on any object and destroy any object. An object that the call

@@ -152,8 +152,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* These functions call functions of mem.h on the memory of one part, which they create at its first
-   use. A returned pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor
+/* The functions below call functions of mem.h on one part's memory, which the first call creates.
+   A returned pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor
    SB_DIFF, a call returns INVALID_ARGUMENT, or the code of another error in its arguments. */
 
 /** Returns the memory of a part for const calls of mem.h, such as sb_mem_head, sb_mem_storage and a

@@ -1,7 +1,7 @@
 /**
  * sb_context: an object that replaces Caffe's global mode, device and cuBLAS handle. A context owns
- * the allocator, the limits, the caches and at most one device. It is reference counted and may be
- * shared between threads; every object made in a context retains it.
+ * the allocator, the limits, the caches and at most one device. A context is reference counted and
+ * may be shared between threads; every object made in a context retains the context.
  *
  * Where a function takes a context, NULL is the built-in context, which has no device, has default
  * limits and is never destroyed.
@@ -62,10 +62,10 @@ typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *ar
 /** Bounds on one read of untrusted bytes; 0 in a member means the default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< the most bytes that one read may have allocated at a time. They
-                                include the index, the payload, objects of the library, the rounding
-                                of page-locked memory (up to an eighth), and the whole memory of the
-                                blob if the read must copy all of it to the host. By default only
+    size_t max_memory;     /**< the most bytes that one read may have allocated at a time,
+                                including the index, the payload, objects of the library, the
+                                rounding of page-locked memory (up to an eighth), and the blob's
+                                whole memory if the read must copy it to the host. By default only
                                 the context's cap applies */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
@@ -141,8 +141,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 SB_API sb_context *sb_context_retain(sb_context *context);
 
 /** Removes an owner. Removing the last owner waits for work that uses the context's storage in
- *  quarantine, and frees the context. It also frees other contexts' storage in quarantine if their
- *  devices no longer use the storage, without waiting for those devices.
+ *  quarantine, and frees the context. Removing the last owner also frees storage in quarantine of
+ *  other contexts, if their devices no longer use the storage, without waiting for those devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
@@ -196,8 +196,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
 SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
 
 /** Waits until all work that the library queued on the device has ended, and returns a failure of
- *  that work that no other call has reported. Then frees storage in quarantine that is no longer in
- *  use. In a host-only context the call returns SB_OK at once.
+ *  that work that no other call has reported. Finally the call frees storage in quarantine that is
+ *  no longer in use. In a host-only context the call returns SB_OK at once.
  *  @param context [nullable] NULL: the built-in context
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream that the context uses is being captured; on
  *  "cuda:N" also any other blocking stream, since CUDA then forbids waiting for the default

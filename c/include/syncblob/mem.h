@@ -207,8 +207,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
  *  sharers (sb_blob_set_cpu changes one blob). Owned storage of that side is freed; the head moves
  *  to the host. A LOST memory is allowed.
- *  @param ptr [borrowed] until replaced, evicted, or released with the memory. It must be aligned
- *      for the elements; the call cannot check that, since a memory has no element type
+ *  @param ptr [borrowed] until replaced, evicted, or released with the memory; aligned for the
+ *      elements. The call cannot check the alignment, since a memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if

@@ -387,8 +387,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
 SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t layer,
                                                       const sb_blob *like, sb_error *err);
 
-/** A callback that lends the values of an announced blob. It runs once for each announced blob, in
- *  the file's order.
+/** A callback that lends the values of an announced blob. A save calls the callback once for each
+ *  announced blob, in the file's order.
  *  @param layer a layer or SB_NO_LAYER
  *  @param out [borrowed] a blob of the announced dtype and shape, which must not change until the
  *      next call of the callback or the end of the save
