@@ -309,6 +309,26 @@ TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
     run_on_both(f, wait_for_a_failed_event);
 }
 
+/* pocl 3.1 aborts if a command fails whose event was released. */
+static void destroy_an_event_before_its_work_fails(struct place *f) {
+    cl_int result;
+    void *ptr = alloc(f);
+    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
+    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &user, &held), CL_SUCCESS);
+    copy(f, ptr);
+    f->table->event_destroy(f->device, record(f));
+    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+    (void)clReleaseEvent(held);
+    (void)clReleaseEvent(user);
+    release(f, ptr);
+}
+
+TEST_ON(place, an_event_may_be_destroyed_before_its_work_fails) {
+    run_on_both(f, destroy_an_event_before_its_work_fails);
+}
+
 /* --- barriers that fail ---------------------------------------------------------------- */
 
 static const struct timespec MOMENT = {0, 1000000};

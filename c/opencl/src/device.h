@@ -76,8 +76,13 @@ struct sb__opencl_command {
     cl_event event;
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
-    bool is_silent;     /* its failure is not reported */
-    void *freed;        /* memory that the command frees; if the command fails, clSVMFree does */
+    enum {
+        SB__OPENCL_WORK, /* the only kind whose failure is reported */
+        SB__OPENCL_BARRIER,
+        SB__OPENCL_MARKER,
+        SB__OPENCL_FREE
+    } kind;
+    void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
 /* The order of the commands in one of the library's queues. While only the library adds commands, a

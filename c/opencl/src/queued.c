@@ -45,10 +45,6 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(command);
 }
 
-static bool is_barrier(const struct sb__opencl_command *command) {
-    return command->is_silent && !command->freed;
-}
-
 static bool is_done(const struct sb__opencl_command *command) {
     cl_int progress;
     return sb__opencl_progress(command->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE;
@@ -70,7 +66,7 @@ static void drop_first(struct sb__opencl_device *device) {
     cl_int progress;
     while ((first = device->queued.first) &&
            sb__opencl_progress(first->event, &progress) == CL_SUCCESS &&
-           (progress == CL_COMPLETE || (progress < 0 && first->is_silent)))
+           (progress == CL_COMPLETE || (progress < 0 && first->kind != SB__OPENCL_WORK)))
         take_out(device, NULL, first, progress);
 }
 
@@ -189,7 +185,7 @@ static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue que
 static bool has_failed_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
     cl_int progress;
     for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && is_barrier(at) &&
+        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER &&
             sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress < 0)
             return true;
     return false;
@@ -228,8 +224,9 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
 }
 
 /* Removes the records of the queue's commands that have ended, and writes the first failure. Keeps
-   barriers and frees that failed early: earlier commands of any queue may use the freed memory, and
-   pocl 3.1 aborts if a command ends after the release of an event that waited for the command. */
+   barriers, markers and frees that failed early: earlier commands of any queue may use the freed
+   memory, and pocl 3.1 aborts if a command ends after the release of an event that waited for the
+   command. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
     struct sb__opencl_command *before = NULL, *next;
@@ -241,11 +238,12 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
         if (at->queue == queue)
             result = sb__opencl_progress(at->event, &progress);
         if (result != CL_SUCCESS || progress > CL_COMPLETE ||
-            (progress < 0 && at->is_silent && running_before(&device->queued, at->number))) {
+            (progress < 0 && at->kind != SB__OPENCL_WORK &&
+             running_before(&device->queued, at->number))) {
             before = at;
             continue;
         }
-        if (progress < 0 && !at->is_silent && *out_failure == CL_SUCCESS)
+        if (progress < 0 && at->kind == SB__OPENCL_WORK && *out_failure == CL_SUCCESS)
             *out_failure = progress;
         take_out(device, before, at, progress);
     }
@@ -286,7 +284,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
 /* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
 
 static bool is_reported(const struct sb__opencl_command *command) {
-    return !command->is_covered && !command->is_silent;
+    return !command->is_covered && command->kind == SB__OPENCL_WORK;
 }
 
 /* Removes the queue's completed commands from the list, and counts the others. */
@@ -303,7 +301,7 @@ static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue
         }
         if (at->queue == queue) {
             count++;
-            *out_has_barrier = *out_has_barrier || is_barrier(at);
+            *out_has_barrier = *out_has_barrier || at->kind == SB__OPENCL_BARRIER;
         }
         before = at;
     }
@@ -353,6 +351,7 @@ static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_comm
     struct sb__opencl_command *marker = make(device, queue, err);
     if (!marker)
         return NULL;
+    marker->kind = SB__OPENCL_MARKER;
     const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker->event);
     if (result == CL_SUCCESS)
         return marker;
@@ -379,6 +378,8 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
         put_others(device, queue, event);
     else if (!marker)
         put_last(event, order->last);
+    if (marker)
+        append(&device->queued, marker);
     event->is_ordered = !has_barrier;
     cover(device, queue);
     *out = event;

@@ -94,7 +94,7 @@ static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queu
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
         return st;
-    command->is_silent = true;
+    command->kind = SB__OPENCL_BARRIER;
     const cl_int result = clEnqueueBarrierWithWaitList(queue, count, events, &command->event);
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }

@@ -57,7 +57,7 @@ static void free_svm(struct sb__opencl_device *device, void *ptr, cl_command_que
         return;
     }
     command->freed = ptr;
-    command->is_silent = true;
+    command->kind = SB__OPENCL_FREE;
     const cl_int result = clEnqueueSVMFree(queue, 1, &ptr, NULL, NULL, 0, NULL, &command->event);
     if (sb__opencl_end(device, command, result, "clEnqueueSVMFree", &err) != SB_OK)
         free_now(device, ptr, queue);
