@@ -172,33 +172,33 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
 /* Compares the results of a kind's loops with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
-    double room[4][MOST + 1];
+    enum { LOOPS = 2 + SB__PLACES };
+    double room[LOOPS][MOST + 1];
     const size_t bytes = ((size_t)count + 1) * loops->element_size; /* with a guard element */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < LOOPS; k++)
         memcpy(room[k], x, bytes);
     loops->axpy(factor, x, room[0], count);
-    loops->scale(factor, room[1], room[1], count);
-    loops->set(factor, room[2], room[2], count);
-    loops->scale_far(factor, room[3], room[3], count);
+    loops->set(factor, room[1], room[1], count);
+    for (int k = 2; k < LOOPS; k++)
+        loops->scale[k - 2](factor, room[k], room[k], count);
     for (int64_t i = 0; i < count; i++) {
         const double v = value_at(dtype, x, i), product = factor * v;
         const float f = (float)factor, short_product = f * (float)v; /* no fused operation */
-        double wanted[4] = {v + product, product, factor};
+        double wanted[3] = {v + product, factor, product};
         if (dtype == SB_DTYPE_F32) {
             wanted[0] = (double)((float)v + short_product);
-            wanted[1] = (double)short_product;
-            wanted[2] = (double)f;
+            wanted[1] = (double)f;
+            wanted[2] = (double)short_product;
         }
-        wanted[3] = wanted[1];
-        for (int k = 0; k < 4; k++) {
-            const double found = value_at(dtype, room[k], i);
-            if (memcmp(&found, &wanted[k], sizeof found) != 0)
+        for (int k = 0; k < LOOPS; k++) {
+            const double found = value_at(dtype, room[k], i), *want = &wanted[k < 2 ? k : 2];
+            if (memcmp(&found, want, sizeof found) != 0)
                 fail_with("loop %d: element %d of %d is %.17g, not %.17g", k, (int)i, (int)count,
-                          found, wanted[k]);
+                          found, *want);
         }
     }
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < LOOPS; k++)
         assert_memory_equal((const char *)room[k] + bytes - loops->element_size,
                             (const char *)x + bytes - loops->element_size, loops->element_size);
 }

@@ -124,9 +124,11 @@ __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, c
     return sum + kind->block_sum(x, (int)count, place);
 }
 
-/* Returns the cache level that can hold `bytes`. */
-static inline enum sb__place cache_of(size_t bytes) {
-    return bytes > FIRST_CACHE_BYTES ? SB__IN_CACHE : SB__AT_HAND;
+/* Returns the place that can hold `bytes`. */
+static inline enum sb__place place_of(size_t bytes) {
+    if (bytes <= FIRST_CACHE_BYTES)
+        return SB__AT_HAND;
+    return bytes < STREAM_BYTES ? SB__IN_CACHE : SB__IN_MEMORY;
 }
 
 struct sum_job {
@@ -158,7 +160,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                           .x = x,
                           .count = count,
                           .length = task_length(count, PIECE, MAX_TASKS),
-                          .place = bytes >= STREAM_BYTES ? SB__IN_MEMORY : cache_of(bytes)};
+                          .place = place_of(bytes)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];
@@ -170,7 +172,7 @@ static inline double sum_all(const struct sb__parallel *parallel, const struct s
                              int64_t count, const void *x) {
     if (count > PIECE)
         return sum_many(parallel, kind, count, x);
-    const enum sb__place place = cache_of((size_t)count * kind->element_size);
+    const enum sb__place place = place_of((size_t)count * kind->element_size);
     return count <= kind->block ? kind->block_sum(x, (int)count, place)
                                 : sum_piece(kind, x, count, place);
 }
@@ -237,9 +239,10 @@ void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t 
                     void *x) {
     const struct sb__loops *loops = sb__loops_of(sb__vectors_fastest(), dtype);
     if (count <= PIECE)
-        loops->scale(alpha, x, x, count);
+        loops->scale[SB__AT_HAND](alpha, x, x, count);
     else
-        update_many(parallel, loops, loops->scale_far, count, alpha, x, x);
+        update_many(parallel, loops, loops->scale[place_of((size_t)count * loops->element_size)],
+                    count, alpha, x, x);
 }
 
 /* --- bytes -------------------------------------------------------------------- */

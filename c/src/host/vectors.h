@@ -20,14 +20,13 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
 /* The probable place of values: first-level cache, another cache, or memory. The place affects the
    loads, not the result. */
-enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY };
+enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY, SB__PLACES };
 
 struct sb__loops {
     size_t element_size;
-    sb__loop *axpy;      /* y[i] += factor * x[i], not fused; x may be y */
-    sb__loop *scale;     /* y[i] *= factor; x is y */
-    sb__loop *scale_far; /* as `scale`, for large arrays */
-    sb__loop *set;       /* y[i] = factor; x is y */
+    sb__loop *axpy;              /* y[i] += factor * x[i], not fused; x may be y */
+    sb__loop *scale[SB__PLACES]; /* y[i] *= factor; x is y */
+    sb__loop *set;               /* y[i] = factor; x is y */
 };
 
 struct sb__vectors {
