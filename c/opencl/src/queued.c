@@ -159,9 +159,18 @@ static cl_int wait_for_marker(cl_command_queue queue) {
     return result;
 }
 
-/* Waits for the last command, and then for the queue, because neither wait is enough: in pocl 3.1
-   clFinish may return while a barrier waits for another queue, and a barrier that fails may end
-   before the commands that precede it. Call with queued.lock held; releases it while it waits. */
+/* Call with queued.lock held. */
+static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
+    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
+            return true;
+    return false;
+}
+
+/* Waits for the last command, and then, if the queue may have a barrier, for the queue. Neither
+   wait is enough: in pocl 3.1 clFinish may return while a barrier waits for another queue, and a
+   barrier that fails may end before the commands that precede it. Call with queued.lock held;
+   releases it while it waits. */
 static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_order *order = order_of(device, queue);
     struct sb__opencl_command *last = is_known(order) ? order->last : NULL;
@@ -169,9 +178,10 @@ static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue que
         return CL_SUCCESS;
     if (last)
         last->refs++;
+    const bool needs_finish = !last || has_barrier(device, queue);
     sb__opencl_lock_give(&device->queued.lock);
     cl_int result = last ? sb__opencl_wait_for(last->event) : wait_for_marker(queue);
-    if (result == CL_SUCCESS)
+    if (result == CL_SUCCESS && needs_finish)
         result = clFinish(queue);
     sb__opencl_lock_take(&device->queued.lock);
     if (last && result == CL_SUCCESS && order->last == last)
@@ -288,21 +298,16 @@ static bool is_reported(const struct sb__opencl_command *command) {
 }
 
 /* Removes the queue's completed commands from the list, and counts the others. */
-static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue,
-                        bool *out_has_barrier) {
+static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_command *before = NULL, *next;
     cl_uint count = 0;
-    *out_has_barrier = false;
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         next = at->next;
         if (at->queue == queue && is_done(at)) {
             take_out(device, before, at, CL_COMPLETE);
             continue;
         }
-        if (at->queue == queue) {
-            count++;
-            *out_has_barrier = *out_has_barrier || at->kind == SB__OPENCL_BARRIER;
-        }
+        count += at->queue == queue;
         before = at;
     }
     return count;
@@ -353,8 +358,10 @@ static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_comm
         return NULL;
     marker->kind = SB__OPENCL_MARKER;
     const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker->event);
-    if (result == CL_SUCCESS)
+    if (result == CL_SUCCESS) {
+        (void)clFlush(queue); /* another queue may wait for the marker */
         return marker;
+    }
     (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
     free(marker);
     return NULL;
@@ -364,8 +371,7 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
                          struct sb__opencl_event **out, sb_error *err) {
     const struct sb__opencl_order *order = order_of(device, queue);
     struct sb__opencl_command *marker = NULL;
-    bool has_barrier;
-    const cl_uint most = count_in(device, queue, &has_barrier) + 1;
+    const cl_uint most = count_in(device, queue) + 1;
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
@@ -374,13 +380,13 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
         return err->code;
     }
     put_reported(device, queue, marker, event);
-    if (has_barrier) /* it ends before earlier commands if it fails */
+    event->is_ordered = !has_barrier(device, queue);
+    if (!event->is_ordered) /* it ends before earlier commands if it fails */
         put_others(device, queue, event);
     else if (!marker)
         put_last(event, order->last);
     if (marker)
         append(&device->queued, marker);
-    event->is_ordered = !has_barrier;
     cover(device, queue);
     *out = event;
     return SB_OK;

@@ -55,17 +55,12 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
 
 /* --- events ---------------------------------------------------------------------------- */
 
-/* Submits the commands, because another queue may wait for the event. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
-    struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_event *event;
-    const sb_status st = sb__opencl_collect(device, queue, &event, err);
-    if (st != SB_OK)
-        return st;
-    (void)clFlush(queue);
-    *out = event;
-    return SB_OK;
+    const sb_status st = sb__opencl_collect(opened, (cl_command_queue)stream, &event, err);
+    if (st == SB_OK)
+        *out = event;
+    return st;
 }
 
 /* Writes the commands for which a barrier must wait, and returns their number. The commands have
