@@ -10,7 +10,9 @@
 
 enum { CALLS = 1000, FEW = 64 };
 
+/* Without fused multiply-adds, like the library's kernel. */
 static const char source[] =
+    "#pragma OPENCL FP_CONTRACT OFF\n"
     "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
     "    ulong i = get_global_id(0);\n"
     "    if (i < n)\n"
@@ -232,13 +234,14 @@ static void end_work(void) {
     must(sb_context_synchronize(context, NULL));
 }
 
+/* Judges the median of the ratios: the best time depends on when threads of the driver wake. */
 static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
                     void (*theirs)(void), void (*after)(void)) {
-    contest_run(&(struct contest){.what = what,
-                                  .contestants = {{"syncblob", ours, after},
-                                                  {"plain OpenCL", theirs, after}},
-                                  .goals = {{"plain OpenCL", limit, 0}}},
-                bytes, 1);
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", ours, after}, {"plain OpenCL", theirs, after}},
+    };
+    goal_value(what, bytes, "times", contest_run(&contest, bytes, 1)[1].ratio, limit);
 }
 
 static void bench_copies(size_t bytes) {
