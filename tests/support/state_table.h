@@ -49,7 +49,7 @@ struct memory_state {
     struct side side[2];
     bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
                          side is lent */
-    bool is_apart; /* the host has separate storage, because the sides could not share one */
+    bool is_apart;    /* the host has separate storage, because the sides could not share one */
 };
 
 /* The work of a call on a memory in a state. */

@@ -21,7 +21,10 @@ pub(super) static DEPTHWISE_CONVOLUTION: Rule =
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (window, p, bottom) = (Window::new(setup)?, setup.parameters, &setup.bottoms[0]);
     if window.axis != 1 {
-        return Err(Error::unsupported(format_args!("channels are on axis {}, not 1", window.axis)));
+        return Err(Error::unsupported(format_args!(
+            "channels are on axis {}, not 1",
+            window.axis
+        )));
     }
     let (channels, outputs, group) = (bottom[1], p.int("num_output"), p.int("group"));
     if outputs != channels || (group != 1 && group != channels) {

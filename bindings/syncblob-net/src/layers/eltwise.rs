@@ -48,7 +48,9 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
             let terms: Vec<Value> = pairs.map(|(value, by)| times(e, value, by)).collect();
             fold(e, "Add", &terms);
         }
-        other => return Err(Error::unsupported(format_args!("operation {other} is not supported"))),
+        other => {
+            return Err(Error::unsupported(format_args!("operation {other} is not supported")))
+        }
     }
     Ok(())
 }

@@ -17,7 +17,9 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let p = setup.parameters;
     let (inputs, outputs) = (size(p.int("input_dim").into())?, size(p.int("num_output").into())?);
     if inputs == 0 || outputs == 0 {
-        return Err(Error::invalid(format_args!("input_dim {inputs} or num_output {outputs} is 0")));
+        return Err(Error::invalid(format_args!(
+            "input_dim {inputs} or num_output {outputs} is 0"
+        )));
     }
     let mut blobs = vec![vec![inputs, outputs]];
     if p.bool("bias_term") {

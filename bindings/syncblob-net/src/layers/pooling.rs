@@ -270,7 +270,9 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         ("MAX", 1) => pool.maximum(x).top(e, 0),
         ("MAX", _) => maximum_and_mask(e, &pool),
         ("AVE", _) => pool.mean(e, x)?.top(e, 0),
-        (other, _) => return Err(Error::unsupported(format_args!("pool {other} is not supported"))),
+        (other, _) => {
+            return Err(Error::unsupported(format_args!("pool {other} is not supported")))
+        }
     }
     Ok(())
 }
