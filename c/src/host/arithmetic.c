@@ -24,6 +24,8 @@
 #define MAX_BYTES_TASKS 8
 /* The size of a first-level cache. */
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
+/* Fewer elements are scaled by a direct call, which does not ask for their place. */
+#define SMALL_COUNT (1 << 14)
 /* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it
    receives only a piece of the copy, and in a virtual machine it detects caches that are shared. */
 #define STREAM_BYTES ((size_t)32 << 20)
@@ -238,7 +240,7 @@ void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t c
 void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
                     void *x) {
     const struct sb__loops *loops = sb__loops_of(sb__vectors_fastest(), dtype);
-    if (count <= PIECE)
+    if (count < SMALL_COUNT)
         loops->scale[SB__AT_HAND](alpha, x, x, count);
     else
         update_many(parallel, loops, loops->scale[place_of((size_t)count * loops->element_size)],
