@@ -116,8 +116,8 @@ fn message(error: &Error) -> String {
 fn with_keyword(message: &str) -> String {
     const KEYWORDS: [(&str, &str); 4] = [
         ("memory limit", "max_memory"),
-        ("layers than the limit", "max_layers"),
-        ("blobs than the limit", "max_blobs"),
+        ("layers is exceeded", "max_layers"),
+        ("blobs is exceeded", "max_blobs"),
         ("for a text", "max_name_bytes"),
     ];
     match KEYWORDS.iter().find(|(words, _)| message.contains(words)) {

@@ -206,7 +206,7 @@ class Converting(unittest.TestCase):
             (syncblob.DataError, "", lambda: Net(TEXT, b"<!DOCTYPE html>")),
             (syncblob.ArgumentError, "no input 'q'", lambda: Net(TEXT, inputs={"q": [1]})),
             (syncblob.ArgumentError, "", lambda: Net(None)),
-            (syncblob.ArgumentError, "fit", lambda: Net(TEXT, batch=1 << 70)),
+            (syncblob.ArgumentError, "out of range", lambda: Net(TEXT, batch=1 << 70)),
             (syncblob.ArgumentError, "no blob 'q'", lambda: Net(TEXT, content).to_onnx(outputs="q")),
             (syncblob.ArgumentError, "mean", lambda: Net(TEXT, content).to_onnx(mean=[1])),
             (syncblob.ArgumentError, "mean", lambda: Net(TEXT, content).to_onnx(mean=np.ones(()))),
