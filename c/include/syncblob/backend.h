@@ -3,9 +3,9 @@
  * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
  * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
- * are above 0, the slot is defined for the dtype. Slots may run on any thread, several at once, and
- * while the core holds the lock of a memory; the only function of the library that they may call is
- * sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
+ * are above 0, the slot is defined for the dtype. Slots may run on any thread, on several threads
+ * at once, and while the core holds the lock of a memory. The only library function that a slot may
+ * call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
  * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
  * its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails fills `err` (never
  * NULL) with sb_error_fill, and has done and queued nothing. A C++ exception must not leave a slot.
@@ -17,7 +17,7 @@
  * the work is complete. A backend whose work is always complete on return leaves all stream and
  * event slots NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL
  * stream. NULL is the legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM the device has no
- * such stream: a caller's NULL then means own_stream, and slots never receive NULL.
+ * such stream: NULL from a caller then means own_stream, and slots never receive NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -34,7 +34,7 @@ enum {
     SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
                                              be unmapped: there the core returns FORKED instead of a
                                              pointer to such memory */
-    SB_BACKEND_NO_DEFAULT_STREAM = 2, /**< the device has no default stream (OpenCL's queues): work
+    SB_BACKEND_NO_DEFAULT_STREAM = 2, /**< the device has no default stream, as in OpenCL: work
                                            runs only on own_stream and on streams that callers pass.
                                            Callers get own_stream only from sb_context_stream */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
@@ -46,11 +46,11 @@ enum {
 
 /** Features that a device lacks although its backend's table has the slots. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1, /**< arithmetic on doubles: the core returns UNSUPPORTED before it
-                                  moves bytes, and calls no slot with the dtype F64 */
-    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< a way to check pointers: check_pointer counts as NULL */
-    SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< host-coherent memory: the core ignores
-                                            SB_BACKEND_HOST_COHERENT */
+    SB_DEVICE_LACKS_F64 = 1, /**< the device cannot compute doubles: the core returns UNSUPPORTED
+                                  before it moves bytes, and calls no slot with the dtype F64 */
+    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< no check of pointers: check_pointer counts as NULL */
+    SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
+                                            core ignores SB_BACKEND_HOST_COHERENT */
 };
 
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
@@ -98,7 +98,7 @@ typedef struct sb_backend {
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
-    /* --- pinned host memory: both or neither; if missing: ordinary memory - */
+    /* --- pinned host memory: both slots or neither; if NULL: ordinary memory - */
 
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
@@ -106,20 +106,20 @@ typedef struct sb_backend {
     /** Frees memory of alloc_pinned, which no work uses any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
-    /* --- callers' pointers: optional; if missing, all are accepted -------- */
+    /* --- callers' pointers: optional; if NULL, all pointers are accepted --- */
 
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
      *  WRONG_DEVICE. Some backends can also use memory of another `open` of the same device. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
-    /* --- streams and events: all or none ---------------------------------- */
+    /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. It is ordered with the legacy default stream, if there is one, but is not that
-     *  stream: the core detects failed arithmetic only on a separate stream, and refuses a device
-     *  that returns NULL (DEVICE_FAILURE). The core calls this slot once after `open`, and again
-     *  each time before it passes the stream to a caller; after such a call the caller may capture
-     *  the stream. During the capture, slots return UNSUPPORTED instead of using the stream, as
+     *  to `close`. The stream is ordered with a legacy default stream, but is not that stream: the
+     *  core detects failed arithmetic only on a separate stream, and refuses a device that returns
+     *  NULL (DEVICE_FAILURE). The core calls this slot once after `open`, and again each time
+     *  before it passes the stream to a caller; after such a call the caller may capture the
+     *  stream. During the capture, slots return UNSUPPORTED instead of using the stream, as
      *  check_stream does for other streams, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
@@ -157,7 +157,7 @@ typedef struct sb_backend {
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
-    /* --- arithmetic: all or none; if missing: UNSUPPORTED on the device ---- */
+    /* --- arithmetic: all slots or none; if NULL: UNSUPPORTED on the device - */
     /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
        slot is passed F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or
        scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other
@@ -220,7 +220,7 @@ typedef struct sb_backend {
     /* --- extensions: optional ------ */
 
     /** Returns the table that sb_context_extension returns for `name`, valid as long as the device
-     *  is open, or NULL if there is none; the core also calls the slot on a lost device. */
+     *  is open, or NULL if it has no such table; the core also calls the slot on a lost device. */
     const void *(*extension)(void *device, const char *name);
 
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */

@@ -66,9 +66,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
 
-/** Replaces each memory that has more bytes than the count requires with a smaller memory that has
- *  the same contents on the side of the head (SYNCED: on the host). Shared and borrowed memories
- *  stay unchanged. Caffe never shrinks a memory.
+/** Replaces each memory that has more bytes than the count requires. The new, smaller memory has
+ *  the same contents on the side of the head (on the host if the head is SYNCED). Shared and
+ *  borrowed memories stay unchanged. Caffe never shrinks a memory.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
@@ -108,7 +108,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
                                                    int64_t *out, sb_error *err);
 
 /** Reads a dimension of a blob of at most 4 axes by its legacy index, -4 to 3 (Blob::LegacyShape);
- *  missing axes are 1.
+ *  a missing axis counts as 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
@@ -337,12 +337,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, 
 /** Multiplies the elements by `factor`, rounded to the element type, on the side of the head; does
  *  nothing for memory that was never written (Blob::scale_data, Blob::scale_diff). Zero times NaN
  *  or infinity is NaN on the host, where Caffe's BLAS may return 0. On the device the work is
- *  queued, as by sb_blob_update.
+ *  queued, as in sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_update, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor,
                                              sb_error *err);
-/** As sb_blob_scale, but work on the device is queued on `stream`, as by sb_blob_update_on.
+/** As sb_blob_scale, but work on the device is queued on `stream`, as in sb_blob_update_on.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update_on. */
@@ -355,11 +355,11 @@ enum {
 };
 
 /** Copies a part of `source` to the same part of the blob (Blob::CopyFrom). The copy runs on the
- *  side of the source's head (SYNCED: the device); between contexts it runs through the host. If
- *  the source was never written, it is unchanged, and the blob's part becomes zeros that count as
- *  written: on the side of the blob's head, or on the host if the part was never written. A copy of
- *  a blob to itself does nothing. If the device is lost during the copy, the blob's bytes are as
- *  after a DEVICE_LOST of sb_blob_update.
+ *  side of the source's head (SYNCED: the device); between contexts it runs through the host. A
+ *  source that was never written stays unchanged, and the blob's part becomes zeros that count as
+ *  written. These zeros are on the side of the blob's head, or on the host if the part was never
+ *  written. A copy of a blob to itself does nothing. If the device is lost during the copy, the
+ *  blob's bytes are as after a DEVICE_LOST of sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  @param source [borrowed] of any context
  *  @param flags 0 or SB_COPY_RESHAPE
@@ -376,10 +376,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  never written, or is LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part: see
  *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was queued; or earlier work has
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
- *  if the host's bytes were current, the head moves there; else the memory is LOST), FORKED. */
+ *  if the host had current bytes, the head moves to the host; else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
 /** As sb_blob_update, but work on the device is queued on `stream`. Data and diff record the
- *  stream, as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
+ *  stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
  *  computed the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE,
  *  and data is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such
  *  calls are queued without a wait, a call may wait for the oldest work. On the host the work is

@@ -32,8 +32,8 @@ struct sb_backend; /* backend.h */
 /** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< memory of a handle or an index of the library, or of a model's blob
-                              below 4 KiB; without the flag: an sb_mem's buffer or encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< memory for a handle or an index of the library, or for a model's blob
+                              below 4 KiB; other memory: for an sb_mem's buffer or encoded bytes */
 };
 
 /**
@@ -96,13 +96,13 @@ typedef struct sb_context_options {
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */
     const sb_limits *limits;      /**< [nullable] copied; used by reads that pass no limits */
-    size_t max_host_bytes;        /**< hard cap on live, not page-locked host memory; 0: no cap */
+    size_t max_host_bytes;        /**< hard cap on live, pageable host memory; 0: no cap */
     size_t max_device_bytes;      /**< hard cap on live device memory, including host-coherent
                                        memory (mem.h); 0: no cap. The cap does not include a
                                        backend's internal memory, such as scratch memory of a sum on
                                        "cuda:N", or memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
-                                       memory beyond it is not page-locked; 0: 1 GiB */
+                                       memory beyond the cap is not page-locked; 0: 1 GiB */
     size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. The sum of cached
                                        memory and memory in use never exceeds the peak of memory in
                                        use, not counting handles and requests in progress */
@@ -230,7 +230,7 @@ typedef struct sb_stats {
     uint64_t device_bytes;      /**< device memory, live */
     uint64_t device_peak;       /**< the maximum of device_bytes so far */
     uint64_t borrowed_bytes;    /**< callers' memory that is lent, on both sides */
-    uint64_t cached_bytes;      /**< cached host memory (also in host_bytes or pinned_bytes) */
+    uint64_t cached_bytes;      /**< cached host memory (part of host_bytes or pinned_bytes) */
     uint64_t uploads;           /**< copies from host to device */
     uint64_t upload_bytes;      /**< bytes of uploads */
     uint64_t downloads;         /**< copies from device to host */
@@ -240,7 +240,7 @@ typedef struct sb_stats {
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
-                                     driver failed to free (also in the live figures above) */
+                                     driver failed to free (part of the live figures above) */
     uint64_t leaked_bytes; /**< for the whole process: storage in quarantine of contexts without an
                                 owner, and storage that no driver can free any more */
 } sb_stats;

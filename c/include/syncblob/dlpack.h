@@ -2,15 +2,15 @@
  * DLPack: exchange of tensors with other programs without a copy, through the structs of DLPack 1.x
  * and of earlier versions (legacy).
  *
- * The structs here have the layout of the structs of DLPack's dlpack.h and different names, so that
- * a program can include both headers in either order. Cast pointers between the two:
+ * The structs here have the same layout as the structs of DLPack's dlpack.h, but different names:
+ * a program can include both headers in either order. A cast converts a pointer between them:
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
  * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
  * the memory retires them (set, evict, release, a mutable call on read-only storage). If the caller
- * has lent the bytes, their deleter runs after the tensor's. The rules of sb_mem for sharers apply
- * to the holder of the tensor, and to a blob made from the tensor:
+ * has lent the bytes, their deleter runs after the tensor's deleter. The rules of sb_mem for
+ * sharers apply to the holder of the tensor, and to a blob made from the tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are out of date;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
@@ -50,7 +50,7 @@ SB_BEGIN_DECLS
 enum {
     SB_DL_DEVICE_CPU = 1,       /**< kDLCPU */
     SB_DL_DEVICE_CUDA = 2,      /**< kDLCUDA */
-    SB_DL_DEVICE_CUDA_HOST = 3, /**< kDLCUDAHost: page-locked */
+    SB_DL_DEVICE_CUDA_HOST = 3, /**< kDLCUDAHost: page-locked host memory */
     SB_DL_DEVICE_EXTENSION = 12 /**< kDLExtDev: a simulated device */
 };
 
@@ -64,7 +64,7 @@ enum {
 
 /** Flags of a versioned tensor. */
 enum {
-    SB_DL_READ_ONLY = 1,     /**< must not be written */
+    SB_DL_READ_ONLY = 1,     /**< the bytes must not be written */
     SB_DL_IS_COPIED = 2,     /**< the bytes are a copy that only this tensor uses */
     SB_DL_SUBBYTE_PADDED = 4 /**< elements of less than a byte are padded */
 };
@@ -106,7 +106,7 @@ typedef SB_DL_STRUCT sb_dl_tensor {
     int32_t ndim;          /**< axes */
     sb_dl_data_type dtype; /**< element type */
     int64_t *shape;        /**< `ndim` dimensions */
-    int64_t *strides;      /**< `ndim` strides in elements; before 1.2 NULL: row-major */
+    int64_t *strides;      /**< `ndim` strides in elements; NULL, allowed before 1.2: row-major */
     uint64_t byte_offset;  /**< from `data` to the first element */
 }
 sb_dl_tensor;
@@ -188,7 +188,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
  *  read-only tensor: before a write, it copies the bytes to its own storage.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
- *  @param flags 0 or SB_DLPACK_RESHAPE; without it a different shape is SHAPE_MISMATCH
+ *  @param flags 0 or SB_DLPACK_RESHAPE; without the flag, a different shape is SHAPE_MISMATCH
  *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (an unknown flag of the tensor, another
  *  element type, strides that are not row-major; strides of axes of extent 1 and of tensors without
  *  elements are ignored), DTYPE_MISMATCH (not the blob's), SHAPE_MISMATCH, INVALID_ARGUMENT
@@ -201,7 +201,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
                                                    sb_dl_managed_versioned *tensor, uint32_t flags,
                                                    sb_error *err);
 
-/** As sb_blob_from_dlpack, for the struct of versions before 1.0; its memory is writable.
+/** As sb_blob_from_dlpack, for the struct of versions before 1.0. The tensor's memory is writable.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE

@@ -24,7 +24,7 @@ typedef int32_t sb_variance;
 /** The type of a filler. In its formula, n is the number of inputs of each output, the number of
  *  outputs of each input, or the mean of both (SB_VARIANCE_*). */
 enum {
-    SB_FILLER_CONSTANT = 0,          /**< `value` */
+    SB_FILLER_CONSTANT = 0,          /**< each element is `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
     SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
     SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) divided by its sum */

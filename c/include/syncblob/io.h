@@ -105,8 +105,8 @@ enum {
  *  file's modification time and size. When the library checks the version, it also compares the
  *  time of the last change (ctime), as for a file that the library has opened (proto.h). Meant for
  *  programs that receive descriptors instead of paths (a sandbox, an archive).
- *  @param descriptor must stay open as long as the source is used. On Windows it is a HANDLE, whose
- *      value has 32 bits; there, reads move its offset
+ *  @param descriptor must stay open as long as the source is used. On Windows the descriptor is a
+ *      HANDLE, whose value has 32 bits, and reads move the handle's offset
  *  @param flags 0 or SB_SOURCE_CLOSES
  *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
  *      caller must call the source's `close`, if not NULL. The caller may replace a slot by a

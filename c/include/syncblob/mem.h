@@ -20,7 +20,7 @@
  * writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure: a call on the memory, or sb_context_synchronize or sb_context_forget_stream.
+ * failure. That call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
  * the head as follows. After a failed transfer the head is the side from which the bytes were
  * copied; writes on the device after the transfer are lost. The memory is LOST after failed
@@ -100,7 +100,7 @@ enum {
     SB_STORAGE_BORROWED_READ_ONLY = 4 /**< storage of the caller; the library never writes it */
 };
 
-/** Flag of the set calls. Before a call writes the memory, it copies the bytes to storage of the
+/** Flag of the set calls. A call that writes the memory first copies the bytes to storage of the
  *  library. */
 enum {
     SB_READ_ONLY = 1 << 0 /**< the library never writes the storage */
@@ -223,7 +223,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 /** Makes the caller's device memory the device side of `mem`; otherwise as sb_mem_set_cpu
  *  (SyncedMemory::set_gpu_data). On "cuda:N" the memory must be allocated in the device's primary
  *  context or from a pool, or mapped with cuMemMap. Managed memory is also accepted; CUDA's rules
- *  decide whether the host may access it while it is lent.
+ *  decide whether the host may access the memory while it is lent.
  *  @param ptr [borrowed] as in sb_mem_set_cpu
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
@@ -311,9 +311,9 @@ enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
                                 bytes unspecified: if both sides were current, the head moves to the
-                                other side, else it stays. If the write had separate storage (the
-                                side was lent SB_READ_ONLY), nothing has changed. If both sides are
-                                one storage, the bytes of both are unspecified, and the head stays */
+                                other side, else the head stays. If the write had separate storage
+                                (the side was lent SB_READ_ONLY), nothing has changed. If the sides
+                                are one storage, the bytes are unspecified, and the head stays */
     SB_WRITE_ABANDONED = 2 /**< as SPOILED, but another party may still write for an unknown time,
                                 so the storage is never freed and counts as live */
 };

@@ -136,7 +136,7 @@ typedef struct sb_text {
     size_t size;       /**< without the NUL */
 } sb_text;
 
-/** Reads the net's name; empty if the net has no name.
+/** Reads the net's name; the text is empty if the net has no name.
  *  @param out [borrowed] the name, until it is set or the model is destroyed
  *  Errors: none. */
 SB_API SB_MUST_CHECK sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
@@ -149,7 +149,7 @@ typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
     sb_text type;       /**< the type's name; for a V1 layer the name of the enum's value
-                             ("CONVOLUTION"), or the number in decimal digits if it is unknown */
+                             ("CONVOLUTION"), or an unknown value's number in decimal digits */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -197,7 +197,7 @@ typedef int32_t sb_encoding;
 
 /** How the file stores the values of a blob. */
 enum {
-    SB_ENCODING_NONE = 0,          /**< no values; also an announced blob that is not set yet */
+    SB_ENCODING_NONE = 0,          /**< no values, or an announced blob that is not set yet */
     SB_ENCODING_LITTLE_ENDIAN = 1, /**< contiguous, little-endian: a program may copy the values
                                         unchanged */
     SB_ENCODING_SCATTERED = 2,     /**< in several pieces, with other bytes between them */
@@ -209,9 +209,9 @@ typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
     int64_t count;       /**< elements of the blob's shape */
     int64_t data_count;  /**< number of stored values of data, of sb_dtype_size(dtype) bytes each */
-    int64_t diff_count;  /**< the same for diff, of sb_dtype_size(diff_dtype) bytes each */
+    int64_t diff_count;  /**< number of stored values of diff, of diff_dtype */
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
-    size_t size;         /**< bytes of the message in the file; 0 if not from a file */
+    size_t size;         /**< bytes of the blob's message; 0 if the blob is not in the file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
                               or F64; in NVCaffe's raw_data also F16, I32, U32. A load converts each
                               of these types to a float or integer type, and F16 also to F16 */

@@ -53,8 +53,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *byt
                                                   sb_error *err);
 
 /** Compares the blob's shape with a BlobProto's (Blob::ShapeEquals): legacy dimensions are compared
- *  with the last four axes; missing axes are 1. Bytes of another format are MALFORMED, as in
- *  sb_blob_from_proto.
+ *  with the last four axes; a missing axis counts as 1. Bytes of another format are MALFORMED, as
+ *  in sb_blob_from_proto.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out 0 or 1
  *  Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
@@ -99,7 +99,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  change before the call; stores through a shared mapping, since many file systems update the
  *  times only at the first store; and a change whose writer resets mtime, if the system is Windows
  *  or if hard links to the file are added or removed during the read. A file of size 0 that has
- *  bytes, as in procfs, results in IO. While another process holds a lease on it, the call waits.
+ *  bytes, as in procfs, results in IO. The call waits for leases of other processes on the file.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits

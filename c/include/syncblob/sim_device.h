@@ -63,10 +63,10 @@ enum {
     SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
                                 OUT_OF_MEMORY) and has done nothing */
     SB_SIM_FAIL_LATER = 1, /**< the call succeeds, but the work that it queues fails, and a wait for
-                                that work returns DEVICE_FAILURE: once on the thread that queued it,
-                                at most once on other threads, and every time if the wait is for an
-                                event. STREAM_WAIT still delays its stream. A call that queues
-                                nothing fails as with FAIL_NOW */
+                                that work returns DEVICE_FAILURE: once on the thread that queued the
+                                work, at most once on other threads, and every time if the wait is
+                                for an event. STREAM_WAIT still delays its stream. A call that
+                                queues nothing fails as with FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 

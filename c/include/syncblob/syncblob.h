@@ -6,7 +6,7 @@
  * - status.h: status codes, the error struct
  * - context.h: allocator, limits, device
  * - mem.h: one buffer on host and device (SyncedMemory)
- * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: typed pointers to it
+ * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: pointers to its elements
  * - filler.h: a blob's initial values (Filler)
  * - io.h: sources, sinks and progress callbacks
  * - proto.h: blobs as bytes and files (BlobProto)
