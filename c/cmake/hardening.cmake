@@ -54,7 +54,7 @@ function(harden_objects)
   if(NOT options)
     set(left_out " -D_FORTIFY_SOURCE")
   endif()
-  set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns about a flag of another processor
+  set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of flags for other processors
   foreach(flag IN LISTS flags)
     string(MAKE_C_IDENTIFIER "SYNCBLOB_HAS${flag}" has)
     check_c_compiler_flag(${flag} ${has})

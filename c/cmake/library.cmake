@@ -1,7 +1,7 @@
 # Functions that set the exports of shared libraries, and that add libraries over the core.
 
 # Exports the names of a map, without versions. Links gcc's run time and thread library statically,
-# so that programs do not need their DLLs.
+# so that programs do not need these libraries' DLLs.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
   file(STRINGS ${map} exports REGEX "^ +(sb|syncblob)_[a-z0-9_]+;")
@@ -82,7 +82,7 @@ function(add_library_over below name)
   endif()
 endfunction()
 
-# Sets `out` to the component of a library: Testing for testing.
+# Sets `out` to the component of a library, such as Testing for testing.
 function(component_of name out)
   string(SUBSTRING ${name} 0 1 initial)
   string(SUBSTRING ${name} 1 -1 rest)
