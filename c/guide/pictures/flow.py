@@ -39,7 +39,7 @@ def includes(root):
 
 
 def below(folder):
-    """Yields the folders that arrows lead to from `folder`; checks that they lead to the right."""
+    """Yields the folders to which arrows lead from `folder`; checks that arrows lead rightwards."""
     for one, other in ARROWS:
         if one == folder:
             assert FOLDERS[one][0] < FOLDERS[other][0]

@@ -56,7 +56,7 @@ enum {
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
  *  and 0; a struct that ends within a slot is refused. */
 typedef struct sb_backend {
-    size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
+    size_t struct_size;   /**< the implementer's sizeof(sb_backend) */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
     uint32_t flags;       /**< SB_BACKEND_* */
     const char *name;     /**< "cuda"; letters and digits */
@@ -88,7 +88,7 @@ typedef struct sb_backend {
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
      *  device pointer may point to any byte of a block: the core adds offsets in bytes to the
      *  pointer that `alloc` returned, which need not be a host address. The same is true of device
-     *  pointers in all other slots except `free`; in arithmetic they point to any element. */
+     *  pointers in all other slots except `free`; in arithmetic they may point to any element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -126,7 +126,7 @@ typedef struct sb_backend {
      *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
      *  NULL and own_stream are always valid; a device may have no other streams. A caller creates
      *  streams with functions of the driver or of a table from `extension`. If the handle is not an
-     *  existing stream, the behaviour is that of the driver. */
+     *  existing stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream` and returns a failure of that work at least once, but
      *  need not on every call. A failure on own_stream must be returned to the thread that waits,
@@ -167,13 +167,13 @@ typedef struct sb_backend {
     /** Prepares for arithmetic: does everything that may fail, such as opening a library. A call
      *  that fails has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
-    /** y[i] += alpha * x[i], queued on `stream`. x may be y. `alpha` is first rounded to `dtype`. */
+    /** y[i] += alpha * x[i], queued on `stream`. x may be y. Rounds `alpha` to `dtype` first. */
     sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
                       void *y, sb_stream stream, sb_error *err);
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]| to `*out` on the host, added in double or as precisely as that: a
+    /** Writes the sum of |x[i]| to `*out` on the host, added in double or with equal precision: a
      *  device without doubles may add pairs of floats, or add on the host. Waits for the result,
      *  and returns a failure of earlier work on `stream` as stream_synchronize does: the core does
      *  not wait for that work again. A call that fails may have written `*out`. */
@@ -188,17 +188,17 @@ typedef struct sb_backend {
     /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
      *  DLPack. The device "NAME:N" has DLPack's device id N. */
     int32_t dlpack_device;
-    /** The device type of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
+    /** DLPack's device type of memory from alloc_pinned; 0 means SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
 
-    /* --- memory that the backend caches: optional; if missing: no cache - */
+    /* --- memory that the backend caches: optional; if NULL: no cache ---- */
 
     /** Releases freed memory that the backend caches for `alloc`; waits if necessary.
-     *  sb_context_trim calls this slot. If `alloc` runs out of memory, it must release the cache
-     *  without this call. */
+     *  sb_context_trim calls this slot. An `alloc` that runs out of memory must release the cache
+     *  itself. */
     void (*trim)(void *device);
 
-    /* --- default streams: optional; if missing, NULL is ordered with them ----- */
+    /* --- default streams: optional; if NULL, they are ordered with the NULL stream */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
@@ -208,13 +208,13 @@ typedef struct sb_backend {
      *  waited for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
-    /* --- queries: optional; if missing, only a wait detects completion ------ */
+    /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this on
-     *  the device of one context when another context ends. DEVICE_LOST means that the work has
-     *  ended; after any other failure the state of the work is unknown. The core also calls
-     *  the slot on a lost device. */
+     *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this
+     *  slot on the device of one context when another context ends. DEVICE_LOST means that the work
+     *  has ended; after any other failure the state of the work is unknown. The core also calls the
+     *  slot on a lost device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
     /* --- extensions: optional ------ */
@@ -226,9 +226,9 @@ typedef struct sb_backend {
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */
 
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
-     *  own_stream, and is not ordered with other streams. The core never passes it to a caller.
-     *  If a caller reads bytes that own_stream has not written, the core downloads them on this
-     *  stream, so that the read does not wait for own_stream. Called once, after `open`. */
+     *  own_stream, and is not ordered with other streams. The core never passes this stream to a
+     *  caller. If a caller reads bytes that own_stream has not written, the core downloads them on
+     *  this stream, so that the read does not wait for own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */

@@ -140,7 +140,7 @@ enum {
 
 /** A stream of a device: the backend's raw handle, cast to this type (on CUDA a CUstream or
  *  cudaStream_t; on the simulated device the result of sb_sim_stream_create). NULL is the legacy
- *  default stream, or sb_context_stream's if the device has no default stream (OpenCL). */
+ *  default stream, or sb_context_stream's stream if the device has no default stream (OpenCL). */
 typedef struct sb_stream_handle *sb_stream;
 
 /** A callback that returns lent memory to the caller that lent it. A deleter runs exactly once,

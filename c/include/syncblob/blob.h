@@ -56,8 +56,8 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 /** Changes the shape (Blob::Reshape). The call replaces the memory of a part only if the new count
  *  exceeds the part's capacity; otherwise contents, shares and borrowed storage stay as they are.
  *  Other blobs that share a replaced memory still use it. The capacity of a part is the blob's
- *  count at the first call that needs the part's memory, even sb_blob_mem. In Caffe the capacity is
- *  the largest count that the blob ever had, and both memories are replaced together.
+ *  count at the first call that needs the part's memory, including sb_blob_mem. In Caffe the
+ *  capacity is the largest count that the blob ever had, and both memories are replaced together.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -91,7 +91,7 @@ SB_API int32_t sb_blob_num_axes(const sb_blob *blob);
 /** Returns the number of elements. */
 SB_API int64_t sb_blob_count(const sb_blob *blob);
 
-/** Returns the dimensions, sb_blob_num_axes of them.
+/** Returns the dimensions, an array of sb_blob_num_axes elements.
  *  @return [borrowed] not NULL; valid until the next reshape */
 SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
@@ -130,9 +130,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *b
 SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
-/** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes are
- *  1. An index may be equal to its extent, so the result may be the count or more: Caffe's layers
- *  use offset(0, 1) as a step.
+/** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes
+ *  count as 1. An index may be equal to its extent, so the result may be the count or more: Caffe's
+ *  layers use offset(0, 1) as a step.
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its extent), SHAPE_MISMATCH (more
  *  than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not fit). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
@@ -145,8 +145,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out,
                                                  sb_error *err);
 
-/** Returns SB_OK if the blob's element type is `dtype`. The typed wrappers of typed.h call this
- *  first.
+/** Returns SB_OK if the blob's element type is `dtype`. The typed wrappers of typed.h first call
+ *  this function.
  *  Errors: DTYPE_MISMATCH. */
 SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype,
                                                    sb_error *err);
@@ -351,7 +351,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_scale_on(sb_blob *blob, sb_part part, dou
 
 /** Flag of sb_blob_copy_from. */
 enum {
-    SB_COPY_RESHAPE = 1 << 1 /**< reshape to the source's shape first */
+    SB_COPY_RESHAPE = 1 << 1 /**< the call first reshapes the blob to the source's shape */
 };
 
 /** Copies a part of `source` to the same part of the blob (Blob::CopyFrom). The copy runs on the

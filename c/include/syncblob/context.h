@@ -15,8 +15,8 @@
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
- * contexts when any context is trimmed or ends. Until they end, the library may call their
- * allocators and backends.
+ * contexts when any context is trimmed or ends. Until these contexts end, the library may call
+ * their allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -220,16 +220,16 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
  *  handles but not pinned bytes. Memory of callers is counted only in borrowed_bytes. The library
  *  rounds the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a
- *  buffer can be reused for another of similar size; the figures count the rounded size. */
+ *  buffer can be reused for a buffer of similar size; the figures count the rounded size. */
 typedef struct sb_stats {
     size_t struct_size;         /**< sizeof(sb_stats) of the caller */
-    uint64_t host_bytes;        /**< ordinary host memory, live */
+    uint64_t host_bytes;        /**< live host memory that is not page-locked */
     uint64_t host_peak;         /**< the maximum of host_bytes so far */
-    uint64_t pinned_bytes;      /**< page-locked host memory, live */
+    uint64_t pinned_bytes;      /**< live page-locked host memory */
     uint64_t pinned_peak;       /**< the maximum of pinned_bytes so far */
-    uint64_t device_bytes;      /**< device memory, live */
+    uint64_t device_bytes;      /**< live device memory */
     uint64_t device_peak;       /**< the maximum of device_bytes so far */
-    uint64_t borrowed_bytes;    /**< callers' memory that is lent, on both sides */
+    uint64_t borrowed_bytes;    /**< memory that callers have lent, on both sides */
     uint64_t cached_bytes;      /**< cached host memory (part of host_bytes or pinned_bytes) */
     uint64_t uploads;           /**< copies from host to device */
     uint64_t upload_bytes;      /**< bytes of uploads */

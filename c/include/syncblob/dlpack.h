@@ -3,7 +3,7 @@
  * and of earlier versions (legacy).
  *
  * The structs here have the same layout as the structs of DLPack's dlpack.h, but different names:
- * a program can include both headers in either order. A cast converts a pointer between them:
+ * a program can include both headers in either order. A cast converts a pointer:
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
@@ -107,7 +107,7 @@ typedef SB_DL_STRUCT sb_dl_tensor {
     sb_dl_data_type dtype; /**< element type */
     int64_t *shape;        /**< `ndim` dimensions */
     int64_t *strides;      /**< `ndim` strides in elements; NULL, allowed before 1.2: row-major */
-    uint64_t byte_offset;  /**< from `data` to the first element */
+    uint64_t byte_offset;  /**< bytes from `data` to the first element */
 }
 sb_dl_tensor;
 
@@ -131,7 +131,7 @@ sb_dl_managed;
 
 /** Flag of the calls that import. */
 enum {
-    SB_DLPACK_RESHAPE = 1 << 6 /**< reshape to the tensor's shape first */
+    SB_DLPACK_RESHAPE = 1 << 6 /**< the call first reshapes the blob to the tensor's shape */
 };
 
 /* --- export ----------------------------------------------------------------- */

@@ -38,11 +38,11 @@ typedef struct sb_source {
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
      *  opening a model reads the source several times from its beginning to its end; loading a blob
-     *  reads the blob's message. In each such pass offsets increase, except that names are read
-     *  later than the bytes after them. Contiguous values of the blob's element type are read in
-     *  one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB at
-     *  a time. A save to memory copies unchanged bytes in one read; a save to a file or a sink
-     *  copies 4 KiB at a time. A slow source should cache its last piece. */
+     *  reads the blob's message. In each of these passes offsets increase, except that names are
+     *  read later than the bytes after them. Contiguous values of the blob's element type are read
+     *  in one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB
+     *  at a time. A save to memory copies unchanged bytes in one read; a save to a file or a sink
+     *  copies 4 KiB at a time. A slow source should cache the last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
@@ -97,7 +97,7 @@ typedef struct sb_progress {
 
 /** Flag of sb_source_of_descriptor. */
 enum {
-    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; else `close` is NULL */
+    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; by default `close` is NULL */
 };
 
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor

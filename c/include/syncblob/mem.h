@@ -19,8 +19,8 @@
  * bytes of managed memory: a transfer then copies nothing. Other buffers that a call reads or
  * writes, such as messages, must not overlap the memory.
  *
- * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure. That call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
+ * Failures of queued work: the first call that waits on the host for failed work (a call on the
+ * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
  * the head as follows. After a failed transfer the head is the side from which the bytes were
  * copied; writes on the device after the transfer are lost. The memory is LOST after failed
@@ -234,7 +234,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Queues the copy to the device on `stream`. The head is SYNCED at once; a call that needs the
+/** Queues on `stream` the copy to the device. The head is SYNCED at once; a call that needs the
  *  device's bytes, or that writes or frees the host's bytes, waits for the copy (unlike
  *  SyncedMemory::async_gpu_push). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
@@ -243,13 +243,13 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the copy to the host on `stream`; the counterpart of sb_mem_async_gpu_push.
+/** Queues on `stream` the copy to the host; the counterpart of sb_mem_async_gpu_push.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value but LOST. In a
+/** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value except LOST. In a
  *  host-only context, a memory that was never written is filled with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */

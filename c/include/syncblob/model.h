@@ -209,7 +209,7 @@ typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
     int64_t count;       /**< elements of the blob's shape */
     int64_t data_count;  /**< number of stored values of data, of sb_dtype_size(dtype) bytes each */
-    int64_t diff_count;  /**< number of stored values of diff, of diff_dtype */
+    int64_t diff_count;  /**< number of stored values of diff, each of type diff_dtype */
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
     size_t size;         /**< bytes of the blob's message; 0 if the blob is not in the file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
@@ -221,7 +221,7 @@ typedef struct sb_blob_info {
     sb_dtype diff_dtype; /**< the stored type of diff; equal to dtype if there is no diff */
     int64_t data_offset; /**< byte offset in the file of the data_count values of dtype if
                               data_encoding is SB_ENCODING_LITTLE_ENDIAN, else -1 */
-    int64_t diff_offset; /**< the same for the diff_count values of diff_dtype */
+    int64_t diff_offset; /**< as data_offset, for the diff_count values of diff_dtype */
     sb_encoding data_encoding;  /**< SB_ENCODING_* */
     sb_encoding diff_encoding;  /**< SB_ENCODING_* */
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
