@@ -56,7 +56,7 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage that is released after a read, without the lock. */
+/* Storage that a read releases after it has released the lock. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
     struct sb__retired *retired; /* replaced storage */
@@ -198,7 +198,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* Reads a side and releases the retired storage. Not inlined: the fast paths then need not save
+/* Reads a side and releases the retired storage. Not inlined, so that the fast paths need not save
    registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,

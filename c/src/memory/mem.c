@@ -100,8 +100,8 @@ void sb_mem_release(sb_mem *mem) {
         sb__mem_destroy(mem);
 }
 
-/* Returns whether other users of the storage may write it, or see writes of this memory. Read-only
-   storage is replaced before a write, so that other users do not see the write. */
+/* Returns whether other holders of the storage may write it, or may see writes to this memory. They
+   never see writes to read-only storage, which is replaced before a write. */
 static bool is_written_by_others(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);

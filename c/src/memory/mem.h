@@ -1,4 +1,4 @@
-/* The struct of sb_mem. Its head records the side with the current bytes: host, device or both. */
+/* The struct of sb_mem, whose head is the side with the current bytes: host, device or both. */
 #ifndef SB_MEMORY_MEM_H
 #define SB_MEMORY_MEM_H
 
@@ -7,11 +7,11 @@
 
 #include <syncblob/mem.h>
 
-/* The atomic state word: the head in the low bits, and the conditions of the fast paths. A side is
-   READY if its bytes may be read without a wait (the device's bytes only if a pointer to them was
-   exposed before). A side is WRITABLE if its bytes may be written in place, and PENDING while a
-   transfer into the side is queued. The library stores the word, with release order, after the
-   members that it describes. */
+/* The atomic state word holds the head in its low bits, and the conditions of the fast paths in the
+   other bits. A side is READY if its bytes may be read without a wait. The device side is READY
+   only if, in addition, a caller has received a pointer to its bytes. A side is WRITABLE if its
+   bytes may be written in place, and PENDING while a transfer into the side is queued. The library
+   stores the word with release order, after it has stored the members that the word describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -21,11 +21,11 @@ enum {
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
     SB__CPU_NOT_IN_CHILD = 1 << 9, /* a forked child may be unable to access the host side */
-    SB__CPU_KIND = 10,             /* bit positions of the sides' SB_STORAGE_*, three bits each */
+    SB__CPU_KIND = 10,             /* position of the host side's SB_STORAGE_*, three bits */
     SB__GPU_KIND = 13,
     SB__KIND_MASK = 7,
-    SB__READ_AT_HOST = 1 << 16,   /* the condition of sb__is_read_at_host */
-    SB__WRITTEN_AT_HOST = 1 << 17 /* the condition of sb__is_written_at_host */
+    SB__READ_AT_HOST = 1 << 16,   /* the result of sb__is_read_at_host */
+    SB__WRITTEN_AT_HOST = 1 << 17 /* the result of sb__is_written_at_host */
 };
 
 struct sb_mem {
@@ -45,20 +45,21 @@ struct sb_mem {
                                     writes on `writer`'s stream, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;        /* the slot of the pending transfer's stream */
-    int32_t fallback;            /* the head if the pending transfer fails */
-    _Atomic int32_t open_writes; /* sb_write objects whose write has not ended */
+    int32_t fallback;            /* the new head if the pending transfer fails */
+    _Atomic int32_t open_writes; /* number of sb_write objects that have not ended */
     struct sb__event *event;     /* the event of the pending or next transfer, or NULL */
     struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
-                                  fail; none if the host has current bytes and nothing is pending */
+                                  fail. Empty if the host's bytes are current and no transfer is
+                                  pending. */
     sb_mem *next_retired;      /* the next memory in the list sb__retired.mems */
 };
 
 #define SB__NOT_EXPOSED UINT64_MAX
 
-/* Work of the library's stream on the device side that no call has waited for. */
+/* Work on the device side that the library's stream may not have finished: reads, or writes. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* The purpose of a call's device work, which determines the stream and the waits. */
+/* The purpose of device work, which determines the work's stream and the call that waits. */
 enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller receives a pointer without passing a stream: the work is queued
                           on the library's stream, and the call waits for it. */
@@ -71,7 +72,7 @@ struct sb__target {
     enum sb__target_kind kind;
     int32_t slot;
     sb_stream stream;
-    const struct sb__write *write; /* for arithmetic, the write of its result; else NULL */
+    const struct sb__write *write; /* the write of an arithmetic's result; NULL for other work */
 };
 
 static inline bool sb__is_queued(const struct sb__target *target) {
@@ -88,14 +89,14 @@ static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* Returns whether this process can access the host side's bytes, if there are any. `word` is a
-   memory's state word. */
+/* Returns whether this process can access the host side's bytes, if there are any. `word` is the
+   state word of `mem`. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Returns whether both sides share the device's storage, which the host can also address. A
-   transfer is then only a wait, and while the head is AT_CPU no queued work uses the bytes. */
+/* Returns whether both sides share the device's storage, which the host can also address. If so, a
+   transfer only waits, and no queued work uses the bytes while the head is AT_CPU. */
 static inline bool sb__is_one_storage(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].is_alias;
 }
@@ -104,11 +105,11 @@ static inline bool sb__is_one_storage(const sb_mem *mem) {
    and FORKED in the same case as sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
-/* Checks that the device is usable, or that this process can access the host's bytes. */
+/* Checks that this process can access `side`; for the device, checks that it is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* The conditions of the fast paths. A read needs current and accessible host bytes. A write needs
-   the head on the side to write, that side READY and WRITABLE, and neither side PENDING. */
+/* The fast path of a read needs current, accessible host bytes. The fast path of a write needs the
+   head on the written side, that side READY and WRITABLE, and neither side PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -125,7 +126,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The next two functions test one bit each, set only if a forked child can access the bytes. */
+/* The next two functions test a bit that is set only if a forked child can access the bytes. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -149,7 +150,7 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
 /* Removes an owner. Returns true if that was the last owner; the caller must then destroy the
    memory. */
 bool sb__mem_drop_owner(sb_mem *mem);
-/* Destroys a memory without owners. Waits and runs deleters. */
+/* Destroys a memory that has no owners. Waits for queued work and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
 /* Acquires the lock. Fails with FORKED in a forked child if a thread of the parent held the lock at
@@ -159,14 +160,14 @@ void sb__unlock(sb_mem *mem);
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
-/* Stores the state word, with `head` and with the bits that follow from the other members. */
+/* Stores the state word, which consists of `head` and of bits that follow from other members. */
 void sb__publish(sb_mem *mem, int32_t head);
 
-/* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
+/* Returns a target of `kind`, which is not SB__FOR_STREAM, on the library's stream. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 /* sb__read_side works as sb_mem_cpu and sb_mem_gpu; sb__write_side works as their mutable forms.
-   Functions with a parameter `retired` add replaced storage to that list. */
+   Functions with a parameter `retired` add the storage that they replace to `retired`. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -181,75 +182,76 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 
-/* Waits for a pending transfer. A failed transfer moves the head back to the source's side; if it
-   may still be running, both sides' storage remains in use. If a successful transfer has copied the
-   result of failed work, the memory is LOST. */
+/* Waits for a pending transfer. If the transfer has failed, the head moves back to the source's
+   side; if the failed transfer may still be running, both sides' storage remains in use. If a
+   successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Returns the writers except the target's stream. A bit that another writer shares remains. */
+/* Returns the writers except the target's stream. A bit that other writers share remains set. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Fails, as sb__await_writers does, if an earlier wait has reported a failure that may concern work
-   on the bytes, because a new event may not report that failure again. */
+/* Fails as sb__await_writers does if an earlier wait has reported a failure of the writer's stream
+   that may concern the bytes. A new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
-/* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
-   sb__check_writer does. */
+/* Records an event on each stream of `writers`, because the bytes depend on the work queued there
+   so far. Also fails in the same cases as sb__check_writer. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work queued so far on
    `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the
    host's bytes are current, else the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
-/* Waits for the oldest recorded events if there are many. */
+/* Waits for the oldest events in made_by if made_by has many events. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 /* Forgets the writers. Called when the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* Returns sb__default_stream if a caller that fetched a pointer without a stream may have queued
-   work there, and `target`'s stream is not ordered after that work; else the empty set. */
+/* Returns the set sb__default_stream if a caller that fetched a pointer without a stream may have
+   queued work on the default stream, and `target`'s stream is not ordered after that work. Else
+   returns the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
-/* Makes the library's work on `storage`, on the device, wait for earlier work on default streams,
-   if the library's stream is not already ordered after that work. */
+/* Makes the library's work on `storage`, a device storage, wait for earlier work on default
+   streams, unless the library's stream is already ordered after that work. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
 
-/* Makes `target`'s work wait for all streams that have used the device side; the host waits if the
-   target is not queued. */
+/* Makes `target`'s work wait for all streams that have used the device side. If `target` is not
+   queued, the host waits instead. */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
-/* Called before the host writes: if both sides share their storage, waits for the device work that
-   uses it. Also waits on a lost device. */
+/* Called before the host writes. If both sides have the same bytes, waits for the device work that
+   uses the bytes, even on a lost device. */
 sb_status sb__await_users(sb_mem *mem, sb_error *err);
 
 /* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
-   using it, allocates new storage in `fresh` and sets `*replaces`. Adds storage to an empty side;
-   an empty host side shares new device storage if the device is host-coherent and has room. New
+   using it, allocates new storage in `fresh` and sets `*replaces`. If the side has no storage, adds
+   storage; if the device is host-coherent, a host side shares new device storage if possible. New
    device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
 
-/* Waits for the library's stream, so that other streams may use memory allocated on it. */
+/* Waits until other streams may use memory that was allocated on the library's stream. */
 sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 
 /* Sets all of a side's storage to zero. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
-/* Copies to `dst` on `side` from the other side's storage. If the target is queued, the transfer is
-   pending afterwards. */
+/* Copies the other side's bytes to `dst`, a storage for `side`. If `target` is queued, the transfer
+   is pending afterwards. */
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Sets `side` to the storage of `lease`, beginning at `ptr`, as sb_mem_set_cpu or sb_mem_set_gpu
-   does. On success the side replaces the caller as a holder of the lease. */
+/* Replaces the storage of `side` by the storage of `lease` from `ptr` on, as sb_mem_set_cpu or
+   sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the
-   loan, and `deleter` will not run. The caller then releases the memory. Fails with
-   INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, is not current, or
-   may still be used by a copy, and with the errors of sb__settle. */
+/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the argument
+   `user` of that call, and `deleter` will not run. The caller then releases the memory. Fails with
+   INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, does not contain
+   the current bytes, or may still be used by a copy, and with the errors of sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);

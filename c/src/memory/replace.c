@@ -77,8 +77,8 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
 }
 
 /* Prepares a lease's storage for use as a side of another memory. If host-coherent device memory is
-   to become a host side, waits for the work that is queued on it, because later host writes do not
-   wait for that work. */
+   to become a host side, waits for the queued work that may use it, because later host writes do
+   not wait for that work. */
 static sb_status prepare_guest(int32_t side, const struct sb__lease *lease, sb_error *err) {
     const bool is_coherent = side == SB_SIDE_CPU && lease->side == SB_SIDE_GPU;
     sb_status st = SB_OK;
@@ -165,7 +165,7 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
         st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a write to the memory is open; end it first");
     if (st == SB_OK && cell.work == SB__REFUSE)
         st = refuse_evict(mem, side, err);
-    const bool keeps = sb__is_one_storage(mem); /* then only the head moves */
+    const bool keeps = sb__is_one_storage(mem); /* shared storage remains: only the head moves */
     if (st == SB_OK && keeps && side == SB_SIDE_GPU)
         st = sb__await_users(mem, err);
     if (st == SB_OK && !keeps) {

@@ -9,7 +9,7 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine with its storage. `entry` comes first: release_kept casts its address. */
+/* An entry of quarantine with its storage. release_kept casts the address of the first member. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -31,7 +31,7 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* Cannot overflow: PTRDIFF_MAX plus an eighth (the size class) plus an object is below SIZE_MAX. */
+/* The sum cannot overflow: 9/8 of PTRDIFF_MAX (a size class) plus an object is below SIZE_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;
@@ -89,8 +89,8 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* Returns the size for sb_stats: 0 for storage that the same context has lent to itself and already
-   counted. */
+/* Returns the bytes to count as borrowed: 0 if the storage comes from a lease of the same context,
+   which has already counted the bytes. */
 static size_t counted(const struct sb__storage *storage, const sb_context *context, size_t bytes) {
     const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_relaxed);
     return storage->is_joined && lease->context == context ? 0 : bytes;
@@ -135,8 +135,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Frees storage or runs its deleter. No work uses the storage any more, except work on owned device
-   memory: the library's stream waits for that work and then frees the memory. */
+/* Frees storage or runs its deleter. Called when no work uses the storage any more. Owned device
+   memory may still be in use, because the library's stream frees it after the work. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);
@@ -160,8 +160,8 @@ static void release_kept(struct sb__quarantined *entry) {
 }
 
 /* Returns the streams whose work must end before the storage is released. For device memory these
-   include the default stream if a pointer was exposed without a stream, and the library's stream if
-   the caller has lent the memory. */
+   streams include the default stream if a pointer was exposed without a stream, and the library's
+   stream if the caller has lent the memory. */
 static uint64_t users_of(const sb_context *context, const struct sb__storage *storage,
                          int32_t side) {
     uint64_t users = storage->users;

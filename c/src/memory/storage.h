@@ -1,5 +1,5 @@
 /* The storage of one side of a memory: its address, its owner, and the work that may use it. Only
-   sb__storage_end releases storage, and never storage that may be in use. */
+   sb__storage_end releases storage; it never releases storage that may be in use. */
 #ifndef SB_MEMORY_STORAGE_H
 #define SB_MEMORY_STORAGE_H
 
@@ -11,26 +11,26 @@ struct sb__kept;
 struct sb__storage {
     void *ptr;    /* NULL if the kind is SB_STORAGE_NONE */
     int32_t kind; /* SB_STORAGE_* */
-    /* Streams with work that may use the storage. Device storage: all streams that used it; host
-       storage: streams with a copy that may still be running. */
+    /* Streams with work that may use the storage. For device storage, all streams that have used
+       the storage; for host storage, streams with a copy that may still be running. */
     uint64_t users;
-    bool is_exposed; /* device storage: a caller has a pointer without a stream and may use it on a
-                        default stream */
+    bool is_exposed; /* device storage: a caller that passed no stream has received a pointer, and
+                        may use it on a default stream */
     sb_deleter deleter;
     void *user;
-    struct sb__kept *kept;             /* the entry for quarantine; NULL without a device */
+    struct sb__kept *kept;             /* the entry for quarantine; NULL in a host-only context */
     _Atomic(struct sb__lease *) lease; /* NULL, or the lease whose last holder frees the storage */
     bool is_joined;                    /* the lease belongs to another memory's storage */
     bool is_alias;                     /* host side: `ptr` points to the device side's storage */
 };
 
-/* Allocates storage on a side; storage of 0 bytes needs no memory. `contents` applies only to the
-   host. */
+/* Allocates storage on a side; storage of 0 bytes needs no memory. `contents` is used only for host
+   storage. */
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err);
-/* Allocates device storage that the host fills, on a device whose memory is host-coherent. Returns
-   false if the allocation fails. */
+/* Allocates device storage on a host-coherent device; the host writes the initial `contents`.
+   Returns false if the allocation fails. */
 bool sb__storage_alloc_coherent(struct sb__storage *out, sb_context *context, size_t bytes,
                                 enum sb__contents contents);
 /* Returns the most bytes that host storage of `bytes` <= PTRDIFF_MAX needs, including its entry for
@@ -50,9 +50,9 @@ void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t by
 /* Returns whether a forked child can access the host storage. */
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context);
 
-/* Frees the storage or runs its deleter after all work that may use the storage, or leaves this to
-   the lease's other holders or to quarantine. Waits and runs deleters: the caller must hold no
-   lock. Sets `*storage` to SB_STORAGE_NONE. */
+/* Frees the storage or runs its deleter when all work that may use the storage has ended. If the
+   lease has other holders or the work has not ended, a holder or quarantine does so later. May wait
+   and run deleters, so the caller must hold no lock. Sets `*storage` to SB_STORAGE_NONE. */
 void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* sb_write: a write of the caller in two calls, begin and end. */
+/* Implements sb_write, a write that the caller makes in two calls, begin and end. */
 #include "memory/write.h"
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 struct sb_write {
     struct sb__write write;
-    struct sb__retired retired; /* replaced storage, after SB_WRITE_DONE */
+    struct sb__retired retired; /* storage that SB_WRITE_DONE has replaced */
     sb_mem *mem;                /* [owned] */
     uint64_t fork_generation;
     bool has_ended, is_kept;
@@ -16,8 +16,8 @@ static bool is_ours(const sb_write *write) {
     return write->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
-/* Begins a write. On the device, also waits for the library's stream and the default stream,
-   because the caller may write on a stream that is not ordered after them. */
+/* Begins a write. On the device, without SB_WRITE_QUEUED, waits for the library's stream and the
+   default stream, because the caller's stream may not be ordered after these streams. */
 static sb_status begin(struct sb__write *write, sb_mem *mem, sb_side side, uint32_t flags,
                        sb_error *err) {
     const enum sb__write_mode mode =

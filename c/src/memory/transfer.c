@@ -13,7 +13,7 @@ static bool may_write(const sb_mem *mem, int32_t side) {
            (side == SB_SIDE_GPU || !storage->users);
 }
 
-/* Returns the bits SB__READ_AT_HOST and SB__WRITTEN_AT_HOST that follow from the state word. */
+/* Returns the bits SB__READ_AT_HOST and SB__WRITTEN_AT_HOST that follow from the other bits. */
 static uint32_t at_host(uint32_t word) {
     const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
     const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
@@ -28,8 +28,8 @@ static bool is_coherent(const sb_mem *mem) {
     return mem->context->backend.flags & SB_BACKEND_HOST_COHERENT && mem->bytes;
 }
 
-/* Makes the host side share storage that the library has allocated on the device, unless the host
-   side has separate storage. Stores only changed values, because other threads may be reading. */
+/* Makes the host side share the library's storage on a host-coherent device, unless the host side
+   has separate storage. Stores only changed values, because other threads may be reading. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
@@ -96,7 +96,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and the bytes to write overlap only in part");
 }
 
-/* Records `slot` as a user of the storage, because work on its stream may still be running. */
+/* Records `slot` as a user of the storage, because the slot's work may still be running. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -133,8 +133,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. A pending copy to the host has copied bytes that
-   the failed work wrote. */
+/* Returns the head after device work has failed. If a copy to the host is pending, it has copied
+   bytes that the failed work wrote, so the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -169,7 +169,7 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
         "queued work has failed on the stream that wrote the bytes, as another call reported");
 }
 
-/* Waits for the oldest `count` events. */
+/* Waits for the oldest `count` events in made_by. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
@@ -190,7 +190,7 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     return st;
 }
 
-/* If a memory has more events than this, sb__await_oldest waits, since a caller may never wait. */
+/* sb__await_oldest waits if a memory has more events than this, since callers may never wait. */
 enum { MOST_EVENTS = 32 };
 
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
@@ -198,8 +198,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* Returns the head after a failed transfer: usually the source's side. The head stays at a lost
-   device if a write through an exposed pointer has made the device's bytes newer. */
+/* Returns the head after a failed transfer: usually the source's side. The head stays AT_GPU on a
+   lost device if a write through an exposed pointer has made the device's bytes newer. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)

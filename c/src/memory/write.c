@@ -58,7 +58,8 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Waits until all streams may use a new allocation: a call that overwrites has no later wait. */
+/* Waits until all streams may use a new allocation, since a call that overwrites never waits
+   later. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -73,7 +74,7 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* Records the earlier work that the bytes depend on, before a write that keeps bytes in place. */
+/* Before a write in place that keeps the bytes, records the work on which the bytes depend. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
@@ -82,7 +83,7 @@ static sb_status note_made_by(struct sb__write *write, const struct sb__target *
 }
 
 /* Orders the write after earlier users of the device side's storage, and reserves room for the
-   event of arithmetic that will be queued for `asked`. */
+   event if arithmetic will be queued on the caller's stream of `asked`. */
 static sb_status come_after(struct sb__write *write, bool keeps, const struct sb__target *target,
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -190,7 +191,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
             return;
         mem->own_work = SB__OWN_NONE; /* the writer is ordered after that work */
         if (writer != target->slot)
-            mem->exposed_at = SB__NOT_EXPOSED; /* events cover the other writer's work */
+            mem->exposed_at = SB__NOT_EXPOSED; /* events cover the previous writer's work */
         if (!target->write && mem->exposed_at == SB__NOT_EXPOSED)
             mem->exposed_at = sb__counter_read(&mem->context->events.clock);
         mem->writer = target->slot;
@@ -254,8 +255,8 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* Records that work which may still be running writes the memory. New storage (write->fresh) needs
-   no record, because it is freed after the work that writes it. */
+/* Records that work on the library's stream may still be writing the memory. New storage
+   (write->fresh) needs no record, because it is freed after the work that writes it. */
 static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
@@ -266,7 +267,7 @@ static void leave_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-/* Returns whether current bytes are overwritten in place, so that a failure spoils them. */
+/* Returns whether the write overwrites current bytes in place; a failure then spoils them. */
 static bool is_in_place(const struct sb__write *write) {
     const int32_t head = sb__head(write->mem);
     const bool is_other = head == head_of(1 - write->side);
@@ -310,7 +311,7 @@ sb_status sb__write_wait(struct sb__write *write, sb_error *err) {
     }
     leave_queued(write);
     sb__write_cancel(write);
-    write->replaces = false; /* a later cancel does nothing */
+    write->replaces = false; /* so that a later cancel does nothing */
     return st;
 }
 
@@ -336,8 +337,8 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* Writes to a side and releases the retired storage. Not inlined: the fast paths then need not save
-   registers. */
+/* Writes to a side and releases the retired storage. Not inlined, so that the fast paths need not
+   save registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,
                                                       const sb_stream *stream, void **out,
