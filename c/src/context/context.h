@@ -1,26 +1,25 @@
-/* The struct of sb_context; the functions that account for host memory, call the device and manage
-   its streams. A slot is a function pointer of the backend's table, or the index of a stream. Lock
-   order of the whole library: a thread that holds a lock may acquire only locks that are later in
-   this list. A function runs under a lock if it may be called while a thread holds the lock.
+/* The struct of sb_context, and the functions that account for host memory, call the device and
+   manage its streams. The word "slot" means a function pointer of the backend's table, or the index
+   of a stream. Lock order of the whole library: a thread that holds a lock may acquire only locks
+   that are later in this list. A function runs under a lock if it may be called while a thread
+   holds the lock.
 
-     1. an sb_mem's lock       one at a time; slots of the allocator and of the
-                               backend run under it, but no deleter and no
-                               parallel_for
-     2. streams.lock           event_record, stream_synchronize and the allocator run
-                               under it; events.lock may be acquired under it
-        own_lock               stream_synchronize, asum, sumsq, event_wait and
-                               event_destroy run under it; events.lock may be acquired under it
+     1. an sb_mem's lock       a thread holds only one at a time; slots of the allocator and of the
+                               backend run under this lock, but no deleter and no parallel_for
+     2. streams.lock           event_record, stream_synchronize and the allocator run under this
+                               lock; events.lock may be acquired under this lock
+        own_lock               stream_synchronize, asum, sumsq, event_wait and event_destroy run
+                               under this lock; events.lock may be acquired under this lock
         cache.lock             the allocator and free_pinned run under it after a failed request
         events.lock, quarantine.lock, waiting_lock (quarantine.c):
-                               no slot runs under them
-     3. a backend's own locks  the simulated device has one recursive lock; kernels
-                               run under it and call only sb_sim_address
+                               no slot runs under these locks
+     3. a backend's own locks  the simulated device has one recursive lock; kernels run under this
+                               lock and call only sb_sim_address
 
-   Fork handlers acquire no lock. In a forked child a thread of the parent may have
-   left any lock locked. The child acquires the lock of a memory only if no thread of
-   the parent holds it (sb__lock), and cache.lock only if it is free. It initialises
-   waiting_lock again, together with the list of contexts that wait, and never
-   acquires the other locks. */
+   Fork handlers acquire no lock. In a forked child, a thread of the parent may have left any lock
+   locked. The child acquires the lock of a memory only if no thread of the parent held that lock at
+   the fork (sb__lock), and cache.lock only if cache.lock is free. The child initialises
+   waiting_lock and the list of waiting contexts anew, and never acquires the other locks. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -60,14 +59,14 @@ struct sb__host_cache {
 };
 
 enum {
-    SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
+    SB__LEGACY_SLOT, /* the legacy default stream (NULL), if the device has one */
     SB__OWN_SLOT,    /* the library's stream */
-    SB__READ_SLOT,   /* the library's stream for reads, if there is one */
+    SB__READ_SLOT,   /* the library's stream for reads, if the device has one */
     SB__FIRST_NAMED
 };
 
 /* The last failure that a wait for a slot's stream has reported; times are values of events.clock.
-   Later events of the stream may not report the failure again. No other stream reuses the slot. */
+   Later events of the stream may not report the failure again. Such a slot is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
     uint64_t last;  /* the failed work was queued before this time; 0: no failure */
@@ -86,24 +85,24 @@ struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
     sb__counter clock; /* counts events, added streams, and reports of failures */
-    int64_t kept;      /* listed events with is_kept */
+    int64_t kept;      /* number of listed events with is_kept */
 };
 
-/* Storage in quarantine. The entry is allocated in advance: retiring storage must not fail. */
+/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* the streams whose work must end first; not empty */
+    uint64_t users; /* the streams whose work must end before the release; not empty */
     size_t bytes;
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check of the streams that share a bit of a set. The check never waits. */
+/* The progress of a check, which never waits, of the streams that share one bit of a set. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* Entries with the same first user. Each list is circular; the pointer refers to its last entry. */
+/* Entries with the same first user, in circular lists. A pointer refers to a list's last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -133,20 +132,20 @@ struct sb_context {
     bool has_device;
     sb_backend backend; /* a copy, valid if has_device; absent members are zero */
     void *device;
-    sb__kept_bytes *kept_bytes;   /* NULL: the backend reports none */
+    sb__kept_bytes *kept_bytes;   /* NULL: the backend does not report kept bytes */
     int32_t ordinal;              /* N of "NAME:N" */
     sb_stream stream;             /* the library's stream; NULL for a backend without streams */
-    sb_stream read_stream;        /* for downloads that the host waits for; NULL: uses `stream` */
+    sb_stream read_stream;        /* for downloads that the host awaits; NULL: `stream` is used */
     uint32_t lacks;               /* SB_DEVICE_LACKS_* */
     _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
     _Atomic int32_t device_lost;  /* SB_OK, or permanently SB_ERR_DEVICE_LOST */
 
     struct sb__account host, pinned, device_memory;
     sb__counter borrowed;
-    sb__counter copies[4], copied_bytes[4]; /* by enum sb__direction */
+    sb__counter copies[4], copied_bytes[4]; /* indexed by enum sb__direction */
 
-    /* Arithmetic operations queued on the library's stream, and the number known to have
-       succeeded. */
+    /* The numbers of arithmetic operations that were queued on the library's stream, and that are
+       known to have succeeded. */
     sb__counter arithmetic_queued, arithmetic_over;
     sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
     sb__mutex own_lock;          /* serialises waits for the library's stream */
@@ -163,8 +162,8 @@ enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
 
-/* Marks a built-in context; no public flag has this bit. A test of the address would not suffice:
-   another copy of the library has a different built-in context. */
+/* Marks a built-in context; no public flag has this bit. A test of the address would not suffice,
+   because another copy of the library has a different built-in context. */
 #define SB__CONTEXT_BUILT_IN 0x80000000u
 
 #define SB__DEFAULT_CACHE_CAP ((size_t)256 << 20)
@@ -175,19 +174,19 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
 
 /* Returns `context`, or the built-in context for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* Returns `context` as callers pass it: the built-in context becomes NULL. */
+/* Returns the pointer that callers use for `context`: NULL for the built-in context. */
 sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
-   sb_context_release, does not check quarantine: never waits and runs no deleter. */
+   sb_context_release, does not check quarantine, and so never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
-/* Computes the limits of a read, with all members set: `limits` (may be NULL) override the limits
-   of the context. */
+/* Computes the limits of a read and sets all members of `*out`. Members of `limits` (may be NULL)
+   other than 0 override the limits of the context. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Incremented in the child of each fork that follows the first call of sb__fork_watch. */
+/* Is incremented in the child of each fork that follows the first call of sb__fork_watch. */
 extern sb__counter sb__fork_generation;
 
 void sb__fork_watch(void);
@@ -213,17 +212,17 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
 
 /* The contents of a new buffer. */
 enum sb__contents {
-    SB__OWN_BYTES, /* zeros, or old bytes of this context, which the caller may see */
+    SB__OWN_BYTES, /* zeros, or old bytes of this context, which callers may see */
     SB__ZEROS,
     SB__ANY_BYTES /* may be bytes of another context: the caller must overwrite them */
 };
 
-/* A flag that only the built-in allocator receives, in addition to the public SB_ALLOC_ZEROED: the
-   contents may be SB__ANY_BYTES. */
+/* A flag that permits SB__ANY_BYTES as contents. Only the built-in allocator receives it, in
+   addition to the public SB_ALLOC_ZEROED. */
 #define SB__ALLOC_ANY 0x80000000u
 
-/* Allocates a buffer of `bytes` > 0: page-locked if the device supports it and the cap allows, else
-   ordinary. */
+/* Allocates a buffer of `bytes` > 0 in page-locked memory if the device supports it and the cap
+   allows it, else in ordinary memory. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
@@ -232,11 +231,12 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Removes a buffer of `bytes`. Returns false if the cache is locked or has no such buffer. */
+/* Removes a buffer of `bytes` bytes. Returns false if the cache is locked or has no such buffer. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
-   similar sizes share buffers; returns `bytes` if the cache does not store that size. */
+/* Returns the size class of a page-locked buffer of `bytes`: at most an eighth more, so that
+   requests of similar sizes share buffers. Returns `bytes` if the cache does not store that
+   size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
@@ -253,7 +253,7 @@ static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t byte
     sb__account_give(&context->host, bytes);
 }
 
-/* Frees a buffer, bypassing the cache; for page-locked memory `bytes` is the size of its class. */
+/* Frees a buffer without the cache. For page-locked memory `bytes` is the size of the class. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
@@ -291,7 +291,7 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
 /* Makes later work on the library's stream wait for work queued on default streams. Called before
-   work on memory to which a caller holds a pointer without a stream. */
+   work on memory to which a caller that passed no stream holds a pointer. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
@@ -331,13 +331,13 @@ void sb__own_lose(sb_context *context, sb_status st);
 sb_status sb__device_open(sb_context *context, const sb_context_options *options,
                           const char *device, sb_error *err);
 bool sb__backend_is_named(const sb_backend *backend, const char *name, size_t length);
-/* Checks a table before its registration: its name, and all that sb__device_open checks. Returns
-   ABI_MISMATCH, INVALID_ARGUMENT or UNSUPPORTED. */
+/* Checks a table before its registration: the name, and everything that sb__device_open checks.
+   Returns ABI_MISMATCH, INVALID_ARGUMENT or UNSUPPORTED. */
 sb_status sb__backend_check(const sb_backend *table, sb_error *err);
 
 /* --- registered backends (registry.c) --------------------------------------------- */
 
-/* Returns NULL if no backend of that name is registered. */
+/* Returns the registered backend with the name `name`, or NULL. */
 const sb_backend *sb__registered_backend(const char *name, size_t length);
 
 /* --- events of queued work that writes bytes (events.c) ------------------------- */
@@ -348,7 +348,7 @@ struct sb__event {
     sb_stream stream;                 /* the stream on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
-    bool is_kept;                     /* the list owns a reference until a call has waited */
+    bool is_kept;                     /* the list owns a reference until a wait for the event */
     uint64_t number;                  /* increases along the list */
     struct sb__event *before, *after; /* in the context's list */
 };
@@ -369,8 +369,8 @@ void sb__event_release(sb_context *context, struct sb__event *event);
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
 /* Removes the event from the context's list. Called after a wait for the event. */
 void sb__event_delist(sb_context *context, struct sb__event *event);
-/* Retains and returns the next event in the list after `event` (NULL: the first event) that was
-   recorded on `stream` (NULL: on any stream) and has a number of at most `last`. */
+/* Retains and returns the first event after `event` in the list (NULL: the first event of the list)
+   that was recorded on `*stream` (NULL: on any stream) and whose number is at most `last`. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
@@ -386,8 +386,8 @@ sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 sb_status sb__own_kept(sb_context *context, sb_error *err);
 void sb__own_kept_end(sb_context *context);
 
-/* Creates events->next, the event of the next work, and makes room in events->at for that event and
-   one more. */
+/* Creates events->next, the event of the next work, and makes room in events->at for two more
+   events. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);
 /* Records events->next after the queued work and appends it to events->at. */
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
@@ -400,8 +400,8 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
 
-   Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, several of
-   their slots share a bit, and a wait for the bit waits for all of these streams. */
+   Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, the slots
+   of several streams share a bit, and a wait for the bit waits for all of these streams. */
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
@@ -417,8 +417,8 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 }
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
-   fetched without a stream. This is the legacy default stream; on a device without a default
-   stream, the library's stream if sb_context_stream has returned it. */
+   fetched without a stream. This is the legacy default stream. If the device has no default stream,
+   it is the library's stream, but only after sb_context_stream has returned that stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -427,7 +427,7 @@ static inline uint64_t sb__default_stream(const sb_context *context) {
                : 0;
 }
 
-/* Returns `stream`; on a device without a default stream, NULL means the library's stream. */
+/* Returns `stream`, or for NULL on a device without a default stream, the library's stream. */
 static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
     return stream || sb__has_default_stream(context) ? stream : context->stream;
 }
@@ -439,8 +439,8 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
 void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t time);
 /* Returns whether a wait has reported a failure of work that may have been queued since `time` on
-   the stream that was in `slot` at that time. Sets `*out_over` if that stream has been forgotten:
-   then its work has ended. */
+   the stream that was in `slot` at that time. Sets `*out_over` if that stream has been forgotten;
+   the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
@@ -459,7 +459,7 @@ sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
    also on a lost device, and returns whether the work has ended. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
-/* Tries to record an event on `stream` if it is a caller's stream; returns its slot, or -1. */
+/* If `stream` is a caller's stream, tries to record an event. Returns the stream's slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
 /* Waits for a caller's stream and frees its slot; returns the status of the wait. */
 sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err);
@@ -522,8 +522,8 @@ bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these
    contexts are retained only by quarantine.c's list, so no owner could call sb__quarantine_ask. */
 void sb__quarantine_ask_all(void);
-/* Called after the release of `context`, which may be freed: only its address is used. Checks the
-   entries of all contexts, but waits only for the work of this context. */
+/* Called after the release of `context`, which may already be freed, so only its address is used.
+   Checks the entries of all contexts, but waits only for the work of this context. */
 void sb__quarantine_end(const sb_context *context);
 /* Adds `bytes` to the count of bytes that a backend can never free. */
 void sb__quarantine_lose(size_t bytes);

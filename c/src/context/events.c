@@ -1,4 +1,4 @@
-/* Events that mark the end of queued work that writes bytes. Memories share events, because bytes
+/* An event marks the end of queued work that writes bytes. Memories share events, because bytes
    computed from other bytes also depend on the work that wrote the other bytes. An event reports a
    failure of its work on every wait, so that another thread's wait cannot consume the report. The
    context lists the events that no call has waited for; a wait for a whole stream checks them. */
@@ -52,7 +52,7 @@ void sb__event_delist(sb_context *context, struct sb__event *event) {
     if (event->is_listed)
         unlink_event(list, event);
     sb__mutex_unlock(&list->lock);
-    if (is_kept) /* never the last reference: the caller has another */
+    if (is_kept) /* never the last reference, because the caller has a reference */
         atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel);
 }
 
@@ -86,9 +86,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
     return number;
 }
 
-/* Retries a failed wait, since a wait may fail although the work succeeds. Only success is
-   conclusive. If the first wait failed for another reason, the second wait may return the failure
-   of the work. */
+/* Retries a failed wait, since a wait may fail although the work succeeds. If both waits fail,
+   returns DEVICE_FAILURE if the first wait returned that status, else the second status. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_error causes[2];
     const sb_status first = sb__event_wait(context, handle, &causes[0]);

@@ -76,7 +76,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* Appends the list `more` to `*list`. A list is circular: the pointer refers to its last entry. */
+/* Appends the list `more` to `*list`. A list is circular: the pointer refers to the last entry. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;

@@ -9,7 +9,7 @@
 
 #define MAX_BACKENDS 64
 
-/* Entries are only appended. There is no lock, because a forked child could inherit it locked. */
+/* Entries are only appended, without a lock, since a forked child could inherit a locked lock. */
 static _Atomic(const sb_backend *) registered[MAX_BACKENDS];
 
 const sb_backend *sb__registered_backend(const char *name, size_t length) {

@@ -222,7 +222,7 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     return over;
 }
 
-/* Records the mark's event. Returns false also if another thread holds the lock. */
+/* Records the mark's event. Returns false on failure, or if another thread holds the lock. */
 static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
     sb_status st = SB_OK;
     if (!sb__mutex_try_lock(&context->streams.lock))
