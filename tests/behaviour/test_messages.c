@@ -33,7 +33,7 @@ TEST(two_blobs_are_reported_in_their_order) {
     assert_error(SB_ERR_SHAPE_MISMATCH, sb_blob_share(three, SB_DATA, four, &err),
                  "counts 3 and 4 differ");
     assert_error(SB_ERR_DTYPE_MISMATCH, sb_blob_share(three, SB_DIFF, wide, &err),
-                 "a blob of f32 cannot share with one of f64");
+                 "a blob of f32 cannot share with a blob of f64");
 }
 
 /* --- errors in messages: the field, the error, the offset ------------------------------------- */

@@ -1,5 +1,5 @@
-/* Update, sums and scaling, computed on the side (host or device) that has the current bytes. Each
-   call checks in this order: its arguments, the dtype, whether the count is 0, the head. */
+/* Updates, sums and scales blobs on the side (host or device) that has the current bytes. Each call
+   checks in this order: its arguments, the dtype, whether the count is 0, the head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -127,9 +127,9 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
                        : st;
 }
 
-/* Ends an operation on the device. `st` is the status from the backend, which may have written even
-   if `st` is an error other than OUT_OF_MEMORY and UNSUPPORTED. `read` (may be NULL) is another
-   memory that the work reads. */
+/* Ends an operation on the device. `st` is the status from the backend. After an error other than
+   OUT_OF_MEMORY and UNSUPPORTED, the backend may have written some bytes. `read` (may be NULL) is
+   another memory that the work reads. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */

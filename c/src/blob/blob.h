@@ -43,14 +43,14 @@ static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
 
-/* Returns the memory, or NULL if none exists. */
+/* Returns the memory, or NULL if the memory does not exist. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
     return sb__is_placeholder(mem) ? NULL : mem;
 }
 
-/* Returns the memory, or a placeholder if none exists or the part is invalid. Uses branches, which
-   are faster than a computed index. */
+/* Returns the part's memory, or a placeholder if it does not exist or `part` is invalid. Uses
+   branches, which are faster than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -58,12 +58,12 @@ static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part
                            : &sb__no_memory;
 }
 
-/* Returns the memory, or NULL if none exists or the part is invalid. */
+/* Returns the part's memory, or NULL if it does not exist or `part` is invalid. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
     return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
-/* Returns the memory; creates one if necessary. */
+/* Returns the part's memory, which the call creates if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
 /* Replaces a blob's memory by `mem`, which may be NULL, takes ownership of `mem`, and adds the old

@@ -20,8 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* Writes zeros: a memory that was never written reads as zeros. As in Caffe, the destination then
-   counts as written, so that a later Update accepts the data. */
+/* Writes zeros to the destination, because a source that was never written reads as zeros. As in
+   Caffe, the destination then counts as written, so that a later Update accepts the data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;

@@ -9,7 +9,7 @@ static sb_status check_share(const sb_blob *blob, sb_part part, const sb_blob *o
     if (!blob || !other)
         return sb__fail_null(err, blob ? "other" : "blob");
     if (blob->dtype != other->dtype)
-        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot share with one of %s",
+        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot share with a blob of %s",
                         sb_dtype_name(blob->dtype), sb_dtype_name(other->dtype));
     if (blob->shape.count != other->shape.count)
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "counts %lld and %lld differ",

@@ -18,7 +18,8 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Checks every dimension, even if one is 0, because bindings convert each one to a size_t. */
+    /* Checks all dimensions, even if one is 0, because bindings convert all dimensions to
+       size_t. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
@@ -113,8 +114,8 @@ static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_
         blob->shape.dims[i] = dims[i];
 }
 
-/* The fast path, which needs no copy of the shape. If a dimension is not positive, or a memory
-   lacks room, changes nothing and returns false. Inlined, so that a constant `num_axes` needs no
+/* The fast path, which needs no copy of the shape. If a dimension is not positive, or a memory is
+   too small, changes nothing and returns false. Inlined, so that a constant `num_axes` needs no
    loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {

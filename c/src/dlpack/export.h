@@ -11,7 +11,7 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* the blob's, retained; may differ from the storage's context */
+    sb_context *context;     /* the blob's context, retained; may differ from the storage's */
     struct sb__lease *lease; /* the tensor's lease of the storage */
     int32_t side;            /* the tensor's side; both sides may share the lease's storage */
     size_t bytes;            /* the size of this struct */

@@ -167,7 +167,7 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
 
 /* Sets the memory's storage. If this library has exported the tensor, uses the exported storage and
    not the tensor: otherwise a blob that is exported and imported repeatedly would keep all its
-   tensors. */
+   tensors alive. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);
@@ -176,7 +176,7 @@ static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err)
     return sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
 }
 
-/* Imports into a new memory: blobs that share the old memory continue to use it. */
+/* Imports into a new memory, so that blobs that share the old memory continue to use it. */
 static sb_status adopt(sb_blob *blob, sb_part part, const struct import *in, uint32_t flags,
                        sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
