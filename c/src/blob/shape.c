@@ -18,8 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Checks all dimensions, even if one is 0, because bindings convert all dimensions to
-       size_t. */
+    /* Checks every dimension, even if one is 0, because bindings convert dimensions to size_t. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,

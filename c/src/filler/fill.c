@@ -1,5 +1,5 @@
-/* sb_blob_fill: checks the filler, then fills the blob in tasks, perhaps on several threads. The
-   value of an element does not depend on the division into tasks. */
+/* Implements sb_blob_fill, which checks the filler, then fills the blob in tasks, perhaps on
+   several threads. The value of an element does not depend on the division into tasks. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"

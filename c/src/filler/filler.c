@@ -94,7 +94,7 @@ static sb_status check_bilinear(const struct sb__shape *shape, sb_error *err) {
     return SB_OK;
 }
 
-/* Returns Caffe's num, the first dimension; 1 for a scalar. */
+/* Returns the first dimension (Caffe's `num`), or 1 for a scalar. */
 static int64_t first_dim(const struct sb__shape *shape) {
     return shape->num_axes > 0 ? shape->dims[0] : 1;
 }

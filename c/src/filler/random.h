@@ -16,7 +16,7 @@ struct sb__random {
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 
-/* Writes `groups` groups of elements, each of SB__GROUP_BYTES, beginning with the group `group`. */
+/* Writes `groups` groups from the index `group` on; each group has SB__GROUP_BYTES of elements. */
 #define SB__GROUP_BYTES 128
 typedef void sb__random_kernel(const struct sb__random *random, uint64_t group, int64_t groups,
                                void *out);
@@ -25,8 +25,8 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* Returns the i-th set of kernels that this processor supports, slowest first; NULL after the
-   fastest. All kernels write the same bits. */
+/* Returns the i-th set of kernels that this processor supports, the slowest first, or NULL if there
+   are fewer sets. All kernels write the same bits. */
 const struct sb__random_kernels *sb__random_kind(int i);
 const struct sb__random_kernels *sb__random_fastest(void);
 

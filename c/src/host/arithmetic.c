@@ -24,10 +24,11 @@
 #define MAX_BYTES_TASKS 8
 /* The size of a first-level cache. */
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
-/* Fewer elements are scaled by a direct call, which does not ask for their place. */
+/* Arrays of fewer elements are scaled by a direct call, whatever the place of the array. */
 #define SMALL_COUNT (1 << 14)
-/* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it
-   receives only a piece of the copy, and in a virtual machine it detects caches that are shared. */
+/* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot choose when to
+   bypass: it receives only a piece of the copy, and in a virtual machine it detects shared
+   caches. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -126,7 +127,7 @@ __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, c
     return sum + kind->block_sum(x, (int)count, place);
 }
 
-/* Returns the place that can hold `bytes`. */
+/* Returns the fastest place that can hold `bytes` bytes. */
 static inline enum sb__place place_of(size_t bytes) {
     if (bytes <= FIRST_CACHE_BYTES)
         return SB__AT_HAND;

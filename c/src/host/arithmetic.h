@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Up to this size memcpy or memset is called once; larger sizes are split over threads. */
+/* Up to this size, one call of memcpy or memset suffices; larger sizes are split over threads. */
 #define SB__SMALL_BYTES ((size_t)1 << 20)
 
 /* y[i] += alpha * x[i]; x may be y. */

@@ -12,8 +12,8 @@ struct sb__converts {
     sb__convert *narrow; /* rounds doubles to floats; values out of range become infinite */
 };
 
-/* Returns the i-th pair of loops that this processor supports, slowest first; NULL after the
-   fastest. All pairs compute the same numbers. */
+/* Returns the i-th pair of loops that this processor supports, the slowest first, or NULL if there
+   are fewer pairs. All pairs compute the same numbers. */
 const struct sb__converts *sb__converts_kind(int i);
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count);
 void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count);

@@ -44,8 +44,8 @@ INLINE double sum_half(const double s[LANES / 2]) {
 
 /* NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): numbers of lanes are small */
 
-/* Prefetches the cache lines that are AHEAD bytes after a group. A prefetch past the end has no
-   effect. */
+/* Prefetches the cache lines that are AHEAD bytes after the lines of a group. A prefetch past the
+   end has no effect. */
 INLINE void read_ahead(const float *group) {
     for (int i = 0; i < ROWS; i++)
         __builtin_prefetch((const void *)((uintptr_t)(group + i * LANES) + AHEAD));
@@ -88,8 +88,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     }
 
 /* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   If `far`, the loop prefetches. A local vector variable in the statement would crash if MinGW's
-   gcc compiles without optimisation. */
+   If `far` is set, the loop prefetches. A local vector variable in the statement would crash if
+   MinGW's gcc compiles without optimisation. */
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
@@ -388,9 +388,9 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 
-/* On Emerald Rapids, vectors of 64 bytes are not the fastest: arrays in the second-level or
-   last-level cache are scaled in 0.97 or 0.88 of the time by vectors of 16 bytes, arrays in memory
-   in 0.97 of the time by vectors of 32 bytes with prefetches. */
+/* On Emerald Rapids, vectors of 64 bytes are not the fastest. Vectors of 16 bytes need 0.97 and
+   0.88 of their time for arrays in the second-level and last-level cache, and vectors of 32 bytes
+   with prefetches need 0.97 of their time for arrays in memory. */
 DEFINE_LOOP(scale_f32_far, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_f64_far, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, portable, far);

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Changes `count` elements y[i]; `factor` is first rounded to their type. */
+/* Changes `count` elements y[i] after rounding `factor` to the type of the elements. */
 typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
 /* The number of kinds: portable, AVX2, AVX-512. Benchmarks build fewer kinds to imitate older
@@ -18,20 +18,20 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 #define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
 #define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
 
-/* The probable place of values: first-level cache, another cache, or memory. The place affects the
-   loads, not the result. */
+/* The probable place of values: first-level cache, another cache, or memory. The place affects only
+   the speed, not the result. */
 enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY, SB__PLACES };
 
 struct sb__loops {
     size_t element_size;
-    sb__loop *axpy;              /* y[i] += factor * x[i], not fused; x may be y */
+    sb__loop *axpy;              /* y[i] += factor * x[i] without FMA; x may be y */
     sb__loop *scale[SB__PLACES]; /* y[i] *= factor; x is y */
     sb__loop *set;               /* y[i] = factor; x is y */
 };
 
 struct sb__vectors {
-    /* These functions return the sum of |x[i]| or x[i]^2. Up to 64 values are added as floats,
-       which may overflow to infinity or lose bits to underflow. */
+    /* These functions return the sum of |x[i]| or x[i]^2. They add up to 64 values as floats; such
+       a sum may overflow to infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
@@ -39,7 +39,7 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* Both functions sum doubles in portable code: slower, but without overflow or underflow. */
+/* Both functions add doubles, which is slower but avoids overflow and underflow. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
@@ -49,7 +49,7 @@ static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vec
     return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;
 }
 
-/* Returns the i-th set of loops that this processor supports, slowest first, then NULL. */
+/* Returns the i-th set of loops that this processor supports, the slowest first, or NULL. */
 const struct sb__vectors *sb__vectors_kind(int i);
 
 extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;
