@@ -18,8 +18,8 @@ struct sb__file_info {
     int misfit;       /* 0 for a regular file, else an error number */
 };
 
-/* Opens a file for reading. Does not block on a pipe, but waits until another process releases its
-   lease on the file. Other processes may write, rename and remove the file. */
+/* Opens a file for reading. Does not block on a pipe, but waits if another process holds a lease
+   (fcntl) on the file. Other processes may write, rename and remove the file. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
 /* Reads up to `bytes` at `offset`; `*got` is 0 at the end of the file. */
@@ -38,9 +38,9 @@ void sb__file_close(sb__file file);
 #define SB__TARGET_MAX 1024
 #endif
 
-/* A temporary file in the folder of its target, renamed to the target when complete. */
+/* A temporary file in the folder of its target; sb__replacement_commit renames it to the target. */
 struct sb__replacement {
-    sb__file file;             /* -1 after closing */
+    sb__file file;             /* -1 after the file is closed */
     sb__file folder;           /* the target's folder; -1 on systems without openat */
     char shown[96];            /* the beginning of the resolved path, for messages */
     char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder`
@@ -55,8 +55,8 @@ struct sb__replacement {
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);
-/* Syncs the file and renames it to the target; ends the replacement in any case. On an error with
-   `*in_place` set, the file is in place, but a power failure may undo the rename. */
+/* Syncs the file and renames it to the target; ends the replacement in any case. If the call fails
+   but sets `*in_place`, the file is in place, but a power failure may undo the rename. */
 int sb__replacement_commit(struct sb__replacement *replacement, bool *in_place);
 /* Ends the replacement; the target is unchanged. */
 void sb__replacement_cancel(struct sb__replacement *replacement);

@@ -71,12 +71,12 @@ bool sb__links_to_open_files(int folder) {
 /* --- access lists ------------------------------------------------------------------------- */
 
 #define LIST "system.posix_acl_access"
-/* A list has a version (4 bytes) and up to 256 entries: tag (2), permissions (2), id (4). */
+/* A list has a version of 4 bytes and up to 256 entries of 8 bytes: tag, permissions and id. */
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
 /* Returns whether an error means that the file has no list, or that the file system does not
-   support lists; some file systems in user space return EINVAL. */
+   support lists; some file systems in user space then return EINVAL. */
 static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
@@ -121,7 +121,7 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* glibc's strerror_r returns the text; POSIX's (musl) returns a status. */
+/* glibc's strerror_r returns the text; the function of POSIX and musl returns a status. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #ifdef __GLIBC__
     return strerror_r(error, buffer, capacity);

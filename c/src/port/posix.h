@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Advises the kernel to use large pages, which may have no effect. */
+/* Advises the kernel to use large pages; the kernel may ignore the advice. */
 void sb__advise_large_pages(void *pages, size_t bytes);
 struct timespec sb__modified(const struct stat *info);
 struct timespec sb__changed(const struct stat *info);
-/* Writes a file's cached data to the disk; returns 0 or -1, as fsync. */
+/* Writes a file's cached data to the disk; returns 0 or -1, as fsync does. */
 int sb__sync(int descriptor);
 
 /* Retries a call that a signal has interrupted. */

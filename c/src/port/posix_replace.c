@@ -1,4 +1,4 @@
-/* Replaces a file on Linux and macOS by a rename in its folder, which remains open. */
+/* Replaces a file on Linux and macOS by a rename within the file's folder, which is kept open. */
 #include "port/files.h"
 
 #if !defined(_WIN32) && !defined(__wasi__)
@@ -117,7 +117,7 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (made >= 0)
             return made;
-        to->temporary[0] = '\0'; /* cancel must not remove a file of that name */
+        to->temporary[0] = '\0'; /* cancel must not remove another program's file */
         if (errno != EEXIST && errno != EINTR)
             return -1;
     }
@@ -166,7 +166,7 @@ static int open_beside(struct sb__replacement *to, const char *path, const char 
     *what = "cannot be replaced: it is not a regular file";
     if (!examine(to, &old, &exists))
         return errno;
-    *what = "needs a temporary file beside it";
+    *what = "needs a temporary file in the same directory";
     to->file = open_temporary(to, exists ? 0600 : 0666);
     if (to->file < 0)
         return errno;

@@ -14,7 +14,7 @@
 #define SB__PRINTF(format_at, args_at)
 #endif
 
-/* The separator of folders in paths, which messages do not escape. */
+/* The character that separates folders in a path; error messages do not escape this character. */
 #ifdef _WIN32
 #define SB__PATH_SEPARATOR '\\'
 #else

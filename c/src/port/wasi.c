@@ -1,4 +1,4 @@
-/* WASI: one thread, memory from aligned_alloc, files, and no shared libraries. */
+/* The port to WASI, which has one thread, no memory maps and no shared libraries. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef __wasi__
@@ -144,7 +144,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     int error = check_old(to, what);
     if (error)
         return error;
-    *what = "needs a temporary file beside it";
+    *what = "needs a temporary file in the same directory";
     return open_temporary(to);
 }
 

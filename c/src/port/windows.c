@@ -206,15 +206,15 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* Texts that replace the texts of Windows; most are POSIX's, so that all systems report them. */
+/* Replacements for texts of Windows. Most are texts of POSIX, so that all systems agree. */
 static const struct {
     DWORD error;
     const char *text;
 } texts[] = {
     {ERROR_FILE_NOT_FOUND, "No such file or directory"},
     {ERROR_PATH_NOT_FOUND, "No such file or directory"},
-    {ERROR_MOD_NOT_FOUND, "The library, or one that it needs, is missing"},
-    {ERROR_BAD_EXE_FORMAT, "It is not a library for this processor"},
+    {ERROR_MOD_NOT_FOUND, "The library, or a library that it needs, is missing"},
+    {ERROR_BAD_EXE_FORMAT, "The file is not a library for this processor"},
     {ERROR_INVALID_NAME, "No file can have this name"},
     {ERROR_TOO_MANY_OPEN_FILES, "Too many open files"},
     {ERROR_ACCESS_DENIED, "Permission denied"},
@@ -222,8 +222,8 @@ static const struct {
     {ERROR_NOT_ENOUGH_MEMORY, "Cannot allocate memory"},
     {ERROR_OUTOFMEMORY, "Cannot allocate memory"},
     {ERROR_WRITE_PROTECT, "Read-only file system"},
-    {ERROR_SHARING_VIOLATION, "It is open in a program that does not allow this"},
-    {ERROR_LOCK_VIOLATION, "It is locked by another program"},
+    {ERROR_SHARING_VIOLATION, "A program has the file open and forbids the operation"},
+    {ERROR_LOCK_VIOLATION, "Another program has locked the file"},
     {ERROR_HANDLE_DISK_FULL, "No space left on device"},
     {ERROR_DISK_FULL, "No space left on device"},
     {ERROR_FILE_EXISTS, "File exists"},
@@ -235,7 +235,7 @@ static const struct {
     {ERROR_FILE_TOO_LARGE, "File too large"},
     {ERROR_CANT_RESOLVE_FILENAME, "Too many levels of symbolic links"},
     {ERROR_NO_UNICODE_TRANSLATION, "The path is not UTF-8"},
-    {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
+    {ERROR_USER_MAPPED_FILE, "A program has mapped the file"},
 };
 
 /* Returns the text, in English if installed, without the full stop and the line end. */

@@ -9,8 +9,8 @@
 
 #include <windows.h>
 
-/* Writes the absolute path to `out`, with the prefix \\?\ if it is too long for Windows without the
-   prefix. Copies a path with this prefix unchanged. Returns 0 or an error number. */
+/* Writes the absolute form of `path` to `out`. Adds the prefix \\?\ if the path is too long for
+   Windows; copies a path that has this prefix already. Returns 0 or an error number. */
 int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]);
 
 /* Error numbers for files that are not regular. */

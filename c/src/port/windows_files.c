@@ -86,7 +86,7 @@ int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* Opens a file, or a folder, so that the caller can report that the path is a folder. */
+/* Opens a file. Also opens a folder, so that the caller can report that the path is a folder. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
     DWORD attempts = 0;
     int error;
@@ -272,7 +272,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     if (error)
         return error;
     to->name = strrchr(to->path, '\\') + 1;
-    *what = "needs a temporary file beside it";
+    *what = "needs a temporary file in the same directory";
     error = open_temporary(to);
     if (!error && old != INVALID_HANDLE_VALUE) {
         *what = "has permissions that cannot be kept";
@@ -313,7 +313,7 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)DeleteFileW(wide);
 }
 
-/* Windows 10's constants for a rename of an open file, which some headers lack. With
+/* Constants of Windows 10 that some headers lack, for a rename of an open file. With
    POSIX_SEMANTICS, programs that have the old file open can still use it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 

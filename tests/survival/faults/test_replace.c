@@ -31,15 +31,15 @@ static const struct row {
     enum file_contents after;
 } rows[] = {
     {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "not a regular file", OLD},
-    {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "needs a temporary file beside it", OLD},
+    {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "temporary file in the same directory", OLD},
     {"open", 1, 1, EIO, SB_ERR_IO, EIO, "in a directory that cannot be opened", OLD},
     {"open", 1, 1, EACCES, SB_OK, 0, NULL, NEW}, /* no permission to read the folder */
     {"open", 1, 2, EACCES, SB_ERR_IO, EACCES, "in a directory that cannot be opened", OLD},
     {"readlinkat", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
-    {"openat", 1, 1, EACCES, SB_ERR_IO, EACCES, "needs a temporary file beside it", OLD},
+    {"openat", 1, 1, EACCES, SB_ERR_IO, EACCES, "temporary file in the same directory", OLD},
     {"openat", 1, 1, EEXIST, SB_OK, 0, NULL, NEW}, /* another name is tried */
     {"openat", 1, 99, EEXIST, SB_OK, 0, NULL, NEW},
-    {"openat", 1, 100, EEXIST, SB_ERR_IO, EEXIST, "needs a temporary file beside it", OLD},
+    {"openat", 1, 100, EEXIST, SB_ERR_IO, EEXIST, "temporary file in the same directory", OLD},
     {"fstat", 1, 1, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
     {"fstat", 2, 2, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
     {"fstat", 3, 3, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
