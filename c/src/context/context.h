@@ -282,7 +282,6 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
                            sb_error *err);
 /* Frees device memory; in a forked child only updates the statistics. */
 void sb__device_free(sb_context *context, void *ptr, size_t bytes);
-/* Calls the backend's trim, if the device is usable. */
 void sb__device_trim(sb_context *context);
 sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
                           sb_error *err);

@@ -412,7 +412,6 @@ static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_err
     return st == SB_OK && users ? sb__streams_order(mem->context, users, target->stream, err) : st;
 }
 
-/* Makes a copy wait for earlier work on the storage. */
 static sb_status order_copy(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     if (target->slot == SB__READ_SLOT)
         return order_read(mem, target, err);

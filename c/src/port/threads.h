@@ -233,7 +233,6 @@ void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64
 /* Returns the nanoseconds of a monotonic clock. */
 uint64_t sb__now(void);
 
-/* Returns the process id. */
 int64_t sb__process(void);
 void sb__sleep_milliseconds(uint32_t milliseconds);
 

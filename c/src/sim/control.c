@@ -1,4 +1,4 @@
-/* The extension table of the simulated device. The caller holds the device's lock. */
+/* The simulated device's extension table. All functions except `lock` require the device's lock. */
 #include "sim/device.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The structs of the simulated device. One recursive lock protects a device: the backend's slots,
-   the functions of sim_device.h, and the queued work run while it is held. The device calls no
+   the functions of sim_device.h, and the queued work run under this lock. The device calls no
    function of the core except sb_error_fill.
 
    memory.c contains address ranges, the table of allocations and address translation; work.c
@@ -37,7 +37,7 @@ struct sb__sim_event {
     char reason[SB__SIM_REASON]; /* of the failure */
 };
 
-/* One operation: the arguments of a slot. */
+/* An operation, with the arguments of the slot that queued it. */
 struct sb__sim_work {
     int32_t op;      /* SB_SIM_* or SB__SIM_* */
     void *dst;       /* the target: y of axpy, x of scale */
@@ -105,7 +105,7 @@ struct sb__sim {
     struct sb__sim_block **blocks; /* sorted by address */
     size_t block_count, block_capacity;
     intptr_t rubbish; /* the argument `kept` of sb__pages_filled */
-    bool is_coherent; /* device pointers are the addresses of the bytes */
+    bool is_coherent; /* device pointers are also host addresses of the bytes */
 
     struct sb__sim_stream legacy, own; /* `legacy` heads the list of all streams */
     int32_t schedule;
@@ -135,11 +135,10 @@ void sb__sim_block_remove(struct sb__sim *sim, struct sb__sim_block *block);
 void sb__sim_block_free(struct sb__sim_block *block);
 /* Returns the block that contains [ptr, ptr + bytes), or NULL. */
 struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *ptr, size_t bytes);
-/* Returns the host memory behind [ptr, ptr + bytes), or NULL. */
+/* Returns the host memory that stores the bytes of [ptr, ptr + bytes), or NULL. */
 void *sb__sim_translate(const struct sb__sim *sim, const void *ptr, size_t bytes);
 /* Returns whether the address is in one of the device's ranges, even if it is not allocated. */
 bool sb__sim_is_device_address(const struct sb__sim *sim, const void *ptr);
-/* Frees all memory of the device. */
 void sb__sim_memory_close(struct sb__sim *sim);
 
 /* --- work.c ------------------------------------------------------------------------ */
@@ -179,8 +178,8 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
 /* --- faults.c ----------------------------------------------------------------------- */
 
 /* Counts the call and returns the status of the armed fault that is due, or SB_OK. Sets `*breaks`
-   if the fault breaks the queued work: after SB_OK, the caller queues work that will fail;
-   DEVICE_LOST means a sticky fault. `breaks` is NULL for a call that queues nothing. */
+   if the fault breaks the queued work. After SB_OK, the caller then queues work that will fail;
+   after DEVICE_LOST, the fault is sticky. `breaks` is NULL for a call that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 /* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);

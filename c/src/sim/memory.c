@@ -1,4 +1,4 @@
-/* Device memory: addresses are allocated from reserved ranges, which the host cannot access; bytes
+/* Allocates device memory. Addresses come from reserved ranges, which the host cannot access; bytes
    are in ordinary memory, and a table maps the addresses to the bytes. In host-coherent memory a
    device address is the host address of the same byte. */
 #include "base/checked.h"
@@ -10,7 +10,7 @@
 
 #define RUBBISH      0xCB
 #define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
-#define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* the minimum for a segment */
+#define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* the smallest segment's size */
 #define ALIGNMENT    ((size_t)64)       /* the alignment of small backings */
 #define LARGE        ((size_t)16 << 20) /* backings of at least this size are mapped */
 

@@ -1,12 +1,13 @@
 /* The queues of the streams. A stream runs its operations in order, at times that the schedule
-   decides. Events order streams with each other; every operation orders the two blocking streams
-   (the legacy default stream and the library's stream). A failed operation fails every later event
-   of its stream, up to and including the next event of the thread that queued the operation. The
-   operation also fails every synchronisation of the stream, until a wait of that thread, for that
-   event or for the stream, has returned the failure. Waits of other threads return the failure
-   once, and then succeed; later events of other threads do not report the failure, since the thread
-   that queued the work may have ended. A failed event reports its failure on every wait. If another
-   stream waits for a failed event, the work queued after the wait runs and does not fail. */
+   decides. Events order streams with each other. The legacy default stream and the library's stream
+   are blocking: an operation on one of these two streams runs after all earlier operations on the
+   other stream. A failed operation fails every later event of its stream, up to and including the
+   next event of the thread that queued the operation. The operation also fails every
+   synchronisation of the stream, until a wait of that thread, for that event or for the stream, has
+   returned the failure. Waits of other threads return the failure once, and then succeed; later
+   events of other threads do not report the failure, since the thread that queued the work may have
+   ended. A failed event reports its failure on every wait. If another stream waits for a failed
+   event, the work queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -164,8 +165,8 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     return NULL;
 }
 
-/* Fills the targets of operations with garbage when the work before the operations has ended. A
-   lost device runs no work and no longer writes host memory. */
+/* Fills the targets of operations with garbage when the work before the operations has ended. Does
+   nothing on a lost device, which no longer writes host memory. */
 static void scribble_heads(struct sb__sim *sim) {
     if (sim->lost)
         return;

@@ -1,5 +1,5 @@
-/* The backend table of the simulated device. Every slot counts the call, applies armed faults, and
-   queues work or returns. */
+/* The backend table of the simulated device. Most slots count the call, apply an armed fault that
+   is due, and queue work or return. */
 #include "sim/table.h"
 
 #include "base/checked.h"
