@@ -100,7 +100,7 @@ sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* State of an operation that modifies a memory in place, on the side where its head is. `target`
+/* State of an operation that modifies a memory in place, on the side of the memory's head. `target`
    holds the stream of an operation on the device. */
 struct in_place {
     struct sb__write write;

@@ -29,8 +29,8 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* The placeholder for a memory that does not exist yet. Its size is 0 and its head UNINITIALIZED,
-   and its state word fails every check of a fast path. The placeholder is never modified. */
+/* The placeholder for a memory that does not exist yet. The placeholder has the size 0 and the head
+   UNINITIALIZED, fails every check of a fast path, and is never modified. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {
@@ -43,7 +43,6 @@ static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
 
-/* Returns the memory, or NULL if the memory does not exist. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
     return sb__is_placeholder(mem) ? NULL : mem;
@@ -72,8 +71,8 @@ void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retire
 /* As sb__swap, but releases the old memory at once, which may run deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Sets a shape that sb__shape_make has checked. Moves memories that are too small for the shape to
-   `retired`. Returns SB_REALLOCATED_* bits. */
+/* Sets a shape that sb__shape_make has checked. Moves to `retired` the memories that are too small.
+   Returns SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 

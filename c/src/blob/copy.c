@@ -65,8 +65,8 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
-/* Checks that a write on `side` of `to` cannot overwrite bytes of `from`, because the write may
-   first transfer all bytes of `to` to that side. */
+/* Checks that a write on `side` of `to` cannot overwrite bytes of `from`, even if the write first
+   transfers all bytes of `to` to that side. */
 static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
                              sb_error *err) {
     if (!to || to->bytes <= bytes || to->side[side].kind != SB_STORAGE_BORROWED)

@@ -1,4 +1,4 @@
-/* Storage that a blob shares with another blob, or borrows from the caller. */
+/* Makes a blob share the storage of another blob, or borrow storage from the caller. */
 #include "blob/blob.h"
 
 #include "base/error.h"

@@ -207,7 +207,7 @@ sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, i
                         "axes %d to %d are not a range of the blob's %d axes", start, end,
                         sb_blob_num_axes(blob));
     if (product(blob->shape.dims, start, end, &count) >= 0)
-        return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "the product of axes %d to %d does not fit",
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "the product of axes %d to %d exceeds 2^63 - 1",
                         start, end);
     *out = count;
     return SB_OK;

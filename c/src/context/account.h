@@ -1,4 +1,4 @@
-/* Counts bytes in use, their peak and their cap, for sb_stats. */
+/* Counts the bytes in use and their peak, for sb_stats, and enforces a cap. */
 #ifndef SB_CONTEXT_ACCOUNT_H
 #define SB_CONTEXT_ACCOUNT_H
 

@@ -1,4 +1,4 @@
-/* The built-in context, which callers pass as NULL: host-only and never destroyed. */
+/* The built-in context, which callers pass as NULL. It has no device and is never destroyed. */
 #include "context/context.h"
 
 static sb_context builtin = {

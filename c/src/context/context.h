@@ -65,8 +65,8 @@ enum {
     SB__FIRST_NAMED
 };
 
-/* The last failure that a wait for a slot's stream has reported; times are values of events.clock.
-   Later events of the stream may not report the failure again. Such a slot is never reused. */
+/* The last failure that a wait for a slot's stream has reported, in values of events.clock. Later
+   events of the stream may not report the failure again. A slot with a failure is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
     uint64_t last;  /* the failed work was queued before this time; 0: no failure */
@@ -88,7 +88,7 @@ struct sb__event_list {
     int64_t kept;      /* number of listed events with is_kept */
 };
 
-/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
+/* An entry of quarantine, allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* the streams whose work must end before the release; not empty */
@@ -186,7 +186,7 @@ sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits,
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Is incremented in the child of each fork that follows the first call of sb__fork_watch. */
+/* Counts forks: is incremented in the child of each fork after the first call of sb__fork_watch. */
 extern sb__counter sb__fork_generation;
 
 void sb__fork_watch(void);
@@ -217,7 +217,7 @@ enum sb__contents {
     SB__ANY_BYTES /* may be bytes of another context: the caller must overwrite them */
 };
 
-/* A flag that permits SB__ANY_BYTES as contents. Only the built-in allocator receives it, in
+/* A flag that permits SB__ANY_BYTES as contents. Only the built-in allocator receives this flag, in
    addition to the public SB_ALLOC_ZEROED. */
 #define SB__ALLOC_ANY 0x80000000u
 
@@ -253,7 +253,7 @@ static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t byte
     sb__account_give(&context->host, bytes);
 }
 
-/* Frees a buffer without the cache. For page-locked memory `bytes` is the size of the class. */
+/* Frees a buffer that is not cached. For page-locked memory `bytes` is the size of the class. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
@@ -290,13 +290,13 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
 /* Makes later work on the library's stream wait for work queued on default streams. Called before
-   work on memory to which a caller that passed no stream holds a pointer. */
+   work on memory whose pointer a caller has fetched without a stream. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it waits
-   even on a lost device, whose earlier work may continue. */
+/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, the call
+   waits even on a lost device, whose earlier work may continue. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);

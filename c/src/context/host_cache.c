@@ -52,7 +52,7 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* Acquires cache.lock. A forked child acquires it only if it is free, since it may stay locked. */
+/* Acquires cache.lock, but in a forked child only if the lock is free: it may stay locked. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);

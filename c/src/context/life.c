@@ -1,4 +1,4 @@
-/* Owners of a context, and its destruction. */
+/* Counts the owners of a context, and destroys the context. */
 #include "context/context.h"
 
 static void end(sb_context *context) {

@@ -135,7 +135,7 @@ bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool 
     return has_failed;
 }
 
-/* Returns the first slot from `slot` on with a stream of `users` other than `except`, or -1. */
+/* Returns the first slot, from `slot` on, whose stream is in `users` and is not `except`, or -1. */
 static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot,
                          const sb_stream *except) {
     for (; slot < slot_count(context); slot++)

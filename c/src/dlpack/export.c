@@ -1,4 +1,4 @@
-/* Export of a blob as a DLPack tensor. */
+/* Exports a blob as a DLPack tensor. */
 #include "dlpack/export.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-/* Import of a DLPack tensor as a blob's memory. */
+/* Imports a DLPack tensor as a blob's memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "blob/blob.h"
@@ -158,7 +158,7 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     if (flags & ~(uint32_t)SB_DLPACK_RESHAPE)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (in->dtype != blob->dtype)
-        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the tensor holds %s, the blob %s",
+        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the tensor holds %s, the blob holds %s",
                         sb_dtype_name(in->dtype), sb_dtype_name(blob->dtype));
     if (!(flags & SB_DLPACK_RESHAPE) && !sb__shape_same(&in->shape, &blob->shape))
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "the shapes of tensor and blob differ");

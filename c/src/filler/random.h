@@ -16,7 +16,7 @@ struct sb__random {
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 
-/* Writes `groups` groups from the index `group` on; each group has SB__GROUP_BYTES of elements. */
+/* Writes `groups` groups from index `group` on; a group is SB__GROUP_BYTES bytes of elements. */
 #define SB__GROUP_BYTES 128
 typedef void sb__random_kernel(const struct sb__random *random, uint64_t group, int64_t groups,
                                void *out);

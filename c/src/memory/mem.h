@@ -72,7 +72,7 @@ struct sb__target {
     enum sb__target_kind kind;
     int32_t slot;
     sb_stream stream;
-    const struct sb__write *write; /* the write of an arithmetic's result; NULL for other work */
+    const struct sb__write *write; /* the write of the arithmetic's result; NULL for other work */
 };
 
 static inline bool sb__is_queued(const struct sb__target *target) {
@@ -105,7 +105,7 @@ static inline bool sb__is_one_storage(const sb_mem *mem) {
    and FORKED in the same case as sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
-/* Checks that this process can access `side`; for the device, checks that it is usable. */
+/* Checks that this process can access `side`; for the device, checks that the device is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* The fast path of a read needs current, accessible host bytes. The fast path of a write needs the
@@ -248,8 +248,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
    sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the argument
-   `user` of that call, and `deleter` will not run. The caller then releases the memory. Fails with
+/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the loan's
+   argument `user`, and `deleter` will not run. The caller then releases the memory. Fails with
    INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, does not contain
    the current bytes, or may still be used by a copy, and with the errors of sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);

@@ -13,7 +13,7 @@ static bool may_write(const sb_mem *mem, int32_t side) {
            (side == SB_SIDE_GPU || !storage->users);
 }
 
-/* Returns the bits SB__READ_AT_HOST and SB__WRITTEN_AT_HOST that follow from the other bits. */
+/* Returns the bits SB__READ_AT_HOST and SB__WRITTEN_AT_HOST that follow from `word`. */
 static uint32_t at_host(uint32_t word) {
     const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
     const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;

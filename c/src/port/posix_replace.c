@@ -29,8 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Opens the folder of a path, which is the part up to the last slash. The slash at the end makes
-   the call fail if the part does not name a folder. The kernel resolves links in the part. */
+/* Opens the folder of a path: the part up to the last slash. The slash at the end makes the call
+   fail if the part does not name a folder. The kernel resolves links in the part. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -106,7 +106,7 @@ static bool draw(uint64_t *name) {
     return drawn;
 }
 
-/* Creates the temporary file. Its random name does not collide with names of other processes, even
+/* Creates the temporary file. The random name does not collide with names of other processes, even
    in containers with equal process ids. */
 static int open_temporary(struct sb__replacement *to, mode_t mode) {
     uint64_t name;

@@ -20,7 +20,7 @@
 #define SB__SIM_MAX_FAULTS   16
 #define SB__SIM_REASON       112
 
-/* Operations in addition to SB_SIM_*. These cannot fail and are not counted. */
+/* Operations in addition to SB_SIM_*. These operations cannot fail and are not counted. */
 enum { SB__SIM_LAUNCH = SB_SIM_OP_COUNT, SB__SIM_READY, SB__SIM_FREE };
 
 struct sb__sim;

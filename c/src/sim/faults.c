@@ -67,7 +67,7 @@ sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error 
     if (breaks)
         *breaks = mode != SB_SIM_FAIL_NOW;
     if (mode == SB_SIM_FAIL_STICKY) {
-        sb__sim_lose(sim, "%s lost the device, as it was made to", sb__sim_op_name(op));
+        sb__sim_lose(sim, "%s was made to lose the device", sb__sim_op_name(op));
         return sb__sim_check_lost(sim, err);
     }
     return breaks && *breaks ? SB_OK : fail_now(op, err);

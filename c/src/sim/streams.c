@@ -88,7 +88,7 @@ static void free_block(struct sb__sim *sim, struct sb__sim_block *block) {
         sb__sim_block_free(block);
         return;
     }
-    block->orphan = true; /* its `reach` operation is still queued */
+    block->orphan = true; /* the block's `reach` operation is still queued */
     sb__sim_lose(sim, "memory at %p was freed on another stream before it was allocated",
                  (void *)block->address);
 }
