@@ -14,7 +14,7 @@ static inline void sb__loop_set(int32_t dtype, void *x, int64_t count, double va
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count);
 /* x[i] *= factor */
 void sb__loop_scale(int32_t dtype, void *x, int64_t count, double factor);
-/* Writes weights [begin, begin + count) of consecutive width x width kernels to x. */
+/* Writes to x the weights [begin, begin + count) of consecutive width x width kernels. */
 void sb__loop_bilinear(int32_t dtype, void *x, int64_t begin, int64_t count, int64_t width);
 
 #endif

@@ -135,8 +135,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Frees storage or runs its deleter. Called when no work uses the storage any more. Owned device
-   memory may still be in use, because the library's stream frees it after the work. */
+/* Frees storage or runs its deleter. Called when no work uses the storage any more. Only owned
+   device memory may be in use: the library's stream frees it after the work. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);

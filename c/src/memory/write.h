@@ -47,8 +47,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 /* Ends a write that has written nothing. */
 void sb__write_cancel(struct sb__write *write);
 /* Waits for the work on the library's stream that writes the device side. A failure ends the write.
-   If the failed work has overwritten current bytes in place, the device is lost; else the next use
-   of the storage is ordered after the failed work, which may still be running. */
+   If the failed work overwrites current bytes in place, the device is lost; else the next use of
+   the storage is ordered after the failed work, which may still be running. */
 sb_status sb__write_wait(struct sb__write *write, sb_error *err);
 /* Call after a slot that writes in place has failed with `st` and queued nothing. If the device is
    lost and both sides share storage, the bytes are lost, too. */
