@@ -133,8 +133,7 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob) {
 /* Returns whether the message is about the whole input, so that it contains no offset. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
-                                             "none of the fields ", "the fields do not belong ",
-                                             "the fields are not those of "};
+                                             "none of the fields ", "the fields do not belong "};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (strncmp(message, beginnings[i], strlen(beginnings[i])) == 0)
             return true;

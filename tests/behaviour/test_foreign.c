@@ -555,11 +555,11 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
         const char *named;
         struct wire wire;
     } rows[] = {
-        {"not those of a blob but of a solverstate", W("\x08\1\x12\3abc")},
-        {"not those of a blob but of a solverstate", W("\x08\1\x1a\0")},
-        {"not those of a blob but of a caffemodel", W("\x0a\1n\x42\x08\x08\1\x08\3\x08\5\x08\5")},
-        {"not those of a blob but of a caffemodel", W("\x22\1\1")},
-        {"not those of a blob but of a caffemodel", W("\xa2\6\0")},
+        {"not belong to a blob but to a solverstate", W("\x08\1\x12\3abc")},
+        {"not belong to a blob but to a solverstate", W("\x08\1\x1a\0")},
+        {"not belong to a blob but to a caffemodel", W("\x0a\1n\x42\x08\x08\1\x08\3\x08\5\x08\5")},
+        {"not belong to a blob but to a caffemodel", W("\x22\1\1")},
+        {"not belong to a blob but to a caffemodel", W("\xa2\6\0")},
         {NULL, W("\x08\1\x10\0\x18\0\x20\0")},
         {NULL, W("\x08\1")},
         {NULL, W("\x3a\3\x0a\1\0\xa0\6\1")},

@@ -163,8 +163,8 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     (void)data_of(roomy);
     assert_ok(sb_blob_reshape(roomy, (int64_t[]){1}, 1, NULL, &err));
     assert_refused(SB_ERR_DATA_LIMIT, 4,
-                   "history[0]: the blob's storage, 4000 bytes, must move to the host: more than "
-                   "the memory limit of 3000; the message begins at offset 4",
+                   "history[0]: the blob's storage must move to the host, but its 4000 bytes "
+                   "exceed the memory limit of 3000; the message begins at offset 4",
                    load(&one, &limits, SB_NO_LAYER, roomy, &err));
 }
 
@@ -236,11 +236,11 @@ TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
         int64_t layer, index;
         const char *text;
     } rows[] = {
-        {0, 1, "no blob 1: layer 0 has 1"},
-        {0, -1, "no blob -1: layer 0 has 1"},
-        {1, 0, "no layer 1: the model has 1"},
-        {-2, 0, "no layer -2: the model has 1"},
-        {SB_NO_LAYER, 3, "no blob 3: 0 blobs are outside of layers"},
+        {0, 1, "layer 0 has no blob 1; its number of blobs is 1"},
+        {0, -1, "layer 0 has no blob -1; its number of blobs is 1"},
+        {1, 0, "the model has no layer 1; its number of layers is 1"},
+        {-2, 0, "the model has no layer -2; its number of layers is 1"},
+        {SB_NO_LAYER, 3, "no blob 3 is outside of layers; the number of such blobs is 0"},
     };
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
     struct wire net = {0};

@@ -361,7 +361,7 @@ TEST(ranges_that_are_refused) {
     assert_error(
         SB_ERR_INDEX_OUT_OF_RANGE,
         sb_model_read_values(model, 0, 0, SB_DATA, 5, 2, SB_DTYPE_F32, two, sizeof two, &err),
-        "values 5 to 7, but there are 6");
+        "values 5 to 7 were requested of 6");
     assert_ok(sb_model_read_values(model, 0, 0, SB_DATA, 6, 0, SB_DTYPE_F32, NULL, 0, &err));
 }
 

@@ -48,7 +48,7 @@ static const struct {
     {0, M("\x93NUMPY"), "a NumPy array (.npy)"},
     {0, M("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e"),
      "a PyTorch file: export it from Python as .safetensors or .npz"},
-    {0, M("\0\5\x16\7"), "an AppleDouble file, which macOS keeps beside a file: use that file"},
+    {0, M("\0\5\x16\7"), "an AppleDouble file: use the file of the same name without \"._\""},
     {4, M("TFL3"), "a TensorFlow Lite model"},
     {21,
      M("\x1a\x0d"
@@ -106,20 +106,20 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh", any byte, and the beginning of a block, which an empty bzip2 file lacks. */
+/* Recognises "BZh", any byte, and the beginning of a block. An empty bzip2 file has no block. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
 }
 
-/* Returns whether `c` is pickle's opcode of an empty dict, list or tuple, a mark, a class, a text
+/* Returns whether `c` is pickle's opcode for an empty dict, list or tuple, a mark, a class, a text
    or a long number. */
 static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* Checks the first opcode after the version. In version 4 and later, this opcode must begin a
-   frame that ends within the file. */
+/* Recognises a pickle by its version and first opcode. In version 4 and later, this opcode must
+   begin a frame that ends within the file. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)
@@ -160,7 +160,7 @@ static bool zeros(const struct sb__head *head, char *out) {
 
 /* --- texts ------------------------------------------------------------------------------- */
 
-#define LONG_TEXT 8 /* bytes; shorter texts are ambiguous */
+#define LONG_TEXT 8 /* bytes; the first bytes of a shorter text do not identify its kind */
 
 struct text {
     const unsigned char *at;

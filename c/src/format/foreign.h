@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SB__HEAD_BYTES  1024 /* a tar header has 512 bytes; web pages may begin with blanks */
-#define SB__WORDS_BYTES 128  /* the longest description and its NUL; err->message has 240 */
+#define SB__HEAD_BYTES  1024 /* bytes examined: a tar header has 512; HTML may begin with blanks */
+#define SB__WORDS_BYTES 128  /* bytes of the longest description with NUL; err->message has 240 */
 
 struct sb__head {
     const unsigned char *bytes;

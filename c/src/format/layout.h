@@ -17,7 +17,7 @@ enum {
     SB__BLOB_RAW_DIFF_TYPE = 11,
     SB__BLOB_RAW_DATA = 12,
     SB__BLOB_RAW_DIFF = 13,
-    SB__C3D_WIDTH = 5, /* C3D 1.0 has a length before the height, so its numbers differ */
+    SB__C3D_WIDTH = 5, /* C3D 1.0 has a length before the height, so its field numbers differ */
     SB__C3D_DATA = 6,
     SB__C3D_DIFF = 7,
     SB__SHAPE_DIM = 1,
@@ -26,18 +26,18 @@ enum {
     SB__NET_LAYER = 100
 };
 
-/* A message that contains blobs: a file or a layer. A field number of 0 means no such field. */
+/* A message that contains blobs: a file or a layer. Number 0 stands for a missing field. */
 struct sb__layout {
     const struct sb__field_name *fields;
-    uint32_t name;        /* of the net or layer */
-    uint32_t type;        /* of a layer, as text */
-    uint32_t type_number; /* of a layer, as V1's enum */
+    uint32_t name;        /* the name of the net or layer */
+    uint32_t type;        /* a layer's type, as text */
+    uint32_t type_number; /* a layer's type, as V1's enum */
     uint32_t blobs;
     uint32_t iter, learned_net, current_step;
     struct sb__child {
         uint32_t field;
         const struct sb__layout *layout;
-    } children[2]; /* layers of a net, the V0 layer of a V1 layer */
+    } children[2]; /* the layers of a net, or the V0 layer of a V1 layer */
     bool is_layer;
     int32_t generation; /* SB_LAYER_* of a layer */
 };
@@ -51,8 +51,8 @@ const char *sb__format_name(int32_t format);
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 
-/* Returns whether `field` has this number and the wire type of a text or message; false for number
-   0. */
+/* Returns whether `field` has the number `number` and the wire type of texts and messages. Returns
+   false if `number` is 0. */
 static inline bool sb__field_is_bytes(const struct sb__field *field, uint32_t number) {
     return field->number == number && field->type == SB__WIRE_BYTES;
 }
@@ -75,7 +75,7 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
 /* Returns whether the number is a convolution or a pooling in C3D 1.0, but in Caffe a layer without
-   the parameters of either. */
+   convolution or pooling parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

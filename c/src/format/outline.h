@@ -6,14 +6,14 @@
 #include "wire/wire.h"
 
 #define SB__OUTLINE_FIELDS 15     /* indices 1 to 13 are field numbers; 14 is a net's layer */
-#define SB__OUTLINE_MANY   100000 /* the most fields to read, which bounds the time */
+#define SB__OUTLINE_MANY   100000 /* the maximum number of fields to read, which bounds the time */
 
 struct sb__outline {
     uint32_t seen[SB__OUTLINE_FIELDS]; /* the wire types of each field, as bits */
     struct {
         uint32_t begin, end;
     } first[SB__OUTLINE_FIELDS]; /* the bytes of each field's first value */
-    bool others;                 /* fields of other numbers are present */
+    bool others;                 /* a field is present whose number is not an index of `seen` */
     enum {
         SB__WHOLE,
         SB__BROKEN,
@@ -21,8 +21,8 @@ struct sb__outline {
     } state; /* SB__CUT: the bytes end within the last field */
 };
 
-/* Reads the outline of [begin, end) of the source, at most `fields` fields. If more fields follow,
-   the state is SB__WHOLE. Fails only if the source fails. */
+/* Reads the outline of the source's bytes [begin, end), from at most `fields` fields. If more
+   fields follow, the state is SB__WHOLE. Fails only if the source fails. */
 sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
                            struct sb__outline *out, sb_error *err);
 /* Sets `*out` to the recognised format, else to SB_FORMAT_AUTO. Fails only if the source fails. */

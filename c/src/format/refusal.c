@@ -13,8 +13,8 @@
 
 #define FEW_FIELDS 64 /* enough to distinguish Caffe's formats */
 
-/* Returns whether a status concerns the data. SHAPE_MISMATCH does, too, because readers compare a
-   blob's shape before they notice that the blob's values are missing. */
+/* Returns whether a status concerns the data. SHAPE_MISMATCH also concerns the data, because
+   readers compare a blob's shape before they notice that the blob's values are missing. */
 static bool is_of_data(sb_status status) {
     return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
            status == SB_ERR_SHAPE_MISMATCH;
@@ -28,7 +28,7 @@ static void append(sb_error *err, const char *words) {
 }
 
 /* Reads the first bytes of a source. Uses bytes in memory in place, so that AddressSanitizer
-   detects reads beyond them. */
+   detects reads beyond their end. */
 static sb_status read_head(const struct sb__source *source, uint64_t total, struct sb__head *out,
                            sb_error *err) {
     const bool is_here = !sb__source_may_change(source);
@@ -68,7 +68,7 @@ static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
     return true;
 }
 
-/* Sets `*out` to a description of another program's message, or to NULL if none is recognised. */
+/* Sets `*out` to a description of another program's message, or to NULL if it is unknown. */
 static sb_status message_words(const struct sb__head *head, const struct sb__outline *outline,
                                struct sb__reader *reader, const char **out, sb_error *err) {
     bool is_onnx;
@@ -125,7 +125,7 @@ static sb_status check_format(const struct sb__source *source, sb_error *err) {
     sb_status st = sb__detect_format(&reader, &format, &reason);
     if (st == SB_OK && format != SB_FORMAT_BLOB)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,
-                           "the fields are not those of a blob but of a %s",
+                           "the fields do not belong to a blob but to a %s",
                            sb__format_name(format));
     if (st == SB_OK || st == SB_ERR_MALFORMED)
         return SB_OK;

@@ -25,7 +25,7 @@ struct located {
     struct sb__source source; /* the bytes of an edit, if `edited` */
     uint32_t begin, end;
     bool edited;
-    struct sb__path file, layer, blob; /* each nested in the previous one */
+    struct sb__path file, layer, blob; /* each path is nested in the previous path */
 };
 
 static const struct sb__field_name *layer_fields(const sb_model *model, int64_t layer) {
@@ -74,8 +74,9 @@ bool sb__has_layer(const sb_model *model, int64_t layer) {
 }
 
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no layer %lld: the model has %lld",
-                    (long long)layer, (long long)sb_model_num_layers(model));
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                    "the model has no layer %lld; its number of layers is %lld", (long long)layer,
+                    (long long)sb_model_num_layers(model));
 }
 
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err) {
@@ -84,9 +85,11 @@ sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_
     const long long blobs = (long long)sb__num_blobs(model, layer);
     if (layer == SB_NO_LAYER)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
-                        "no blob %lld: %lld blobs are outside of layers", (long long)index, blobs);
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no blob %lld: layer %lld has %lld",
-                    (long long)index, (long long)layer, blobs);
+                        "no blob %lld is outside of layers; the number of such blobs is %lld",
+                        (long long)index, blobs);
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                    "layer %lld has no blob %lld; its number of blobs is %lld", (long long)layer,
+                    (long long)index, blobs);
 }
 
 sb_status sb_model_num_blobs(const sb_model *model, int64_t layer, int64_t *out, sb_error *err) {
@@ -119,7 +122,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
-/* Sets the encoding of a payload's values; returns their file offset if contiguous, else -1. */
+/* Sets the encoding of a payload's values. Returns the file offset of contiguous values, or -1. */
 static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
     const bool together = payload->parts == 1;
     *encoding = payload->count == 0 ? SB_ENCODING_NONE
@@ -219,7 +222,7 @@ sb_status sb_model_read_values(const sb_model *model, int64_t layer, int64_t ind
         return st;
     if (first < 0 || count < 0 || first > INT64_MAX - count)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
-                        "%lld values from %lld on: a number is negative or too large",
+                        "the range of %lld values from value %lld on is negative or too large",
                         (long long)count, (long long)first);
     if (!sb__bytes_of(count, sb_dtype_size(dtype), &bytes) || bytes > capacity)
         return sb__fail(err, SB_ERR_BUFFER_TOO_SMALL, "%zu bytes are too few for %lld values of %s",

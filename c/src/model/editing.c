@@ -9,7 +9,7 @@
 #define SMALL_BYTES ((size_t)4096)
 
 /* Returns the flags of an allocation. Small buffers, of which a net has many, are allocated as
-   objects, because that is cheaper. */
+   objects, because object allocations are cheaper. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
 }
@@ -97,7 +97,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
     return put_blob(model, layer, sb__num_blobs(model, layer), blob, flags, err);
 }
 
-/* Creates a blob of the dtype and shape of `like`, without memory. */
+/* Creates a blob with the dtype and shape of `like`; allocates no memory for values. */
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
@@ -137,7 +137,7 @@ static sb_status check_text(size_t size, sb_error *err) {
                     size);
 }
 
-/* Copies a text and a NUL; returns the address after them. */
+/* Copies a text and a NUL; returns the address after the NUL. */
 static char *put_text(char *to, const char *bytes, size_t size) {
     if (size > 0)
         memcpy(to, bytes, size);
@@ -201,7 +201,6 @@ sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, 
 
 /* --- layers --------------------------------------------------------------------------------- */
 
-/* Makes room for one more layer. */
 static sb_status reserve_layer(sb_model *model, sb_error *err) {
     const int64_t room = 2 * model->room_new_layers + 4;
     struct sb__names names;

@@ -16,10 +16,10 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
 /* Returns a hash of (layer, index), computed with the finaliser of splitmix64. */
 static uint64_t priority_of(const struct sb__edit *edit) {
     uint64_t z = (uint64_t)edit->index;
-    z += (uint64_t)edit->layer * 0x9e3779b97f4a7c15u; /* same: other numbers mix as well */
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;          /* same: other numbers mix as well */
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;          /* same: other numbers mix as well */
-    return z ^ z >> 31;                               /* same: other numbers mix as well */
+    z += (uint64_t)edit->layer * 0x9e3779b97f4a7c15u; /* same: another hash also works */
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;          /* same: another hash also works */
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;          /* same: another hash also works */
+    return z ^ z >> 31;                               /* same: another hash also works */
 }
 
 /* --- room --------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
     struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
-    if (!found || found->layer <= layer) /* same: the fast path for the common case, as above */
+    if (!found || found->layer <= layer) /* same: only a fast path, as in sb__edits_from */
         return found && found->layer == layer ? found : NULL;
     while (edit) {
         if (edit->layer <= layer) {
@@ -128,8 +128,8 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *link = edits->count;
 }
 
-/* Returns the link to the last edit; sets `*out` to the position, plus 1, of the edit before it,
-   or to 0 if there is only one edit. */
+/* Returns the address of the link to the last edit. Sets `*out` to the link to the edit before the
+   last edit, or to 0 if there is only one edit. A link is a position in `items` plus 1. */
 static size_t *last_link(struct sb__edits *edits, size_t *out) {
     size_t *link = &edits->root;
     *out = 0;
@@ -151,8 +151,7 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
     return link;
 }
 
-/* Removes and returns the last edit in order. Moves the last item of the array to the position of
-   the removed edit. */
+/* Moves the last item of the array to the position of the removed edit. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     size_t last;
     size_t *link = last_link(edits, &last);

@@ -12,14 +12,14 @@ struct sb__edit {
     unsigned char *bytes; /* the encoded blob, `size` bytes; NULL if announced */
     sb_blob *announced;   /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
-    size_t before, behind; /* subtrees: positions in `items`, plus 1; 0: none */
+    size_t before, behind; /* subtrees: positions in `items` plus 1; 0: no subtree */
 };
 
 /* A struct of zeros is an empty set. */
 struct sb__edits {
     struct sb__edit *items;
     size_t count, room;
-    size_t root, last; /* positions plus 1; 0: none */
+    size_t root, last; /* positions in `items` plus 1; 0: no edit */
     bool unordered;    /* `items` may be out of order */
 };
 
@@ -35,7 +35,7 @@ struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit);
 /* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);
-/* Returns the last edit of the set, or of `layer`; NULL if there is none. */
+/* Return the last edit of the set, or of `layer`; NULL if there is no such edit. */
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Two walks over the same bytes build the index: the first checks and counts, the second fills the
-   allocated index. The second does not trust the counts, since the file may change in between. */
+   index. The second walk does not trust the counts, since the file may change between the walks. */
 struct span {
     uint32_t begin, end;
 };
@@ -274,7 +274,7 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     if (st != SB_OK)
         return st;
     sb__names_begin(&index->names, index->block,
-                    index->num_layers); /* first, because each group is a cache line */
+                    index->num_layers); /* first, because each group of slots is a cache line */
     index->layers = (struct sb__layer *)(void *)((char *)index->block + name_bytes);
     index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes + name_bytes);
     b->text = (char *)index->block + layer_bytes + name_bytes + blob_bytes;

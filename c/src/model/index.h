@@ -41,7 +41,7 @@ sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
 /* Returns the number of blobs of a layer or of SB_NO_LAYER, and sets `*first` to the position of
-   the first of them in index->blobs; returns 0 for a layer that does not exist. */
+   the first of these blobs in index->blobs; returns 0 for a layer that does not exist. */
 int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
                               int64_t *first);
 

@@ -4,7 +4,6 @@
 #include "model/model.h"
 #include "model/save.h"
 
-/* A message to copy, its reader and its destination. */
 struct message {
     const sb_model *model;
     struct sb__reader *reader;

@@ -26,7 +26,7 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
                        sb__format_name(model->format));
 }
 
-/* Refuses the caller's format if the fields are recognised as those of another format. */
+/* Refuses the caller's format if the fields are recognised as fields of another format. */
 static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
@@ -34,13 +34,13 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
     sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
     if (!is_of_another)
         return st;
-    return sb__fail_at(err, SB_ERR_MALFORMED, 0, "the fields are not those of a %s",
+    return sb__fail_at(err, SB_ERR_MALFORMED, 0, "the fields do not belong to a %s",
                        sb__format_name(model->format));
 }
 
 /* Refuses messages of other programs, whatever format the caller passed. A net or a solver state
-   that has blobs needs no check; a vector does, because its blobs may be messages of any kind. A
-   blob file was checked while its index was built. */
+   that has blobs needs no check; a vector needs the check, because its blobs may be messages of any
+   kind. A blob file was checked while its index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;

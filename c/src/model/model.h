@@ -19,7 +19,7 @@ struct sb_model {
     int32_t format;
     sb_limits limits; /* for reads */
     struct sb__source source;
-    sb_deleter deleter; /* of the source's bytes, may be NULL */
+    sb_deleter deleter; /* for the source's bytes; may be NULL */
     void *deleter_user;
     sb_progress progress; /* the callback of calls on the model; `report` may be NULL */
     struct sb__model_index index;
@@ -27,13 +27,13 @@ struct sb_model {
     struct sb__edits edits;
     struct sb__layer *new_layers; /* layers that the program added, numbered after the index's
                                      layers; their block also holds the slots of new_names */
-    struct sb__names new_names;   /* of new_layers */
+    struct sb__names new_names;   /* the table of the names of new_layers */
     struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;
     size_t new_layers_bytes; /* the size of the block of new_layers */
     struct sb__own_text name;
     bool solver_set;
-    sb_solver_info solver; /* its text points to learned_net */
+    sb_solver_info solver; /* solver.learned_net points to the bytes of learned_net */
     struct sb__own_text learned_net;
 };
 
@@ -41,8 +41,8 @@ struct sb_model {
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
 /* Returns whether the layer exists; false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* Return INDEX_OUT_OF_RANGE: the first for an absent layer, the second for an absent blob or for a
-   blob of an absent layer. */
+/* Return INDEX_OUT_OF_RANGE: the first function for an absent layer, the second function for an
+   absent blob or for a blob of an absent layer. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 

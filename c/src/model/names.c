@@ -25,8 +25,8 @@ static void draw_key(void) {
 
 /* --- the table: linear probing from a name's home, the first slot of a group --------------- */
 
-/* The slots of a cache line. A search compares all hashes of a group before it branches, because a
-   processor cannot predict which slot has the name. */
+/* The number of slots in a cache line. A search compares all hashes of a group before it branches,
+   because a processor cannot predict which slot has the name. */
 #define GROUP 8
 
 /* Computes the number of slots: at most four slots in five are used, which bounds the length of
@@ -115,13 +115,13 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot. If it wraps around the table, the result is too
-   large by a constant, and larger than any distance that does not wrap around. */
+/* Returns the distance from `from` to the slot. If the path wraps around the table, the result is
+   too large by a constant, and larger than any distance that does not wrap around. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }
 
-/* Frees a slot; moves entries that probing had placed after the slot closer to their homes. */
+/* Frees a slot. Moves closer to their homes the entries that probing had placed after the slot. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
     struct sb__named *later = after(names, slot, 1);
     for (; later->place != 0; later = after(names, later, 1)) {

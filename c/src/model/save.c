@@ -169,7 +169,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              sb_error *err);
 
 /* Rewrites a nested message if it has edits, else copies it. A V1 layer that contains a V0 layer
-   consists of two messages, of which one may have no edits. */
+   consists of two messages; all edits may be in one of the messages. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
@@ -234,7 +234,6 @@ static sb_status put_blob_file(const struct save *save, sb_error *err) {
     return put_edit(save, edit, err);
 }
 
-/* The state of one save. */
 struct saving {
     sb_blob_lender lender;
     void *user;

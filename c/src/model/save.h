@@ -5,7 +5,7 @@
 #include "model/model.h"
 #include "proto/pack.h"
 
-/* Writes the net's name and the solver's fields, each only if the program has set it. */
+/* Writes the net's name if the program has set the name; likewise the solver's fields. */
 void sb__save_head(const sb_model *model, struct sb__sink *sink);
 /* Returns whether sb__save_head replaces this field of the file. */
 bool sb__save_is_in_head(const sb_model *model, const struct sb__layout *layout,

@@ -20,8 +20,8 @@ struct raw {
     int32_t dtype;                /* 0: unknown */
 };
 
-/* Bits of field numbers. A message of C3D 1.0 begins with the fields 1 to 5, all dimensions; in
-   other messages field 5 is data and never a varint. */
+/* Bits of field numbers. A message of C3D 1.0 begins with the fields 1 to 5, which are dimensions;
+   in other messages field 5 is data and never a varint. */
 #define C3D_DIMS 0x3eu
 #define DIMS     0x1eu
 
@@ -239,7 +239,7 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
     return SB_OK;
 }
 
-/* Determines the payload of data, if `side` is 0, or of diff, if it is 1. */
+/* Determines the payload of data if `side` is 0, and of diff if `side` is 1. */
 static sb_status judge_payload(const struct sb__path *path, const struct claims *claims,
                                uint32_t side, struct sb__payload *out, sb_error *err) {
     const bool is_wide = claims->payloads[side + 2].count > 0;

@@ -19,7 +19,7 @@ struct sb__blob_index {
     uint32_t begin, end; /* the message's bytes */
     bool legacy;         /* the shape is from the fields num, channels, height and width */
     bool is_c3d;         /* a message of C3D 1.0, whose shape has the field length, too */
-    bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
+    bool doubtful;       /* may be another format: has texts or messages as fields 1 to 4 or 100 */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the payloads to read: double, else float, else raw values */
 };
@@ -32,7 +32,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
    sb__blob_index_path. */
 sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
                             const struct sb__payload *payload, sb_error *err);
-/* Checks the payloads that are present; if `whole`, also that data is present. */
+/* Checks the payloads that are present; if `whole`, also checks that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
 /* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */
@@ -44,7 +44,7 @@ static inline sb_status sb__blob_index_check_source(const struct sb__blob_index 
                ? (sb_status)SB_OK
                : sb__refusal_check_blob(source, has_values, index->doubtful, err);
 }
-/* Returns `path` with the names of the fields of the message, which may be C3D's. */
+/* Returns `path` with the message's field names, which are C3D's if the message is. */
 static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *index,
                                                   const struct sb__path *path) {
     return (struct sb__path){path->parent, path->name, path->index,

@@ -8,8 +8,8 @@
 
 static const int64_t never_shaped[] = {0};
 
-/* Packs the shape field: nothing for a scalar, as in Caffe, and the shape "(0)" for a blob that was
-   never shaped. */
+/* Packs the shape field. Packs nothing for a scalar, as Caffe does, and the shape "(0)" for a blob
+   that was never shaped. */
 static size_t pack_shape(const sb_blob *blob, uint8_t out[SB__MAX_SHAPE_BYTES]) {
     const struct sb__shape *shape = sb__blob_shape(blob);
     if (shape->num_axes == 0)

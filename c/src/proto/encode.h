@@ -15,7 +15,7 @@ struct sb__encoding {
     const void *data, *diff; /* NULL: not written */
 };
 
-/* Measures without reading values. Fails with INVALID_ARGUMENT, UNSUPPORTED or OVER_LIMIT. */
+/* Measures the message; reads no values. Fails with INVALID_ARGUMENT, UNSUPPORTED or OVER_LIMIT. */
 sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint32_t flags,
                              sb_error *err);
 /* Makes the bytes current on the host; returns the statuses of sb_blob_cpu. Adds storage that the

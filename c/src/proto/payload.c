@@ -81,7 +81,7 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
 
 /* Defines functions that convert values to integers, up to the first value that the type cannot
    hold (a fraction, a value beyond the type's range, or NaN), and return the number of converted
-   values. `above` is a power of 2, exact in double, unlike INT64_MAX. */
+   values. `above` is a power of 2, which double represents exactly, unlike INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
@@ -130,7 +130,7 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
                          wide[fit], sb_dtype_name(copy->dtype));
 }
 
-/* Converts without a copy of the stored bytes; returns false if that is not possible. */
+/* Converts the stored bytes without copying them first; returns false if a copy is needed. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
     if (!BIG_ENDIAN_HOST && !copy->whole)
@@ -195,7 +195,7 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     copy->skip -= skipped;
     count = copy->left < count - skipped ? copy->left : count - skipped;
     copy->left -= count;
-    if (count == 0) /* never reads 0 bytes from a source */
+    if (count == 0) /* a source is never asked for 0 bytes */
         return SB_OK;
     return copy_values(copy, field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size,
                        (size_t)count);

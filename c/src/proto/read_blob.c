@@ -91,7 +91,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                  diff = sb__load_room(blob, SB_DIFF, bytes), room = data > bytes ? data : diff;
     if (room > bytes)
         return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
-                             "the blob's storage, %zu bytes, must move to the host: more than "
+                             "the blob's storage must move to the host, but its %zu bytes exceed "
                              "the memory limit of %zu; the message begins",
                              room, how->limits->max_memory);
     return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
@@ -181,9 +181,9 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
     if (st != SB_OK)
         return st;
     if (wanted->count > payload->count - wanted->first)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld, but there are %lld",
-                        (long long)wanted->first, (long long)(wanted->first + wanted->count),
-                        (long long)payload->count);
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                        "values %lld to %lld were requested of %lld", (long long)wanted->first,
+                        (long long)(wanted->first + wanted->count), (long long)payload->count);
     if (wanted->dtype == SB_DTYPE_F16)
         st = check_halves(&names, payload, err);
     begin_values(reader, &index);

@@ -5,7 +5,7 @@
 #include "proto/blob_index.h"
 
 struct sb__read_blob {
-    bool reshape;  /* reshape to the message's shape; false: fail with SHAPE_MISMATCH */
+    bool reshape;  /* reshape the blob; false: fail with SHAPE_MISMATCH if the shapes differ */
     bool is_whole; /* the message is the whole source, whose format must be checked */
     size_t held;   /* bytes of the model's index, which count against limits->max_memory */
     const sb_limits *limits;
@@ -23,12 +23,12 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 /* A range of a blob's values. */
 struct sb__values {
     sb_part part;
-    int64_t first, count; /* not negative; their sum does not overflow */
+    int64_t first, count; /* neither is negative, and first + count does not overflow */
     sb_dtype dtype;       /* a float, an integer or F16 */
 };
 
-/* Reads a range of values, as sb__read_blob reads all values. Returns INDEX_OUT_OF_RANGE if there
-   are fewer values. */
+/* Reads a range of values, as sb__read_blob reads all values. Returns INDEX_OUT_OF_RANGE if the
+   range exceeds the values. */
 sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                           uint32_t end, const sb_limits *limits, const struct sb__values *wanted,
                           void *out, sb_error *err);
