@@ -10,7 +10,7 @@
 /* Creates the temporary file. The target must be a regular file, whose permissions are kept, or not
    exist; links are followed, also dangling links. Fails with IO. */
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
-/* Returns a sink that writes to the file between begin and commit (or sb__replacement_cancel). */
+/* Returns a sink for the file, valid until sb__file_write_commit or sb__replacement_cancel. */
 sb_sink sb__file_write_sink(struct sb__replacement *file);
 /* Syncs and renames the file; ends the replacement, also on failure. Fails with IO. */
 sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err);

@@ -96,8 +96,8 @@ void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
         }
 }
 
-/* Returns the address for up to `*size` next bytes and reduces `*size` to the room there. Returns
-   NULL if the memory is full. */
+/* Returns the address for the next bytes, and reduces `*size` to the number of bytes that fit.
+   Returns NULL if the memory is full. */
 static unsigned char *room(struct sb__sink *sink, size_t *size) {
     struct sb__outlet *outlet = sink->outlet;
     size_t left = sink->written < sink->capacity ? sink->capacity - (size_t)sink->written : 0;

@@ -36,8 +36,8 @@ void sb__sink_varint(struct sb__sink *sink, uint64_t value);
 /* Returns the size of the tag and the length prefix of a field whose value has `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);
-/* Copies bytes [begin, end) of a source; a counter does not read them. Fails if the source or the
-   sink fails. */
+/* Copies bytes [begin, end) of a source; a counter does not read the bytes. Fails if the source or
+   the sink fails. */
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err);
 /* Writes the bytes that are still buffered; returns the first failure of the sink, converted by

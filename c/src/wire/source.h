@@ -23,7 +23,7 @@ struct sb__source {
     uint32_t size;
     bool mapped;
     sb_source from;         /* its functions are NULL for the caller's memory */
-    struct sb__stamp stamp; /* when the source was opened */
+    struct sb__stamp stamp; /* taken when the source was opened */
 };
 
 void sb__source_close(struct sb__source *source);
@@ -45,12 +45,12 @@ sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
 /* Converts the status of a caller's callback to the library's; `reported` is the error that the
-   callback filled in, whose message was "" before the call. `who` names the callback: "the
+   callback filled in, whose message was "" before the call. `who` names the callback, as in "the
    source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
-/* Makes a source of a regular file, without `close`; `shown` names it in errors. Fails with IO. */
+/* Makes a source of a regular file without `close`; errors call the file `shown`. Fails with IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
 /* Returns whether the source was made by sb__descriptor_source. */
 bool sb__descriptor_is(const sb_source *source);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct piece {
-    size_t begin; /* its offset in the source */
+    size_t begin; /* the piece's offset in the source */
     const unsigned char *bytes;
 };
 
@@ -57,7 +57,6 @@ static void end_pieces(void *user) {
     sb_context_release(context);
 }
 
-/* Computes the sum of the sizes. */
 static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_total, sb_error *err) {
     *out_total = 0;
     if (!spans && num_spans > 0)

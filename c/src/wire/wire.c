@@ -92,7 +92,7 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
     reader->progress = progress;
     if (progress)
-        reader->begin = reader->end = 0; /* an empty window, so memory is read in pieces, too */
+        reader->begin = reader->end = 0; /* with an empty window, memory is also read in pieces */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
@@ -198,7 +198,7 @@ sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path
 
 static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           struct sb__field *field, sb_error *err) {
-    uint64_t tag = 0; /* analysers do not see that failures are not SB_OK */
+    uint64_t tag = 0; /* initialised, because analysers do not see that SB_OK implies a tag */
     field->offset = reader->at;
     sb_status st = sb__wire_varint(reader, path, end, 0, &tag, err);
     if (st != SB_OK)
@@ -264,7 +264,7 @@ static sb_status read_value(struct sb__reader *reader, const struct sb__path *pa
 static sb_status fail_group_end(const struct sb__path *path, const struct sb__field *field,
                                 sb_error *err) {
     return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->offset, err,
-                         "a group that is not open ends");
+                         "an unmatched group end tag");
 }
 
 /* Skips the group `outer`, whose begin tag was read. */
@@ -304,23 +304,23 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
    window. Returns false for other or malformed fields. */
 static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
     const uint32_t at = reader->at;
-    if (end - at < 3 || !in_window(reader, at, 3)) /* same: else the slow path */
+    if (end - at < 3 || !in_window(reader, at, 3)) /* same: the slow path works */
         return false;
     const unsigned char *bytes = reader->bytes + (at - reader->begin);
     uint32_t tag = bytes[0], value = bytes[1], behind = at + 2;
     if (tag >= 0x80) {
-        tag = (tag & 0x7f) | value << 7; /* same: else the slow path */
+        tag = (tag & 0x7f) | value << 7; /* same: the slow path works */
         value = bytes[2];
         behind++;
     }
-    const uint32_t type = tag & 7;                 /* same: else the slow path */
-    if (tag < 8 || tag >= 0x4000 || value >= 0x80) /* same: else the slow path */
+    const uint32_t type = tag & 7;                 /* same: the slow path works */
+    if (tag < 8 || tag >= 0x4000 || value >= 0x80) /* same: the slow path works */
         return false;
-    if (type == SB__WIRE_VARINT) { /* same: else the slow path */
+    if (type == SB__WIRE_VARINT) { /* same: the slow path works */
         field->begin = behind - 1;
         field->end = behind;
         field->value = value;
-    } else if (type == SB__WIRE_BYTES && value <= end - behind) { /* same: else the slow path */
+    } else if (type == SB__WIRE_BYTES && value <= end - behind) { /* same: the slow path works */
         field->begin = behind;
         field->end = behind + value;
         field->value = 0;

@@ -7,8 +7,8 @@
 #include "wire/progress.h"
 #include "wire/source.h"
 
-/* The size of the read window and of the write buffer. Both are on the stack, and io.h documents
-   how much stack calls need. Fuzzers use smaller sizes. */
+/* The size of the read window and of the write buffer. The window and the buffer are on the stack,
+   and io.h documents how much stack calls need. Fuzzers use smaller sizes. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
@@ -23,7 +23,7 @@ enum sb__wire_type {
     SB__WIRE_FIXED32 = 5
 };
 
-/* Names of a message's fields, terminated by number 0. */
+/* An entry of a table of a message's field names. The number 0 ends the table. */
 struct sb__field_name {
     uint32_t number;
     const char *name;
@@ -45,17 +45,17 @@ struct sb__reader {
     const unsigned char *bytes; /* the window: bytes [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
-    struct sb__progress *progress; /* of the call; NULL: no callback */
+    struct sb__progress *progress; /* the progress of the call; NULL: the call has no callback */
     unsigned char window[SB__WINDOW_BYTES];
 };
 
 struct sb__field {
     uint32_t number; /* 0: the message has ended */
     uint32_t type;   /* enum sb__wire_type */
-    uint32_t offset; /* of the tag */
-    uint32_t begin;  /* of the value, after a length prefix */
+    uint32_t offset; /* the offset of the tag */
+    uint32_t begin;  /* the offset of the value, after a length prefix */
     uint32_t end;
-    uint64_t value; /* of VARINT, FIXED32 and FIXED64 */
+    uint64_t value; /* the number, if `type` is VARINT, FIXED32 or FIXED64; else 0 */
 };
 
 /* A loop over a message is
@@ -63,7 +63,7 @@ struct sb__field {
        struct sb__field field = {.end = begin};
        while ((st = sb__wire_next(&reader, &path, end, &field, err)) == SB_OK && field.number != 0)
 
-   The body of the loop may move the reader. A group is one field, whose contents are checked. */
+   The body of the loop may change reader->at. A group is one field, whose contents are checked. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
 /* Reports later reads to `progress`, whose callback may cancel them; NULL reports nothing. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
