@@ -3,7 +3,7 @@
 # with the files that are checked in. With --update, replaces these files instead.
 #
 # The comparison ignores two differences between releases of protoc-c that have
-# no effect: the compiler's version, and the oldest version that it accepts.
+# no effect: the compiler's version, and the oldest compiler that it supports.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

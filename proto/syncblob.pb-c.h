@@ -43,7 +43,7 @@ struct  Sb__BlobProto
 {
   ProtobufCMessage base;
   /*
-   * The four dimensions of older files. If one is present, shape is ignored.
+   * The four dimensions of older files. If a dimension is present, shape is ignored.
    */
   protobuf_c_boolean has_num;
   int32_t num;
