@@ -14,8 +14,8 @@ struct work {
     int64_t count;
     double alpha;
     const void *x;
-    void *y;     /* the output; SCALE also reads it */
-    double *out; /* for a sum; NULL for AXPY and SCALE */
+    void *y;     /* the output, which AXPY and SCALE also read */
+    double *out; /* the result of a sum; NULL for AXPY and SCALE */
 };
 
 static sb__cublas_status run_f32(const struct sb__cuda_blas *blas, const struct work *work) {
@@ -139,7 +139,7 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* Returns whether the device is out of memory after the failure `st`. cuBLAS may report this as any
+/* Returns whether the device is out of memory after the failure `st`. cuBLAS may then report any
    failure: its guide states that a failed launch "can be caused by multiple reasons". */
 static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));

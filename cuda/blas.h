@@ -41,9 +41,9 @@ enum sb__cuda_sum { SB__CUDA_ASUM = 0, SB__CUDA_SUMSQ = 2 };
    DEVICE_FAILURE, DEVICE_LOST. */
 sb_status sb__cuda_load_sums(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                              sb_error *err);
-/* Unloads the kernels, if they are loaded; they must never have run. */
+/* Unloads the kernels, if they are loaded. The kernels must never have run. */
 void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas);
-/* Adds the absolute values or the squares in double precision. Waits for the stream. */
+/* Adds the absolute values or squares of `x` in double precision. Waits for the stream. */
 sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        enum sb__cuda_sum kind, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_stream stream, sb_error *err);

@@ -42,7 +42,6 @@ static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Restores the thread's capture mode. */
 static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     for (int tries = 0; visit->relaxed && tries < SB__CUDA_TRIES; tries++) {
         unsigned int mode = visit->mode;
@@ -61,8 +60,8 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     return result;
 }
 
-/* For the legacy default stream, the query fails while any blocking stream is captured. Unlike work
-   on the legacy stream, the query does not invalidate the capture. */
+/* For the legacy default stream, cuStreamIsCapturing fails while any blocking stream is captured.
+   Unlike work on the legacy stream, the query does not invalidate the capture. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
@@ -117,7 +116,7 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
 }
 
 /* Uses the relaxed capture mode, because the first retain creates the context and the last release
-   destroys it. Both may wait for the device, which other modes forbid during a capture. */
+   destroys it. Both calls may wait for the device, which other modes forbid during a capture. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
                           sb_error *err) {
     struct sb__cuda_visit visit;

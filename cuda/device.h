@@ -33,7 +33,7 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from malloc; its first member is the sb__cuda_kept */
+    SB__CUDA_KEPT_PARTS,  /* host memory from malloc, which begins with the sb__cuda_kept */
     SB__CUDA_KEPT_KINDS
 };
 
@@ -59,9 +59,9 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture `stream` */
+    atomic_bool core_has_stream, caller_has_stream; /* the core, or a caller, has `stream` */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
-    sb__cu_pool pool;                     /* NULL: unsupported, memory comes from cuMemAlloc */
+    sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
@@ -98,8 +98,8 @@ sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb_
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
-/* As sb__cuda_enter_stream, but does not change the thread's capture mode. Used for calls that
-   only queue a kernel, an event or a wait, which captures of other streams do not forbid. */
+/* As sb__cuda_enter_stream, but does not change the thread's capture mode. Used for calls that only
+   queue a kernel, an event or a wait: captures of other streams do not forbid these calls. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter up to SB__CUDA_TRIES times, before a free or a wait for an event. */
@@ -158,7 +158,7 @@ static inline sb__cu_ptr sb__cuda_address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
 }
 
-/* Converts the core's stream to the driver's. */
+/* Converts a stream of the core to a stream of the driver. */
 static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
     return (sb__cu_stream)stream;
 }
@@ -178,9 +178,9 @@ void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
-/* Add memory that work on `stream` may still use to the list of kept memory, until a wait for that
-   work succeeds. If `stream` is not the library's, or no memory is left for an entry, the memory
-   counts as leaked. The caller of sb__cuda_keep_parts sets the entry's kind and size first. */
+/* Keep a block that work on `stream` may still use, until a wait for that work succeeds. If
+   `stream` is not the library's, or no memory is left for an entry, the memory counts as leaked.
+   The caller of sb__cuda_keep_parts sets the entry's kind and size first. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
@@ -221,7 +221,6 @@ sb_status sb__cuda_copy(void *device, void *dst, const void *src, size_t bytes, 
                         sb_error *err);
 sb_status sb__cuda_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err);
 void sb__cuda_free_pinned(void *device, void *ptr, size_t bytes);
-/* Frees unused slabs. */
 void sb__cuda_trim_pinned(struct sb__cuda_device *device);
 sb_status sb__cuda_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
 

@@ -1,11 +1,11 @@
 #include "kernels.h"
 
 /* A kernel in PTX that adds elements in double and stores each thread's sum in sums[thread]. A
-   thread adds the vectors of 16 bytes with the numbers thread, thread + threads and so on. It adds
-   four vectors at a time to four sums, so that four loads are in flight. The first threads also add
-   the elements before the first aligned vector and after the last one. The driver compiles the
-   kernels for its device. The fake driver interprets every instruction used here. An element has
-   2^shift bytes, and a vector has 2^vector elements. */
+   thread adds the vectors of 16 bytes whose numbers are thread, thread + threads and so on. The
+   thread adds four vectors at a time to four sums, so that four loads are in flight. The first
+   threads also add the elements before the first aligned vector and after the last aligned vector.
+   The driver compiles the kernels for its device. The fake driver interprets every instruction of
+   these kernels. An element has 2^shift bytes, and a vector has 2^vector elements. */
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
 #define LINE(text)    "    " text ";\n"
@@ -54,7 +54,7 @@
     LINE("add.s64 %l11, %l0, %l11")                                                                \
     LINE("shl.b64 %l6, %l3, 4")                                                                    \
     LINE("add.s64 %l6, %l11, %l6") /* this thread's first vector */                                \
-    LINE("shl.b64 %l12, %l4, 4") /* bytes to its next vector */                                    \
+    LINE("shl.b64 %l12, %l4, 4") /* bytes to this thread's next vector */                          \
     LINE("shl.b64 %l14, %l4, 1")                                                                   \
     LINE("add.s64 %l14, %l14, %l4")                                                                \
     LINE("mov.b64 %l13, %l3")                                                                      \

@@ -5,7 +5,7 @@
 /* The number of threads of a block. */
 #define SB__CUDA_THREADS 256
 
-/* PTX of sb_asum_f32, sb_asum_f64, sb_sumsq_f32, sb_sumsq_f64: parameters (x, count, sums). */
+/* PTX of sb_asum_f32, sb_asum_f64, sb_sumsq_f32, sb_sumsq_f64, each with (x, count, sums). */
 extern const char sb__cuda_kernels[];
 
 #endif

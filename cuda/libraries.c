@@ -59,7 +59,7 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
         (void)snprintf(version, sizeof version, "%d.%d", driver->version / 1000,
                        driver->version % 1000 / 10);
         return fail(err, SB_ERR_NO_DEVICE, 0,
-                    "the NVIDIA driver is made for CUDA %s; update it to one for 12.0 or later",
+                    "the NVIDIA driver is made for CUDA %s; install a driver for 12.0 or later",
                     version);
     }
     if (result == SB__CUDA_SUCCESS)
@@ -89,7 +89,7 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
     const char *missing =
         fill(library, driver, driver_entries, sizeof driver_entries / sizeof *driver_entries);
     sb_status st = missing ? fail(err, SB_ERR_NO_DEVICE, 0,
-                                  "the NVIDIA driver lacks %s; update it to one for CUDA 12.0 or "
+                                  "the NVIDIA driver lacks %s; install a driver for CUDA 12.0 or "
                                   "later",
                                   missing)
                            : initialise(driver, err);

@@ -12,7 +12,7 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
     return sb__cuda_named(visit, device->cu->cuMemAlloc_v2(out, bytes), "cuMemAlloc");
 }
 
-/* Waits before the trim, because memory freed on the library's stream counts as used until then. */
+/* Waits before the trim, since memory freed on the library's stream counts as used until a wait. */
 static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_refuse_captured(device, device->stream, visit);
     if (result == SB__CUDA_SUCCESS)
@@ -245,7 +245,7 @@ static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, s
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Checks the device and the context. Accepts managed memory, whose type is device memory. */
+/* Checks the memory's device and context. Accepts managed memory, whose type is device memory. */
 static sb_status check_region(const struct sb__cuda_device *device, const struct region *region,
                               const void *ptr, sb_error *err) {
     char message[sizeof err->message];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The first call is the core's. Any later call passes the stream to a caller of the library, who
+/* The core makes the first call. Any later call passes the stream to a caller of the library, who
    may capture it. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
