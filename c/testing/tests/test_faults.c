@@ -163,7 +163,7 @@ TEST_ON(bench, a_call_that_fails_now_has_done_nothing) {
 
 /* --- later ------------------------------------------------------------------------- */
 
-/* Queues an upload of `source` to `y` or `x` that fails when it runs. */
+/* Queues an upload of `source` to `to`. The upload fails when it runs. */
 static void upload_that_fails(struct bench *b, char *to, sb_stream stream) {
     fail_call(&b->sim, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b->sim, to, b->source, BYTES, stream);
@@ -286,7 +286,7 @@ static struct other_thread elsewhere(struct bench *b) {
     return other;
 }
 
-/* If another thread waits between a failed copy and its event, the event must still fail. */
+/* If another thread waits after a failed copy, this thread's wait must still report the failure. */
 TEST_ON(bench, another_thread_s_wait_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {

@@ -103,8 +103,8 @@ static int open_files(void) {
     return count;
 }
 
-/* Allocates more than one address range of 4 GiB has; no block spans two ranges. Closing the device
-   frees the ranges and closes the file of rubbish bytes. */
+/* Allocates more bytes than an address range of 4 GiB has; no block spans two ranges. Closing the
+   device frees the ranges and closes the file of rubbish bytes. */
 TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("the addresses cannot express 10 GiB");
@@ -349,7 +349,7 @@ TEST_ON(sim, a_loss_is_reported_instead_of_an_earlier_failure) {
     char *ptr = new_memory(f, 64, f->own), *zeroed = new_memory(f, 64, other);
     fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f->table->zero(f->device, zeroed, 64, other, &err));
-    free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
+    free_memory(f, ptr, 64, other); /* not allocated yet on `other` */
     assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, other));
 }
 
@@ -383,7 +383,7 @@ TEST_ON(sim, an_event_after_an_invalid_free_reports_a_lost_device) {
     set_schedule(f, SB_SIM_LAZY, 0);
     sb_stream other = new_stream(f);
     char *ptr = new_memory(f, 64, f->own);
-    free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
+    free_memory(f, ptr, 64, other); /* not allocated yet on `other` */
     void *event = record(f, other);
     assert_status(SB_ERR_DEVICE_LOST, try_event_wait(f, event));
     event_destroy(f, event);
@@ -474,7 +474,7 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     set_schedule(f, SB_SIM_LAZY, 0);
     char source[64], target[64], right[64];
     memset(source, 0x11, 64);
-    memset(target, 0x11, 64); /* the expected result: only rubbish differs from it */
+    memset(target, 0x11, 64); /* the expected bytes, until the queued download writes rubbish */
     memset(right, 0x11, 64);
     char *from = new_memory(f, 64, f->own), *to = new_memory(f, 64, f->own);
     poke(f, from, right, 64);
@@ -533,8 +533,8 @@ TEST_ON(sim, rubbish_is_written_after_earlier_queued_work) {
             assert_ok(f->table->copy(f->device, b, a, 64, f->own, &err));
             order(f, f->own, other);
             assert_ok(sb_sim_launch(f->context, other, look, &kernel, &err));
-            upload(f, a, next, 64, other);   /* the copy to b must read the old a */
-            download(f, host, a, 64, other); /* the first upload must read the old host */
+            upload(f, a, next, 64, other);   /* the copy to b must read the old bytes of a */
+            download(f, host, a, 64, other); /* the first upload must read the old bytes of host */
             download(f, seen[0], b, 64, other);
             download(f, seen[1], a, 64, other);
             synchronize(f, other);
@@ -574,7 +574,7 @@ TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
     event_destroy(f, copied);
 }
 
-/* Runs three streams of four steps, with waits between them, in an order drawn from `seed`. */
+/* Runs three streams of four steps, and one wait, in an order drawn from `seed`. */
 static struct trace random_run(struct sim *f, uint64_t seed) {
     struct trace trace = {.length = 0};
     sim_reopen(f, SB_SIM_RANDOM, seed);
@@ -820,8 +820,8 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Plants three faults, two of which are due at the same call, and later two that are due at the
-   same call. The fault that was planted first takes effect. */
+/* Plants three faults, two of which are due at the same call, and later two faults that are due at
+   the same call. Each time, the fault that was planted first takes effect. */
 TEST_ON(sim, several_faults_may_be_armed) {
     sb_context *context = f->context;
     fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW);

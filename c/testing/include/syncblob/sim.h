@@ -23,8 +23,8 @@ SB_BEGIN_DECLS
 SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule,
                                                    uint64_t seed, sb_error *err);
 
-/** Plants a fault: the `nth` call of `op` from now on (1 is the next) fails in `mode`, once. First
- *  removes all faults that were planted earlier; if `nth` is 0, only removes them.
+/** Plants a fault: the `nth` call of `op` from now on (1: the next call) fails in `mode`, once.
+ *  First removes all faults that were planted earlier; if `nth` is 0, only removes these faults.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -32,7 +32,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
 SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
                                            sb_sim_failure mode, sb_error *err);
 
-/** Plants a fault and keeps the earlier ones, for tests of several failures; at most 16 faults are
+/** Plants a fault and keeps earlier faults, for tests of several failures; at most 16 faults are
  *  planted at a time. Each fault counts calls separately. If two faults are due at one call, the
  *  fault that was planted first takes effect.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
