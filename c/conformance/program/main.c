@@ -17,7 +17,7 @@ static const char help[] =
     "Prints a line for each claim. If the backend crashes, the last line is the claim under test.\n"
     "\n"
     "  --device N   the number of the device (default 0)\n"
-    "  --devices N  the number of devices; tests that these open and that others do not\n"
+    "  --devices N  the number of devices; tests that only devices 0 to N - 1 open\n"
     "  --only TEXT  test only claims that contain TEXT\n"
     "  --seed S     the seed of random operations (default 0); a failure prints its seed\n"
     "  --seconds T  the time of each claim with random operations (default: a fixed number of "

@@ -13,7 +13,7 @@ struct sb__array {
     char *host, *on_device;
 };
 
-/* Creates an array, fills it and its guards with random values in [-1, 1), and uploads them. */
+/* Creates and uploads an array, whose values and guards are random numbers in [-1, 1). */
 struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t count, uint64_t seed);
 /* Downloads the device's bytes into a new array, which exists only on the host. */
 struct sb__array sb__array_read(const struct sb__array *array);
@@ -27,8 +27,8 @@ double sb__array_at(const struct sb__array *array, int64_t i);
 void sb__array_set(struct sb__array *array, int64_t i, double value);
 void sb__array_upload(const struct sb__array *array);
 
-/* The first function fails the claim if `slot` has changed a guard, the second if it has changed
-   any byte. */
+/* The first function fails the claim if `slot` has changed a guard, the second function if `slot`
+   has changed any byte. */
 void sb__array_check_guards(const struct sb__array *array, const char *slot);
 void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
 

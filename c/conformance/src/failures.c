@@ -36,7 +36,7 @@ static void copies_free(struct copies *c) {
     sb__kit_free(c->kit, c->from, BYTES);
 }
 
-/* Calls a slot that waits for work that has failed, and so must return the failure. */
+/* Calls a slot that waits for failed work. The slot must return the failure. */
 #define EXPECT_FAILURE(kit, slot, ...)                                                             \
     do {                                                                                           \
         sb_error failure_;                                                                         \
@@ -96,7 +96,7 @@ static void events_of_other_threads_report(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     struct waiter other = {kit, NULL}, own = {kit, NULL};
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
-    if (sb__kit_goes(kit)) { /* the zero may fail, since the device may be lost */
+    if (sb__kit_goes(kit)) { /* `zero` may fail, since the device may be lost */
         sb_error err;
         (void)kit->table.zero(kit->device, c.from, BYTES, kit->stream, &err);
     }
@@ -150,7 +150,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Work that waits for failed work may also fail. If a wait succeeds, this work must have run. */
+/* Work that waits for failed work may also fail. If its wait succeeds, the work must have run. */
 static void waits_for_failures_go_on(struct sb__kit *kit) {
     sb_stream other = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);
@@ -167,7 +167,7 @@ static void waits_for_failures_go_on(struct sb__kit *kit) {
         const sb_status st = kit->table.event_wait(kit->device, last, &err);
         if (st == SB_OK && memcmp(found, c.old, BYTES) != 0)
             sb__kit_fail(kit,
-                         "event_wait returned SB_OK, but the work behind the wait did not run");
+                         "event_wait returned SB_OK, but the work after the wait did not run");
     }
     EXPECT_FAILURE(kit, event_wait, failed);
     if (last)
@@ -232,7 +232,7 @@ static void sumsq_reports_failures(struct sb__kit *kit) {
 
 const struct sb__claim sb__kit_failure_claims[] = {
     {"A copy that fails at once has done nothing", failed_copies_do_nothing},
-    {"An event behind failed work returns the failure on every wait and on any thread",
+    {"An event after failed work returns the failure on every wait and on any thread",
      events_report_failures},
     {"An event that another thread records returns the failure, and does not clear it",
      events_of_other_threads_report},

@@ -16,7 +16,7 @@ struct sb__kit {
     sb_backend table;           /* members that the backend's table lacks are NULL */
     void *device;               /* open during a claim */
     sb_stream stream;           /* the device's own stream, or NULL */
-    sb_stream other;            /* the default stream, or `stream` on a device without one */
+    sb_stream other;            /* default stream; `stream` if the device has no default stream */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
     struct sb__kit_block *kept; /* freed after the device is closed */
     sb_conformance_outcome outcome;
@@ -40,14 +40,14 @@ static inline bool sb__kit_goes(const struct sb__kit *kit) {
     return kit->outcome == SB_CONFORMANCE_PASSED;
 }
 
-/* End the claim as failed or skipped. Both do nothing if the claim has already ended. */
+/* End the claim as failed or skipped. Both functions do nothing if the claim has already ended. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
-/* Moves the outcome and the memory of `copy`, which another thread has used, to `kit`. */
+/* Moves to `kit` the outcome and memory of `copy`, a copy of `kit` for another thread or device. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
 /* Call malloc and free. If malloc fails, skips the claim. After a failure of the claim, memory is
-   freed only when the device is closed, since a faulty backend may still be copying to it. */
+   freed only when the device is closed, since a faulty backend may still copy to the memory. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* call after the device is closed */
@@ -59,8 +59,8 @@ void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
 
 /* --- slots ------------------------------------------------------------------------- */
 
-/* Fails the claim unless a slot has returned `expected` and, if that is a failure, has filled its
-   error. */
+/* Fails the claim unless a slot has returned `expected` and, if `expected` is a failure, has filled
+   `err`. */
 void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, sb_status found,
                     const sb_error *err);
 
@@ -105,7 +105,7 @@ void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
 void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
                      const char *what);
 
-/* Return whether the backend and the caller have these functions. If not, skip the claim. */
+/* Return whether the backend has streams or arithmetic. If not, skip the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Calls sb__kit_has_arithmetic. Returns SB_DTYPE_F64; SB_DTYPE_F32 if the device has no doubles. */
@@ -117,15 +117,15 @@ static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
 }
 /* Returns whether the device has a default stream. If not, skips the claim. */
 bool sb__kit_has_default(struct sb__kit *kit);
-/* Creates a stream with the caller's stream_create, or skips the claim if there is none. */
+/* Creates a stream with the caller's stream_create, or skips the claim if stream_create is NULL. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
 /* Creates a stream on `device`, whose own stream is `own`; stream_create must exist. Returns NULL
    if the claim has ended. */
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device, sb_stream own);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
-/* Run `task` on another thread, or on two threads at once, and return when all have ended. If no
-   thread can be created, skip the claim. */
+/* Run `task` on another thread, or on two threads at once, and return when all calls have ended. If
+   no thread can be created, skip the claim. */
 void sb__kit_on_thread(struct sb__kit *kit, void (*task)(void *arg), void *arg);
 void sb__kit_on_two_threads(struct sb__kit *kit, void (*task)(void *arg), void *first,
                             void *second);

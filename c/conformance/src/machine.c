@@ -31,7 +31,7 @@ struct machine {
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
     double values[MEMORIES][MAX_COUNT]; /* the model: the values that a read must return */
     sb_head heads[MEMORIES];            /* the heads before the operation */
-    int64_t fired;                      /* failures before the operation */
+    int64_t fired;                      /* number of failures before the operation */
 };
 
 /* --- failures of the claim ---------------------------------------------------------------- */
@@ -295,9 +295,9 @@ static void plant(struct machine *m) {
     }
 }
 
-/* Checks that the operation has made no memory LOST without a cause. */
+/* Fails the claim if the operation has made memory LOST without a cause. */
 static void check_heads(struct machine *m) {
-    /* A device that is lost while it writes may have overwritten the bytes of both sides. */
+    /* Both sides share coherent memory, which a lost device may have overwritten. */
     const bool may_lose = sb__kit_is_coherent(m->kit) && !is_device_ok(m);
     for (int i = 0; i < MEMORIES; i++) {
         const sb_head now = sb_mem_head(m->mems[i]);

@@ -88,7 +88,7 @@ static void too_much_is_refused(struct sb__kit *kit) {
     if (PTRDIFF_MAX <= INT32_MAX)
         sb__kit_skip(kit, "a device may have as much memory as 32-bit sizes can express");
     SB__KIT_EXPECT(kit, SB_ERR_OUT_OF_MEMORY, alloc, PTRDIFF_MAX / 2, kit->stream, &memory);
-    memory = sb__kit_alloc(kit, 64); /* the device works nevertheless */
+    memory = sb__kit_alloc(kit, 64); /* the device must still work */
     sb__kit_free(kit, memory, 64);
 }
 
@@ -315,7 +315,7 @@ const struct sb__claim sb__kit_memory_claims[] = {
      other_numbers_do_not_open},
     {"lacks returns the same flags on every call and for every open", limits_do_not_change},
     {"Blocks of alloc are aligned to 64 bytes and do not overlap", blocks_are_apart},
-    {"alloc of more memory than the device has returns OUT_OF_MEMORY", too_much_is_refused},
+    {"alloc returns OUT_OF_MEMORY for more memory than the device has", too_much_is_refused},
     {"download returns the bytes that upload has copied", uploaded_bytes_return},
     {"zero clears its range and nothing else", zero_clears_its_range},
     {"copy moves its range and nothing else", copy_moves_its_range},

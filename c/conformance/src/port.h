@@ -13,8 +13,8 @@
 #endif
 
 /* Runs task(other) on a new thread and, if `own` is not NULL, task(own) on the calling thread at
-   the same time; returns when both have returned. If no thread can be created, runs neither and
-   returns false. */
+   the same time; returns when both calls have returned. If no thread can be created, makes neither
+   call and returns false. */
 bool sb__kit_run_beside(void (*task)(void *arg), void *own, void *other);
 
 /* Returns the time in seconds since an arbitrary moment. */

@@ -17,8 +17,8 @@ static sb_status fill(sb_error *err, sb_status status, enum sb__rig_slot slot) {
     return sb_error_fill(err, status, 1, text);
 }
 
-/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed output,
-   and a wait may report that earlier work failed. */
+/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed its
+   output, and a wait may report that earlier work failed. */
 static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     switch (slot) {
     case SB__RIG_stream_synchronize:
@@ -35,8 +35,8 @@ static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     }
 }
 
-/* Counts a call. If the planted failure is due, returns it, or sets `*is_late` if the queued work
-   must fail. `is_late` is NULL for a slot that queues nothing. */
+/* Counts a call. If the planted failure is due, returns the failure, or sets `*is_late` if the
+   queued work must fail. `is_late` is NULL for a slot that queues nothing. */
 static sb_status enter(struct sb__rig *rig, enum sb__rig_slot slot, bool *is_late, sb_error *err) {
     if (is_late)
         *is_late = false;
@@ -72,7 +72,8 @@ static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream s
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures of `event`, or of `stream` if `event` is NULL; returns true if any. */
+/* Removes the failures of `event`, or of `stream` if `event` is NULL; returns whether any
+   existed. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;

@@ -48,7 +48,7 @@ struct sb__rig_event {
 struct sb__rig_failure {
     sb_stream stream;
     bool is_covered;                   /* an event was recorded after the work */
-    const struct sb__rig_event *event; /* the event, if it still exists */
+    const struct sb__rig_event *event; /* this event; NULL if not recorded or already destroyed */
 };
 
 struct sb__rig {

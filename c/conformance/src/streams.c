@@ -58,7 +58,7 @@ static void event_wait(struct sb__kit *kit, void *event) {
     SB__KIT_CALL(kit, event_wait, event);
 }
 
-/* Makes later work on `to` wait for the work so far on `from`. */
+/* Makes later work on `to` wait for the work queued so far on `from`. */
 static void order(struct sb__kit *kit, sb_stream from, sb_stream to) {
     void *event = record(kit, from);
     SB__KIT_CALL(kit, stream_wait, to, event);
@@ -111,8 +111,8 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Fills new blocks on a stream that is not ordered with others. If a block was freed too early, a
-   new block may have its memory. */
+/* Fills new blocks on a stream that is not ordered with other streams. If a block was freed too
+   early, a new block may reuse the memory of the freed block. */
 static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     struct sb__kit other = *kit;
     if (!sb__kit_goes(kit))

@@ -28,7 +28,7 @@ static sb_status early_event_wait(void *device, void *event, sb_error *err) {
     return SB_OK;
 }
 
-/* As stream_synchronize, does not wait; as check_stream, accepts any stream. */
+/* As stream_synchronize, this function does not wait; as check_stream, it accepts any stream. */
 static sb_status nothing_on_stream(void *device, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
@@ -309,7 +309,7 @@ static sb_status clearing_alloc(void *device, size_t bytes, sb_stream stream, vo
     return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
 }
 
-/* Behaves as a device whose cache keeps bytes that the host has changed since. */
+/* Behaves like a device whose cache keeps old bytes after the host has changed memory. */
 static sb_status stale_copy(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
     static char cache[1 << 16];

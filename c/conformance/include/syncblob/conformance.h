@@ -5,8 +5,8 @@
  *
  * The test consists of claims about a backend. For each claim the test opens the device, calls
  * slots or creates blobs, compares the results with plain loops, and closes the device. The last
- * claims consist of random operations on blobs, while slots return planted failures. A failed claim
- * does not end the test, but if the backend crashes or hangs, so does the process.
+ * claims run random operations on blobs, also while slots return planted failures. A failed claim
+ * does not end the test, but a crash or hang of the backend ends or blocks the process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
 #define SYNCBLOB_CONFORMANCE_H
@@ -32,30 +32,30 @@ typedef struct sb_conformance_options {
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
     uint64_t seed;      /**< seed of random operations; the report of a failed round has the seed
-                             that makes the round run first */
+                             that makes this round the first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. If it is 2^31 + 5 or more,
                              a claim tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
-                             claim, on which the others depend */
+                             claim, on which the other claims depend */
 
-    /** [nullable] Creates a stream that is not ordered with other streams, so neither NULL nor
-     *  own_stream; `device` is the result of the table's `open`. Without this function, claims
+    /** [nullable] Creates a stream that is neither NULL nor own_stream and is not ordered with
+     *  other streams; `device` is the result of the table's `open`. Without this function, claims
      *  about the order of streams are skipped. */
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
     /** Destroys a stream of stream_create; set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
-    /** [nullable] Makes the next call of `copy` fail: with `later` 0 the call fails and has done
-     *  nothing, with 1 the call succeeds, but the queued copy fails. Without this function, claims
+    /** [nullable] Makes the next call of `copy` fail: if `later` is 0, the call fails and does
+     *  nothing; if 1, the call succeeds, but the queued copy fails. Without this function, claims
      *  about failures that a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 
     int32_t devices;  /**< the number of devices of the backend; 0: unknown, so that the claims
-                           about ordinals below and above this number are skipped */
+                           about valid and invalid ordinals are skipped */
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
-     *  backend crashes or hangs, it does so in the claim received last. */
+     *  backend crashes or hangs, the claim received last was being tested. */
     void (*begin)(void *user, const char *claim);
 } sb_conformance_options;
 
