@@ -79,7 +79,7 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes one error from all problems. The message has a line for each, in the layers' order.
+    /// Makes one error from all problems. Its message has a line per problem, in the layers' order.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
@@ -96,7 +96,7 @@ impl Error {
         self.kind
     }
 
-    /// Prepends a context to the message: `layer 'conv1' (Convolution): …`.
+    /// Prepends a context to the message, such as `layer 'conv1' (Convolution): …`.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }

@@ -156,8 +156,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch: of the first axis of the first input, and of each other input
-/// whose first axis has the same size.
+/// Changes the size of the batch, which is the first axis of the first input, and of each other
+/// input whose first axis has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether a layer supplies data, by its type. Unknown types without bottoms supply data.
+/// Returns whether a layer supplies data. A layer of unknown type without bottoms supplies data.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())

@@ -38,7 +38,7 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each `place`: the last overwrite, and the last overwrite through another blob's name.
+    /// For each `place`: the last overwrite, and the last overwrite with a different `through`.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
     /// The last used number. A number identifies a memory (`place`) or the time of an event.
     next: usize,

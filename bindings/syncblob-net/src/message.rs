@@ -112,7 +112,7 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Returns whether a message may have several fields of this name, or the schema lacks the
+    /// Returns true if a message may have several fields of this name, or if the schema lacks the
     /// field.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
@@ -190,7 +190,7 @@ impl Message {
         }
     }
 
-    /// Returns the last value of a field, if there is one. Marks all values of the field as read.
+    /// Returns the field's last value, or `None` for a missing field. Marks all values as read.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;
         for field in self.all(name) {
@@ -265,7 +265,7 @@ impl Message {
         texts.collect()
     }
 
-    /// Returns the last value of a field of messages, if there is one.
+    /// Returns the last message in a field, or `None` for a missing field.
     pub(crate) fn message(&self, name: &str) -> Option<&Message> {
         match self.get(name) {
             Some(Value::Message(message)) => Some(message),

@@ -44,7 +44,7 @@ impl Layer {
         &self.bottoms
     }
 
-    /// Returns the blobs that the layer writes. If the layer works in place, they include a bottom.
+    /// Returns the blobs that the layer writes. A layer that works in place writes a bottom.
     pub fn tops(&self) -> &[String] {
         &self.tops
     }
@@ -234,7 +234,7 @@ impl Net {
     }
 
     /// Returns the inputs without shapes: blobs that a layer reads and no layer makes. A net has
-    /// such inputs only if the options allow them, and then can be listed, but not converted.
+    /// such inputs only if the options allow them. Such a net can be listed, but not converted.
     pub fn open_inputs(&self) -> &[String] {
         &self.open_inputs
     }
@@ -249,7 +249,7 @@ impl Net {
         &self.outputs
     }
 
-    /// Returns the model that contains the weights, if the net has one.
+    /// Returns the model that contains the weights, or `None` for a net without weights.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_deref()
     }

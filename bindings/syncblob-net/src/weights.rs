@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// The weights that a model contains for one layer of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
-    /// The model's layer of the same name, if the model has one.
+    /// The index of the model's layer with the same name, if the model has such a layer.
     layer: Option<usize>,
     /// The shapes of this layer's blobs.
     pub shapes: Vec<Shape>,
@@ -41,8 +41,8 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if no layer of the model with weights is in the net,
-    /// or if the model lacks a layer, but unused weights have the shapes that this layer needs
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the net lacks all layers of the model that have
+    /// weights, or if the model lacks a layer, but has unused weights of the shapes for this layer
     /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
     /// file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
@@ -88,8 +88,8 @@ impl Net {
         )))
     }
 
-    /// Warns about layers that the model lacks and whose weights their fillers compute. Fails if
-    /// unused weights have the shapes that such a layer needs, since the names may be misspelled.
+    /// Warns about layers that the model lacks, whose fillers compute the weights. Fails if unused
+    /// weights have the shapes that such a layer needs, since a layer's name may be misspelled.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);

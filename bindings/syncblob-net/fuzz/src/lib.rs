@@ -23,7 +23,7 @@ const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
 /// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
-/// Checks the promises for a prototxt.
+/// Reads a prototxt and checks the crate's promises.
 pub fn prototxt(text: &[u8]) {
     read_schema();
     let options = options(text);
@@ -40,7 +40,7 @@ pub fn prototxt(text: &[u8]) {
     }
 }
 
-/// Checks the promises for a caffemodel and the net that it contains.
+/// Reads a caffemodel and the net that it contains, and checks the crate's promises.
 pub fn net_of_model(bytes: &[u8]) {
     read_schema();
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };

@@ -117,7 +117,7 @@ fn layer_type(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8
     Some(with(text, random.pick(&types)?, format!("\"{new}\"").as_bytes()))
 }
 
-/// Adds a field that the schema lists to a message, or replaces the message's field of that name.
+/// Adds to a message a field that the schema lists, or replaces the field that has the same name.
 fn new_field(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let block = random.pick(&of_kind(spans, Kind::Message))?;
     let field = Schema::get().field(block.field, random)?;
@@ -143,7 +143,7 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// Inserts a layer of a random type after another layer. The new layer reads tops of the text.
+/// Inserts a layer of a random type after another layer. The layer's bottoms are tops in the text.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();

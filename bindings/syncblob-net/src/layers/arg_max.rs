@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Reverses the axis, because ONNX's `TopK` prefers the first of equal values, but Caffe the last.
+/// Reverses the axis: of equal values, ONNX's `TopK` takes the first, but Caffe takes the last.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");

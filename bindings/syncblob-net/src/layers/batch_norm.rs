@@ -62,8 +62,8 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mean and the variance: sums in the model, divided by blob 2. If the layer also
-/// scales, blob 2 must be 1, because some forks ignore blob 2.
+/// Returns the mean and the variance: the sums in blobs 0 and 1, divided by blob 2. If the layer
+/// also scales, blob 2 must be 1, because some forks ignore blob 2.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,

@@ -47,7 +47,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Slices only the axes that become shorter, because an unchanged axis may be that of the batch.
+/// Slices only the axes that become shorter, because an unchanged axis may be the batch's axis.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (bottom, top) = (&e.bottom_shapes[0], &e.top_shapes[0]);
     let offsets = offsets(&e.setup())?;

@@ -38,15 +38,15 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The class of the background, if there is one. Boxes of this class are not detected.
+    /// The background class, if the net has such a class. Boxes of this class are not detected.
     background: Option<i64>,
     /// The largest overlap at which two boxes both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
     /// `top_k`: the number of boxes of each class, with the highest scores, that non-maximum
-    /// suppression considers. `None`: all.
+    /// suppression considers. `None`: all boxes.
     most_scores: Option<i64>,
-    /// `keep_top_k`: the number of rows of each image, with the highest scores. `None`: all.
+    /// `keep_top_k`: keeps this many rows of each image, with the highest scores. `None`: all rows.
     most_rows: Option<i64>,
 }
 
@@ -223,7 +223,7 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     of_labels(e, d, scores)
 }
 
-/// Returns the indices in all scores of the boxes that remain after non-maximum suppression.
+/// Returns the boxes that remain after non-maximum suppression: their indices in all scores.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
@@ -270,14 +270,14 @@ fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     scattered.int("axis", 2).value(e)
 }
 
-/// Makes a value with the shape of `like` whose elements are all -inf.
+/// Makes a value with the shape of `like`. All elements are -inf.
 fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
     let shape = e.apply("Shape", [like]);
     let lowest = e.float(f32::NEG_INFINITY);
     e.apply("Expand", [lowest, shape])
 }
 
-/// Returns the `most` boxes of each image with the highest scores, sorted by label, then by
+/// Returns, for each image, the `most` boxes with the highest scores, sorted by label, then by
 /// decreasing score.
 fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, most: i64) -> Value {
     let each = d.num_labels() * d.priors;

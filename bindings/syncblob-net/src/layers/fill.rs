@@ -1,4 +1,4 @@
-//! Computes by a layer's fillers the values of the layer's blobs that the model lacks.
+//! Computes, with a layer's fillers, the values of blobs that the model lacks.
 
 use syncblob::{Blob, Filler};
 
@@ -35,7 +35,7 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// Returns the filler of blob `index` of a layer with `blobs` blobs, or why none is known.
+/// Returns the filler of a layer's blob `index` (of `blobs`), or why its values are unknown.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "its initial values in Caffe are not known";
     let first = first(layer, index, blobs).ok_or(unknown)?;

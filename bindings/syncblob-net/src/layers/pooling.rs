@@ -240,7 +240,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// Returns the windows if they are the same when rounded up and when rounded down.
+/// Returns the windows if rounding their number up and down makes the same windows.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -277,7 +277,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes both tops. ONNX's index of a maximum counts in the whole blob, Caffe's in the plane.
+/// Makes both tops. ONNX's index of a maximum is relative to the blob, Caffe's to the plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// Tests that with the padding ONNX's number of windows, which is rounded down, equals Caffe's.
+    /// Tests that, with the padding, ONNX (which rounds down) has as many windows as Caffe.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -91,8 +91,8 @@ struct Bounds {
     end: Value,
 }
 
-/// Computes the bounds in doubles and rounds each once, after multiplying and adding, like the
-/// fused multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
+/// Computes in doubles, and rounds each bound only after multiplying and adding, like the fused
+/// multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);

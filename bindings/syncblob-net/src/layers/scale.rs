@@ -23,7 +23,7 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first axis of the first bottom that the second operand has, and the operand's shape.
+/// Returns the first bottom's axis where the second operand's axes begin, and the operand's shape.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));

@@ -188,8 +188,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that the layers read and write for inputs and outputs: the inputs are
-    /// preprocessed, and both have the element type of the computation.
+    /// Makes the values that layers read for inputs, which are preprocessed, and the values that
+    /// layers write for outputs. In a file of halves, these values are 16-bit floats.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -235,7 +235,7 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Makes the values of tops. A blob's last value has the blob's name; others are `blob/layer`.
+    /// Makes the tops' values. A blob's earlier values are `blob/layer`, its last value is `blob`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
@@ -376,12 +376,12 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     }
 }
 
-/// Returns for each shape the axis whose size depends on the batch, if there is one.
+/// Returns for each shape the axis whose size depends on the batch, or `None`.
 fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// Returns the axis whose size depends on the batch, if there is one.
+/// Returns the axis whose size depends on the batch, or `None`.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {

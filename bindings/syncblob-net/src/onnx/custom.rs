@@ -55,7 +55,7 @@ impl<'a> Custom<'a> {
         self.layers.is_empty()
     }
 
-    /// Returns the shape of a blob in the options, if there is one.
+    /// Returns a blob's shape from the options, or `None` if the options lack the blob.
     pub fn shape(&self, name: &str) -> Option<&'a Shape> {
         self.shapes.get(name).copied()
     }

@@ -64,13 +64,13 @@ impl Emit<'_> {
         names.iter().for_each(|name| self.parameters.ignore(name));
     }
 
-    /// Begins a node. [`Node::top`] or [`Node::value`] adds it to the graph.
+    /// Begins a node, which [`Node::top`] or [`Node::value`] adds to the graph.
     #[allow(clippy::unused_self)] // every rule builds its nodes from `e`
     pub fn node(&self, op: &'static str) -> Node {
         Node::new(op)
     }
 
-    /// Adds a node without attributes, and returns its output for other nodes of the layer.
+    /// Adds a node without attributes. Returns its output, which other nodes of the layer read.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
@@ -92,7 +92,7 @@ impl Emit<'_> {
         self.blob_as(index, shape)
     }
 
-    /// Returns one of the layer's blobs, with another shape that has as many elements.
+    /// Returns one of the layer's blobs in another shape, which has the same number of elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
         let data = match self.place_of(index)? {
             Some((_, at)) => Data::Stored(at),

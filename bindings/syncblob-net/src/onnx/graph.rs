@@ -59,7 +59,7 @@ impl Graph {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// Makes a value with a blob's reserved name. For a second value, appends a number.
+    /// Makes a value with a blob's reserved name. For the blob's second value, appends a number.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);

@@ -312,7 +312,7 @@ fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     renamed.collect()
 }
 
-/// Returns the size of the batch, if the net has one.
+/// Returns the size of the batch: of the first axis of the first input.
 fn batch(inputs: &[Shape]) -> Option<i64> {
     inputs.first()?.first().copied()
 }

@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// If bytes can be parsed, the text that is printed parses, too, and is printed unchanged.
+    /// If bytes can be parsed, the printed text can be parsed, and prints the same text again.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// If a damaged text can be parsed, the text that is printed parses, too, and prints unchanged.
+    /// If a damaged text can be parsed, the printed text can be parsed, and prints the same again.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();

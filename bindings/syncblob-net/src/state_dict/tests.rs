@@ -112,7 +112,7 @@ fn each_type_has_names_and_shapes() {
     }
 }
 
-/// Each row contains the layers after a BatchNorm `n`, and whether its Scale `s` is joined with it.
+/// Each row contains the layers after a BatchNorm `n`, and whether the Scale `s` is joined.
 #[test]
 fn a_scale_that_alone_reads_a_batch_norm_is_joined() {
     let rows = [

@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Makes the error for unexpected bytes or, if there are none, for the end of the text.
+/// Makes the error for unexpected bytes or, if `found` is empty, for the end of the text.
 fn found_instead(what: impl std::fmt::Display, place: crate::Place, found: &[u8]) -> Error {
     const SHOWN: usize = 40;
     let (shown, more) = match found.get(..SHOWN) {

@@ -11,8 +11,8 @@ mod v1;
 use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
-/// A `NetParameter` in Caffe's current form: without V0 and V1 layers, lists of inputs in the net,
-/// transformations among a data layer's own parameters, and BatchNorm's three old `param`.
+/// A `NetParameter` in Caffe's current form. The net has no V0 or V1 layers and no list of inputs.
+/// Data layers' transformations are in `transform_param`. The old `param` of BatchNorm are gone.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {

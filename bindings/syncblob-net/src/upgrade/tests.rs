@@ -24,7 +24,7 @@ const NETS: &[(&str, &str)] = &[
     ),
     // Inputs without shapes, as in a model, are removed.
     ("input: 'd' layer { name: 'a' }", "layer { name: 'a' }"),
-    // A BatchNorm with three `param` loses them; a BatchNorm with one keeps it.
+    // The three old `param` of a BatchNorm are removed; a single `param` is kept.
     (
         "layer { name: 'b' type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 }
            param { lr_mult: 0 } }
@@ -149,7 +149,7 @@ fn nets_that_caffe_refuses_are_refused() {
         (
             "layers { layer { name: 'p' type: 'padding' } bottom: 'd' top: 'p' }
              layers { layer { name: 'r' type: 'relu' } bottom: 'p' top: 'r' }",
-            "layer 'r' (relu) of Caffe's generation V0: padding before neither",
+            "layer 'r' (relu) of Caffe's generation V0: only a convolution or",
         ),
         (
             "layers { layer { name: 'p' type: 'padding' } top: 'p' }",

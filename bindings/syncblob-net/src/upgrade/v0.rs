@@ -142,10 +142,10 @@ impl Padding {
     fn join(&self, layer: &mut Message) -> Result<()> {
         let this = inner(layer);
         if !matches!(this.text("type"), b"conv" | b"pool") {
-            return Err(failed(this, "padding before neither a convolution nor a pooling"));
+            return Err(failed(this, "only a convolution or a pooling can follow a padding"));
         }
         if layer.all("bottom").count() != 1 {
-            return Err(failed(this, "padding before a layer of several bottoms"));
+            return Err(failed(this, "a layer after a padding must have one bottom"));
         }
         for field in layer.fields.iter_mut().filter(|field| is(field, "bottom")) {
             field.value = self.bottom.clone();

@@ -7,7 +7,7 @@ use super::{Random, NUMBERS};
 
 static SCHEMA: &str = include_str!("../../../schema/caffe.schema");
 
-/// Types of layers, including those for which the schema has `when` conditions.
+/// Types of layers, including all types in the schema's `when` conditions.
 pub static TYPES: &[&str] = &[
     "AbsVal",
     "Accuracy",
@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// Returns the text of a random field for a message in the field `outer`.
+    /// Returns a random field, as text, for a message that the field `outer` contains.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();
