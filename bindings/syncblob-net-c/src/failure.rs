@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The maximum characters of the first problem in the message of an error with several problems.
+/// If an error has several problems, its message has at most this many characters of the first.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]

@@ -155,9 +155,9 @@ unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
         1.. => Some(given.batch),
         _ => return Err(Failure::argument(format!("batch is {}, below 0", given.batch))),
     };
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     options.stages = unsafe { texts(given.stages, given.num_stages, "stages")? };
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     options.inputs = unsafe { shapes(given.inputs, given.num_inputs, "inputs")? };
     Ok(options)
 }
@@ -191,10 +191,10 @@ pub(crate) unsafe fn shapes(
     count: i64,
     what: &str,
 ) -> Result<Vec<(String, Shape)>> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let blobs = unsafe { pointers::list(pointer, count, what)? };
     let shape = |blob: &sb_net_blob| {
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller keeps this function's contract.
         unsafe {
             let shape = pointers::list(blob.shape, blob.num_axes.into(), "dimensions")?;
             Ok((text(blob.name, "name")?, shape.to_vec()))

@@ -128,14 +128,14 @@ unsafe fn convert(
     net: *const sb_net,
     options: *const sb_onnx_options,
 ) -> Result<(Onnx, sb_onnx_options)> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let (net, given) =
         unsafe { (object(net, "net")?, adopt(options, sb_onnx_options::default())?) };
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let options = unsafe { onnx_options(&given)? };
     let converted = net.net.to_onnx(&options);
     if let Err(error) = &converted {
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller keeps this function's contract.
         error.problems().iter().for_each(|problem| unsafe { report(&given, problem) });
     }
     Ok((converted?, given))
@@ -147,7 +147,7 @@ unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     let texts =
         crate::names::Texts::new(onnx.warnings().iter().chain(&overflow).map(String::as_str));
-    // SAFETY: the caller promises this, and the texts live until the call returns.
+    // SAFETY: the caller keeps the contract, and the texts live until the call returns.
     texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
@@ -169,7 +169,7 @@ unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
 /// # Safety The caller keeps the contract of net.h.
 unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
     let mut options = OnnxOptions::default();
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     unsafe {
         options.outputs = texts(given.outputs, given.num_outputs, "outputs")?;
         options.batch = Some(text(given.batch, "batch")?).filter(|name| !name.is_empty());
@@ -192,7 +192,7 @@ unsafe fn preprocessing(given: &sb_onnx_options) -> Result<Preprocessing> {
     let mut preprocessing = Preprocessing::default();
     preprocessing.swap_rb = flag(given.swap_rb, "swap_rb")?;
     preprocessing.scale = Some(given.scale).filter(|&scale| scale != 0.0);
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let values = unsafe { list(given.mean, given.num_mean, "numbers of a mean")? }.to_vec();
     preprocessing.mean = match (given.mean_height, given.mean_width) {
         _ if values.is_empty() => None,

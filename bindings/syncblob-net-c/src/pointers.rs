@@ -66,7 +66,7 @@ const _: () = {
 /// # Safety
 /// `given` begins with a `usize`.
 unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let size = unsafe { given.cast::<usize>().read() };
     let wrong = |text| Err(Failure::new(sys::SB_ERR_ABI_MISMATCH, text));
     let (name, first) = (T::NAME, T::FIRST);
@@ -79,7 +79,7 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// Copies the caller's struct of any version. Members that it lacks are copied from `defaults`.
+/// Copies the caller's struct of any version. Copies missing members from `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or points to a struct that begins with its size in bytes.
@@ -88,12 +88,12 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     if given.is_null() {
         return Ok(known);
     }
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let size = unsafe { size_of_given(given)? };
     let shared = size.min(size_of::<T>());
     // SAFETY: both structs have `shared` bytes, and any bytes are valid for their members.
     unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut known).cast(), shared) };
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let tail = unsafe { slice::from_raw_parts(given.cast::<u8>().add(shared), size - shared) };
     match tail.iter().position(|&byte| byte != 0) {
         None => Ok(known),
@@ -116,7 +116,7 @@ pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
     if out.is_null() {
         return Err(Failure::null("out"));
     }
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let size = unsafe { size_of_given(out)? };
     let shared = size.min(size_of::<T>());
     // SAFETY: `out` has `size` bytes.
@@ -134,7 +134,7 @@ pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
 /// `out` is NULL or points to memory for the result.
 pub unsafe fn put<T>(out: *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller keeps this function's contract.
         unsafe { out.write(value) };
     }
 }
@@ -142,7 +142,7 @@ pub unsafe fn put<T>(out: *mut T, value: T) {
 /// # Safety
 /// `pointer` is NULL or points to an object that lives as long as the result.
 pub unsafe fn object<'a, T>(pointer: *const T, what: &str) -> Result<&'a T> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
 }
 
@@ -154,7 +154,7 @@ pub unsafe fn list<'a, T>(pointer: *const T, count: i64, what: &str) -> Result<&
         None => Err(Failure::argument(format!("invalid number of {what}: {count}"))),
         Some(0) => Ok(&[]),
         Some(_) if pointer.is_null() => Err(Failure::null(what)),
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller keeps this function's contract.
         Some(count) => Ok(unsafe { slice::from_raw_parts(pointer, count) }),
     }
 }
@@ -163,7 +163,7 @@ pub unsafe fn list<'a, T>(pointer: *const T, count: i64, what: &str) -> Result<&
 /// `pointer` is NULL or points to `size` bytes that live as long as the result.
 pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&'a [u8]> {
     let size = i64::try_from(size).unwrap_or(-1);
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     unsafe { list(pointer, size, what) }
 }
 
@@ -172,7 +172,7 @@ pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&
 /// # Safety
 /// The text's pointer is NULL or points to the text's bytes.
 pub unsafe fn text(text: sys::sb_text, what: &str) -> Result<String> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let bytes = unsafe { bytes(text.bytes.cast(), text.size, what)? };
     Ok(match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -183,9 +183,9 @@ pub unsafe fn text(text: sys::sb_text, what: &str) -> Result<String> {
 /// # Safety
 /// `pointer` is NULL or points to `count` texts, each as [`text`] requires.
 pub unsafe fn texts(pointer: *const sys::sb_text, count: i64, what: &str) -> Result<Vec<String>> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let texts = unsafe { list(pointer, count, what)? };
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     texts.iter().map(|&each| unsafe { text(each, what) }).collect()
 }
 
@@ -196,7 +196,7 @@ pub unsafe fn path<'a>(path: *const c_char, what: &str) -> Result<&'a Path> {
     if path.is_null() {
         return Err(Failure::null(what));
     }
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller keeps this function's contract.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
 }

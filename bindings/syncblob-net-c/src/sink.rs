@@ -22,7 +22,7 @@ impl Sink {
             user: std::ptr::null_mut(),
             write: None,
         };
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller keeps this function's contract.
         let sink = unsafe {
             object(sink, "sink")?;
             adopt(sink, none)?
