@@ -1,5 +1,5 @@
 // Implements _dl_find_object for a static program. This is the only function that gcc's unwinder
-// needs from glibc and that musl lacks. It finds the .eh_frame_hdr that covers an address. The file
+// needs from glibc and that musl lacks. The function finds an address's .eh_frame_hdr. The file
 // is compiled with glibc's headers, which declare the function.
 #define _GNU_SOURCE
 #include <dlfcn.h>

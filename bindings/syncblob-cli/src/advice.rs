@@ -24,7 +24,7 @@ pub fn about(file: &Path, failure: &Failure) -> &'static str {
     on(failure)
 }
 
-/// Returns advice to append to the failure's message. Returns an empty text if none is needed.
+/// Returns advice to append to the failure's message, or an empty text.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
         Failure::Library(error) => on_error(error),

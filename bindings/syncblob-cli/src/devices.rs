@@ -60,7 +60,7 @@ Exit status:
      devices are still listed
   2  wrong usage";
 
-/// The maximum number of devices of one backend that are opened: a backend may accept any number.
+/// The maximum number of devices to open of one backend, which may accept any device number.
 const MAX_DEVICES: usize = 32;
 
 /// A device, or the reason why it cannot be opened.

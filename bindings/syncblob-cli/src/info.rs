@@ -104,7 +104,7 @@ impl Info {
     }
 }
 
-// The JSON form: field names and their order are those of schema/info-v1.schema.json.
+// The JSON form has the fields of schema/info-v1.schema.json, in the same order.
 
 impl Serialize for Info {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

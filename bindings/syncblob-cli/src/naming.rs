@@ -6,8 +6,8 @@ use syncblob::Model;
 use crate::source::name_of_no_layer;
 pub use crate::source::Names;
 
-/// Returns unique names of the layers: the second `conv` is `conv#2`, and a layer without a name is
-/// `#7`, its index. The names are the bytes of the file, which need not be UTF-8.
+/// Returns unique names of the layers: the second `conv` is `conv#2`, and layer 7 is `#7` if it has
+/// no name. The names are the bytes of the file, which need not be UTF-8.
 pub fn layer_names(model: &Model) -> Names {
     Names::new(model.layers().map(|layer| layer.name_bytes()))
 }

@@ -101,7 +101,7 @@ fn options() -> NetOptions {
     options
 }
 
-// The JSON form: field names and their order are those of schema/info-v1.schema.json.
+// The JSON form has the fields of schema/info-v1.schema.json, in the same order.
 
 /// The line of JSON that `info --json` prints for a prototxt.
 #[derive(serde::Serialize)]

@@ -200,7 +200,7 @@ impl Source {
 }
 
 /// Returns the best failure to report for a file that the library refused with `failure`. If the
-/// first bytes or the extension are those of another format, that format's reader may know more.
+/// first bytes or the extension belong to another format, the error of its reader may be better.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {

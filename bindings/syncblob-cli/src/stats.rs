@@ -59,7 +59,7 @@ impl Value for f64 {
     }
 }
 
-/// Returns the bits of the half that was converted to `value`. A NaN keeps its payload.
+/// Returns the bits of the 16-bit float that was converted to `value`. A NaN keeps its payload.
 fn half_of(value: f32) -> u16 {
     let bits = value.to_bits();
     let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);

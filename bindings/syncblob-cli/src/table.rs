@@ -15,7 +15,7 @@ const COLUMNS: usize = 10;
 const HEADINGS: [&str; COLUMNS] =
     ["layer", "type", "blob", "shape", "dtype", "count", "bytes", "sum", "asum", "sumsq"];
 
-/// The index of the first column of numbers. This column and all later ones are right-aligned.
+/// The index of the first column of numbers. This column and all later columns are right-aligned.
 const NUMBERS: usize = 5;
 
 /// The maximum number of characters of a name that are shown.

@@ -16,7 +16,7 @@ const HEADINGS: [&str; 4] = ["tensor", "shape", "dtype", "count"];
 /// The number of left-aligned columns.
 const TEXTS: usize = 3;
 
-/// Returns the file's format, or None if it is one of Caffe's or unknown. Also returns None for a
+/// Returns the file's format, or None if the format is Caffe's or unknown. Also returns None for a
 /// pipe, because opening a pipe would block.
 pub fn format_of(path: &Path) -> Option<FileFormat> {
     if !fs::metadata(path).ok()?.is_file() {

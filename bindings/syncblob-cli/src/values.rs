@@ -127,8 +127,8 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor, for repeated reading. If the data has only one part, it remains in memory;
-/// otherwise each pass reads the file again.
+/// The data of a tensor, for repeated reading. If the data has only one part, this part stays in
+/// memory; otherwise each pass reads the file again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,

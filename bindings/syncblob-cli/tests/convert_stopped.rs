@@ -69,7 +69,7 @@ fn started(from: &Path, out: &Path) -> Child {
             return child;
         }
         let ended = child.try_wait().unwrap();
-        assert!(ended.is_none(), "it ended before it could be stopped: {ended:?}");
+        assert!(ended.is_none(), "the command ended before its signal: {ended:?}");
         sleep(Duration::from_millis(1));
     }
 }

@@ -79,7 +79,7 @@ fn as_host(task: &str) {
         let folder = output.parent().unwrap().to_owned();
         let writer = thread::spawn(move || convert(&input, &output));
         while fs::read_dir(&folder).unwrap().count() < 2 {
-            assert!(!writer.is_finished(), "it ended before it could be stopped");
+            assert!(!writer.is_finished(), "the command ended before its signal");
             thread::sleep(Duration::from_millis(1));
         }
         raise(number);

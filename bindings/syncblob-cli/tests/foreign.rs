@@ -21,7 +21,7 @@ fn messages_contain_the_kind_of_the_file_without_a_guess() {
         let path = folder.path().join("net.caffemodel");
         fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
-        let lines = if words.contains("HDF5") { 5 } else { 1 }; // with a program in Python
+        let lines = if words.contains("HDF5") { 5 } else { 1 }; // a program in Python follows
         assert_eq!((status, out.as_str(), err.lines().count()), (1, "", lines), "{err}");
         let (_, text) = err.split_once(": this is ").unwrap_or_else(|| panic!("{words}: {err}"));
         assert!(text.starts_with(&words), "{words}: {err}");

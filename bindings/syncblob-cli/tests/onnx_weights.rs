@@ -1,5 +1,5 @@
-//! Tests that the weights in an .onnx file are those of the model, whether the program or the
-//! system copies them.
+//! Tests that an .onnx file contains the model's weights, whether the program or the system copies
+//! them.
 
 mod program;
 

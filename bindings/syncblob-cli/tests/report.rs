@@ -138,7 +138,7 @@ fn a_signal_leaves_no_file() {
     let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
     let mut child = program.args(command("report", &options, &[&net])).spawn().unwrap();
     while names().len() < 2 {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        assert!(child.try_wait().unwrap().is_none(), "the command ended before its signal");
         thread::sleep(Duration::from_millis(1));
     }
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());

@@ -61,7 +61,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// Where the values of a tensor in the output come from.
+/// The source of the values of a tensor in the output.
 #[derive(Clone)]
 pub enum Origin {
     /// The tensor with this index in `Source::tensors`.

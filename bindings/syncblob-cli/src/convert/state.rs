@@ -1,4 +1,4 @@
-//! Finds the tensors to convert: the input's tensors or, with PyTorch's names, a state dict's.
+//! Finds the tensors to convert: the input's tensors, or a state dict with PyTorch's names.
 
 use syncblob::{BlobAt, Element, Model};
 use syncblob_net::{ErrorKind, Limits, StateTensor, StateValues};
@@ -67,7 +67,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob. Returns the blob's layer and index, if any.
+/// Records how to convert the tensor back to a blob. Returns the blob's place, or None.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {

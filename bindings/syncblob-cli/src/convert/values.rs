@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes the blob's converted values to `sink`. Returns how many became infinite.
+    /// Passes the blob's converted values to `sink`. Returns how many values became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes values to `sink` as bytes, converted unless `ready`. Returns how many became infinite.
+/// Passes values to `sink`, converted unless `ready`. Returns how many values became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,

@@ -29,7 +29,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// Counts two unequal values. For 64-bit integers, `integers` is their exact difference.
-    /// Returns the absolute difference, or a negative number if the tolerance allows that.
+    /// Returns the absolute difference, or a negative number if the tolerance allows it.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());

@@ -20,7 +20,7 @@ impl Which {
     }
 }
 
-/// A tensor of each file, or a tensor without a partner, by its index in `Source::tensors`.
+/// A pair of tensors, or an unpaired tensor, as indices in each file's `Source::tensors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     Both(usize, usize),

@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use libc::c_int;
 
-/// The last signal that arrived, or 0 if none has.
+/// The last signal that arrived, or 0 if no signal has arrived.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The first `Listening` installs our actions. Dropping the last restores the earlier actions.
+/// The first `Listening` installs our actions, and the last restores the earlier actions on drop.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 

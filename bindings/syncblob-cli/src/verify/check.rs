@@ -257,7 +257,7 @@ fn values<'a>(
 }
 
 /// Reports findings in a tensor that is read in parts. Returns the number of the tensor's values.
-/// If the tensor cannot be read to its end, reports only that.
+/// If the tensor cannot be read to its end, reports only this failure.
 fn streamed<'a>(
     source: &Source,
     index: usize,
