@@ -19,7 +19,7 @@ const state = {
 
 // --- tasks (opening and saving); a new task cancels the earlier task
 
-// Returns what a promise resolves to, or throws if the task is no longer the current one.
+// Returns the promise's value, or throws if the task was cancelled meanwhile.
 async function current(promise) {
   const { run } = state;
   const value = await promise;
@@ -27,7 +27,7 @@ async function current(promise) {
   return value;
 }
 
-// Terminates the worker, since a running command cannot be interrupted. The next command starts a new one.
+// Terminates the worker, since a running command cannot be interrupted. The next command starts a new worker.
 function discard() {
   state.worker?.then((worker) => worker.terminate());
   state.worker = null;
@@ -68,7 +68,7 @@ function forbidRequests() {
   document.head.append(policy);
 }
 
-// A worker from a Blob has the page's policy; a worker from a server would have none.
+// A worker from a Blob has the page's policy; a worker from a server would have no policy.
 function partsOf(script, wasm) {
   return { script: URL.createObjectURL(new Blob([script], { type: "text/javascript" })), wasm };
 }

@@ -6,7 +6,7 @@ const { Fd, Inode, PreopenDirectory, ConsoleStdout, WASI, WASIProcExit, wasi: de
 
 const WINDOW = 1 << 20; // bytes that one small read loads into memory
 const SEGMENT = 8 << 20; // bytes of a written file that are moved to a Blob together
-const IN_MEMORY = 8; // the most earlier segments of a written file that stay in memory
+const IN_MEMORY = 8; // the maximum number of earlier segments of a written file that stay in memory
 
 const bytesOf = (blob) => new Uint8Array(new FileReaderSync().readAsArrayBuffer(blob));
 

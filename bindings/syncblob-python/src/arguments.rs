@@ -65,7 +65,7 @@ pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     for item in items {
         dims.push(dimension(&item?)?);
         if dims.len() > Shape::MAX_AXES {
-            break; // the library refuses it
+            break; // the library refuses so many axes
         }
     }
     Ok(dims.into())

@@ -476,7 +476,7 @@ impl Blob {
     }
 }
 
-/// Converts an array of values to a NumPy array. Returns None if the argument is dimensions.
+/// Converts an array of values to a NumPy array. Returns None if the argument lists dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -487,7 +487,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// Makes a blob with a copy of an array, in the type `dtype` or, without it, the array's type.
+    /// Makes a blob with a copy of an array, in the type `dtype` or, by default, the array's type.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,

@@ -69,9 +69,9 @@ pub fn check_added(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Writes a model's bytes to `room`; returns whether they fill it exactly.
+/// Writes a model's bytes to `room`. Returns whether the bytes fill `room` exactly.
 pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
-    // SAFETY: the model is live, and writes no more bytes than there is room for.
+    // SAFETY: the model is live, and the call writes at most `room.len()` bytes.
     let written = get(|out, err| unsafe {
         sys::sb_model_save(model.as_ptr(), room.as_mut_ptr().cast(), room.len(), out, err)
     });

@@ -26,8 +26,8 @@ use crate::{bytes, calls, plain, tensor};
 /// A Caffe file that `load` has opened, or a new file. The file's blobs are loaded on request.
 ///
 /// A model is a mapping of names to layers, in the file's order. In Caffe several layers may have
-/// the same name or no name: the second ``conv`` is named ``conv#2``, a layer without a name ``#7``
-/// (its index).
+/// the same name or no name: the second ``conv`` is named ``conv#2``, and layer 7 is ``#7`` if it
+/// has no name.
 ///
 /// >>> model = Model("tiny")
 /// >>> layer = model.add_layer("ip", "InnerProduct", [[[0.5, 1.5]], [1.0]])
@@ -256,7 +256,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.current_step = step)
     }
 
-    /// The path of the net's file in a solver state; empty if there is none. Writable.
+    /// The path of the net's file in a solver state, or an empty path. Writable.
     #[getter]
     fn learned_net(&self, py: Python<'_>) -> PyResult<OsString> {
         Ok(self.solver_info(py)?.learned_net.into_os_string())
@@ -308,7 +308,7 @@ impl Model {
         view(slf, "ItemsView")
     }
 
-    /// Returns the layer with the name, or `default` if no layer has it.
+    /// Returns the layer with this name, or `default` if no layer has this name.
     #[pyo3(signature = (name, default=None))]
     fn get(
         slf: &Bound<'_, Self>,
@@ -556,7 +556,7 @@ type Kept = (Vec<usize>, Dtype);
 
 /// Returns the value itself if it is a blob that a Caffe file can store. Copies any other value to
 /// a blob: of float32 if float32 represents all values of its type exactly, else of float64. With
-/// `kept`, refuses any other shape or type, and converts numbers without a type to the type in it.
+/// `kept`, refuses other shapes and types, and converts numbers without a type to `kept`'s type.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {

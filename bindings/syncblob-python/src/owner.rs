@@ -20,7 +20,7 @@ enum Owner {
 }
 
 thread_local! {
-    /// The owners to release when `outlived_by_owners` ends on this thread; None outside of it.
+    /// The owners to release when `outlived_by_owners` returns on this thread; None if none runs.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
@@ -44,7 +44,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Returns the next owner to release. If there is none, removes the queue and returns None.
+/// Returns the next owner to release. If the queue is empty, removes the queue and returns None.
 fn next() -> Option<Owner> {
     LATER.with_borrow_mut(|later| {
         let owner = later.as_mut()?.pop();
@@ -86,17 +86,17 @@ fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
 }
 
 /// # Safety
-/// The requirements are those of `Dlpack::from_raw`.
+/// The caller keeps the contract of `Dlpack::from_raw`.
 pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
-    // SAFETY: the caller's promise; `from_raw` has checked that the version has this struct.
+    // SAFETY: the caller keeps the contract; `from_raw` has checked the struct's version.
     let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
     lend(copy, Owner::Versioned(owner))
 }
 
 /// # Safety
-/// The requirements are those of `LegacyDlpack::from_raw`.
+/// The caller keeps the contract of `LegacyDlpack::from_raw`.
 pub unsafe fn legacy(tensor: NonNull<sys::sb_dl_managed>) -> Result<Dlpack> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller keeps this function's contract.
     let (owner, dl_tensor) = unsafe { (LegacyDlpack::from_raw(tensor), tensor.as_ref().dl_tensor) };
     let version = sys::sb_dl_version { major: sys::SB_DL_MAJOR_VERSION, minor: 0 };
     let (manager_ctx, deleter) = (std::ptr::null_mut(), None);

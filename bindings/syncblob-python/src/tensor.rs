@@ -113,7 +113,7 @@ pub fn side(device: (i32, i32)) -> Side {
 static OWN: u8 = 0;
 
 fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
-    // SAFETY: a valid capsule.
+    // SAFETY: the capsule is valid.
     match unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), (&raw const OWN).cast_mut().cast()) }
     {
         0 => Ok(()),
@@ -122,7 +122,7 @@ fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: a valid capsule.
+    // SAFETY: the capsule is valid.
     let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
     std::ptr::eq(context.cast(), &raw const OWN)
 }
@@ -134,7 +134,7 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let made = unsafe {
         ffi::PyCapsule_New(tensor.as_ptr().cast(), VERSIONED.as_ptr(), Some(end_versioned))
     };
-    // SAFETY: a new reference, or null with an exception.
+    // SAFETY: `made` is a new reference, or null if an exception was set.
     let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
         // SAFETY: the tensor is still ours.
         drop(unsafe { Dlpack::from_raw(tensor) });
@@ -163,7 +163,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
 /// # Safety
 /// `capsule` is a Python object, possibly one whose destructor is running.
 unsafe fn content(capsule: *mut ffi::PyObject, name: &CStr) -> Option<NonNull<c_void>> {
-    // SAFETY: the caller's promise; a valid capsule has a pointer.
+    // SAFETY: the caller passes a Python object. A valid capsule has a pointer.
     unsafe {
         match ffi::PyCapsule_IsValid(capsule, name.as_ptr()) {
             1 => NonNull::new(ffi::PyCapsule_GetPointer(capsule, name.as_ptr())),
@@ -270,7 +270,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     // SAFETY: as above.
     if let Some(tensor) = unsafe { content(raw, LEGACY) } {
         let tensor = tensor.cast::<sys::sb_dl_managed>();
-        // SAFETY: the capsule's tensor.
+        // SAFETY: the capsule's tensor is alive.
         check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
         let is_own = is_own(capsule);
         rename(capsule, USED_LEGACY)?;
@@ -301,7 +301,7 @@ impl<T> Raw<T> {
 }
 
 fn rename(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> PyResult<()> {
-    // SAFETY: a valid capsule, and a static name.
+    // SAFETY: the capsule is valid, and the name is static.
     match unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) } {
         0 => Ok(()),
         _ => Err(PyErr::fetch(capsule.py())),
