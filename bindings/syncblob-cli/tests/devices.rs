@@ -54,8 +54,8 @@ fn json_has_every_key_of_the_schema() {
     assert!(cuda["opened"] == true || cuda["status"] == "SB_ERR_NO_DEVICE", "{cuda}");
 }
 
-/// Every number is a device of this backend, which has no arithmetic. A library without a backend is
-/// an error; the devices of the other libraries are still listed.
+/// This backend has a device of every number, but no arithmetic. A library without a backend is an
+/// error; the devices of the other libraries are still listed.
 #[test]
 fn devices_of_a_library_are_listed() {
     let sources = ["-std=c17", "-Ic/include", "bindings/syncblob-tests/src/backend.c"];

@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
     /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// The tops of data layers whose shapes are not known, each with the description of its layer.
+    /// Data layers' tops whose shapes are not known, each with the description of its layer.
     unknown: HashMap<String, String>,
 }
 
@@ -108,7 +108,7 @@ impl Inputs {
         }
     }
 
-    /// Removes the tops of data layers that no remaining layer reads, such as labels.
+    /// Removes data layers' tops that no remaining layer reads, such as labels.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;

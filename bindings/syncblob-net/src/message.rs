@@ -85,7 +85,7 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Returns the field's name, or the number of a field in bytes that is not in the schema.
+    /// Returns the field's name, or the number of a binary message's field that the schema lacks.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,

@@ -31,7 +31,7 @@ type Row = (&'static str, &'static [(&'static str, Form)]);
 
 const CONVOLUTION: &[(&str, Form)] = &[("weight", Same), ("bias", Vector)];
 
-/// Known layer types. A blob that its layer type's row does not list is named by its index.
+/// Known layer types. A blob that its layer type's row lacks is named by the blob's index.
 static ROWS: &[Row] = &[
     (
         "BN",

@@ -21,7 +21,7 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// An n-dimensional array with two memories, data and diff, each on the host, on a device, or on
 /// both. A memory is allocated, and filled with zeros, at its first use.
 ///
-/// `shape` is one number or several; without it the blob has no shape yet. If `shape` is an array
+/// `shape` is one number or several. By default, the blob has no shape yet. If `shape` is an array
 /// with at least one axis, the blob gets a copy of the array's values and, without a `dtype`, the
 /// array's type. `dtype` is a name such as ``"float32"``, or a dtype of NumPy or PyTorch. `device`
 /// is ``"cpu"``, a GPU such as ``"cuda:0"``, the simulated device ``"sim:0"``, which always exists,

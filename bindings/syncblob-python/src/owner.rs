@@ -20,7 +20,7 @@ enum Owner {
 }
 
 thread_local! {
-    /// The owners to release when `outlived_by_owners` returns on this thread; None if none runs.
+    /// If `outlived_by_owners` runs on this thread: the owners to release when the call returns.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 

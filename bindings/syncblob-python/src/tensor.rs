@@ -136,7 +136,7 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     };
     // SAFETY: `made` is a new reference, or null if an exception was set.
     let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
-        // SAFETY: the tensor is still ours.
+        // SAFETY: this function still owns the tensor.
         drop(unsafe { Dlpack::from_raw(tensor) });
     })?;
     mark_own(&capsule)?;
@@ -151,7 +151,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
         unsafe { ffi::PyCapsule_New(tensor.as_ptr().cast(), LEGACY.as_ptr(), Some(end_legacy)) };
     // SAFETY: as in `capsule`.
     let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
-        // SAFETY: the tensor is still ours.
+        // SAFETY: this function still owns the tensor.
         drop(unsafe { LegacyDlpack::from_raw(tensor) });
     })?;
     mark_own(&capsule)?;

@@ -13,7 +13,7 @@ use crate::text::{grouped, shortened};
 const MAX_ROWS: usize = 600;
 /// The maximum number of lanes. Additional blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// The maximum numbers of a row's drawn bottoms, drawn tops, and shown shapes of tops.
+/// The maximum number of bottoms and of tops that a row draws, and of shapes that a row shows.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
 /// The maximum number of characters of a name that are shown.

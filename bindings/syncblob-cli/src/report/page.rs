@@ -43,7 +43,7 @@ pub struct Row<'a> {
 }
 
 /// The sortable columns before and after the histogram, and whether a column contains numbers. In
-/// this order, a window of 1200 pixels shows the histogram.
+/// this order, the histogram is visible in a window that is 1200 pixels wide.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),

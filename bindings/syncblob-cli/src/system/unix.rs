@@ -15,7 +15,7 @@ use tempfile::{Builder, NamedTempFile};
 
 pub use place::{put_new, replace};
 
-/// Creates a hidden file. If it will replace an old file, only the owner has access until
+/// Creates a hidden file. If the file will replace an old file, only the owner has access until
 /// `keep_permissions` is called.
 pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<NamedTempFile> {
     let mode = if replaces { 0o600 } else { 0o666 }; // the umask removes bits

@@ -19,7 +19,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts Chromium. If it is not installed, prints a note and returns None.
+    /// Starts Chromium. If Chromium is not installed, prints a note and returns None.
     pub fn start() -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let is_there = |name: &&str| {

@@ -16,14 +16,14 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         NOW.set(NOW.get() + layout.size());
         PEAK.set(PEAK.get().max(NOW.get()));
-        // SAFETY: the caller of this function made the same promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // Saturates at 0, because the thread may free memory that another thread allocated.
         NOW.set(NOW.get().saturating_sub(layout.size()));
-        // SAFETY: the caller of this function made the same promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

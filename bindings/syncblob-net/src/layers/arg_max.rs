@@ -13,7 +13,7 @@ pub(super) static ARG_MAX: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the parameter `axis`, if set, and the number of values whose maximum is searched.
+/// Returns the parameter `axis`, if set, and the number of values to compare.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;

@@ -1,4 +1,4 @@
-//! Selects elements of the first bottom's batch. The second bottom contains their indices.
+//! Selects elements of the first bottom's batch, by indices in the second bottom.
 
 use super::{with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};

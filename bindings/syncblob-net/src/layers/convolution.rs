@@ -223,7 +223,7 @@ fn refuse_unclear(p: &Message) -> Result<()> {
             "field 19, which is relu in models of some forks, but \
             the choice of an algorithm in models of other forks"
         }
-        (_, true) => "relu: another layer has the same top",
+        (_, true) => "relu is set: only a separate ReLU layer is supported",
         (0 | 2.., _) if from_bytes("axis") => {
             "field 16, which is axis in models of Caffe and \
             dilation in models of some forks: use a prototxt, which has the name"

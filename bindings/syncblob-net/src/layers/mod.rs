@@ -65,7 +65,7 @@ pub(crate) struct Rule {
     pub layer_type: &'static str,
     /// The field of the layer's message that contains the parameters, if the type has parameters.
     pub parameters: Option<&'static str>,
-    /// A field that contains the parameters instead, in a fork of Caffe.
+    /// The field that contains the parameters in a fork of Caffe, if it has another name.
     pub fork_parameters: Option<&'static str>,
     /// The smallest and the largest number of bottoms, and of tops.
     pub bottoms: (usize, usize),

@@ -74,7 +74,7 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
-/// Rounds halves away from 0, unlike ONNX's `Round`. Adds 0.5 in doubles, so the sum is exact.
+/// Rounds 0.5 away from 0, unlike ONNX's `Round`. Adds 0.5 in doubles, so the sum is exact.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
     let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));

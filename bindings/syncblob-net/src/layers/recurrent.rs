@@ -50,7 +50,7 @@ struct Recurrence {
     steps: i64,
     sequences: i64,
     outputs: i64,
-    /// The number of input values for a sequence and a step.
+    /// The number of input values of one sequence at one step.
     inputs: i64,
     /// The number of values of the third bottom, if it is an input that is the same at each step.
     constant: Option<i64>,

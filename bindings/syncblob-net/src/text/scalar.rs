@@ -122,7 +122,7 @@ impl Signed<'_> {
     }
 }
 
-/// Lists the names of an enum's values for an error message: up to eight names, or the first three.
+/// Lists an enum's names for an error message: all names up to eight, otherwise the first three.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {
