@@ -1,5 +1,5 @@
 //! Adds the folder of the serial OpenBLAS to the command's run path. Otherwise, the loader would
-//! prefer the threaded OpenBLAS if that is installed, too.
+//! prefer an installed threaded OpenBLAS.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -2,8 +2,8 @@
 //! FIRST COUNT`.
 //!
 //! NETS is a folder of prototxts. For each NUMBER of the COUNT numbers from FIRST on, the program
-//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. It writes the
-//! result to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
+//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. The result is
+//! written to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};

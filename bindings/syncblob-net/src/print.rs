@@ -6,8 +6,8 @@ use crate::message::{Field, Label, Message, Value};
 use crate::schema::Kind;
 
 /// Prints a prototxt that parses to the same message. A field that is not in the schema is printed
-/// unchanged if it was read from a text. If it was read from bytes, a comment with its number and
-/// its size is printed instead.
+/// unchanged if it was read from a text. For a field that was read from bytes, a comment with the
+/// field's number and size is printed instead.
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fields(self, 0, f)

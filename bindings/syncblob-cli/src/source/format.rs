@@ -26,7 +26,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Detects the format from the first bytes. If they are unknown, returns `Caffe(None)`, so that
+    /// Detects the format from the first bytes. For unknown bytes, returns `Caffe(None)`, so that
     /// the library reads the file or reports the file's kind.
     pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];

@@ -115,7 +115,7 @@ impl Suppression {
     }
 }
 
-/// Reads a number of boxes. If it is negative or missing, returns `None`, which means all boxes.
+/// Reads a number of boxes. Returns `None`, which means all boxes, if it is negative or missing.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} is 0"))),
