@@ -1,5 +1,5 @@
-// Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file, and so do the
-// tests that check src/bindings.rs, src/testing.rs and src/comm.rs.
+// Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file. The tests that
+// check src/bindings.rs, src/testing.rs and src/comm.rs also include this file.
 
 /// Returns Rust bindings for the header `wrapper`. `arguments` are further arguments for clang.
 fn generate(

@@ -1,5 +1,5 @@
-/* The engine of communicators over MPI. It uses only public headers, except for the conversion of
-   16-bit floats. */
+/* The engine of communicators over MPI. The engine uses only public headers, except for the
+   conversion of 16-bit floats. */
 #include <syncblob/mpi.h>
 
 #include "../src/base/half.h"
@@ -19,7 +19,7 @@
 /* The size of one nonblocking call, divided by the number of ranks. MPI implementations send whole
    messages in each round: small calls keep data in the caches and overlap messages with additions
    of other calls, but each call adds a latency for each rank. `./dev bench comm` measures sizes for
-   two ranks; for more ranks this is an estimate. */
+   two ranks; for more ranks the size is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
@@ -36,7 +36,7 @@ struct pieces {
     int64_t length, count;
 };
 
-/* A reduction. MPI calls for its pieces begin when earlier calls complete. */
+/* A reduction. MPI calls for the reduction's pieces begin when earlier calls complete. */
 struct request {
     struct request *next;
     struct pieces pieces;
@@ -50,12 +50,12 @@ struct end {
     MPI_Comm comm;
     int64_t request_bytes; /* the maximum size of one nonblocking call */
     bool any_thread;       /* any thread may call MPI, not only the main thread */
-    MPI_Op halves[2][3];   /* ops of F16 and BF16, which MPI lacks: SB_COMM_SUM, _MIN, _MAX */
+    MPI_Op halves[2][3];   /* sum, min, max of F16 and BF16, which are not types of MPI */
     struct request *first; /* requests with pieces that have not begun, oldest first */
     int num_flying;
     MPI_Request flying[SB__MPI_FLYING];
     struct request *owners[SB__MPI_FLYING];
-    /* The failed call, or NULL, and its code; after a failure no piece begins. */
+    /* The failed MPI call and its code, or NULL and 0. After a failure no piece begins. */
     const char *failed;
     int code;
 };
@@ -93,7 +93,8 @@ static sb_status check_thread(bool any_thread, sb_error *err) {
     if (is_main)
         return SB_OK;
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
-                         "MPI was initialised for the main thread alone");
+                         "only the main thread may call MPI; initialise MPI with "
+                         "MPI_THREAD_SERIALIZED");
 }
 
 /* Fails if MPI is finalised, or this thread may not call MPI. */
@@ -218,8 +219,8 @@ static void land(struct end *end, int num, const int *indices) {
     end->num_flying = left;
 }
 
-/* Removes completed pieces and begins others. With `waits`, first waits until a piece completes,
-   unless MPI fails. Returns whether a piece completed. */
+/* Removes completed pieces and begins further pieces. If `waits`, first waits until a piece
+   completes, unless MPI fails. Returns whether a piece completed. */
 static bool advance(struct end *end, bool waits) {
     int indices[SB__MPI_FLYING], num = 0;
     if (end->failed || !end->num_flying)
@@ -233,7 +234,7 @@ static bool advance(struct end *end, bool waits) {
                     MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
                     "MPI_Testsome"))
         return false;
-    if (num == MPI_UNDEFINED) /* MPI has no active requests: all have completed */
+    if (num == MPI_UNDEFINED) /* no active requests: all pieces have completed */
         for (num = 0; num < end->num_flying; num++)
             indices[num] = num;
     land(end, num, indices);
@@ -266,8 +267,8 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles closed by a thread that may not call MPI, and freed when a thread that may call MPI
-   next creates or closes a handle; MPI_Finalize frees the MPI objects of handles that remain. */
+/* Handles that were closed by a thread that may not call MPI. A thread that may call MPI frees them
+   when it creates or closes a handle. MPI_Finalize frees the MPI objects of handles that remain. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -296,7 +297,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* MPI's communicator remains, since freeing it might wait */
+        free(end); /* not MPI's communicator, since MPI_Comm_free may wait for other ranks */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();

@@ -26,7 +26,7 @@ TEST(numbers_past_the_last_device_are_refused) {
     options.backend = sb_opencl_backend();
     options.device = "opencl:1000";
     assert_status(SB_ERR_NO_DEVICE, sb_context_create(&options, &context, &err));
-    assert_non_null(strstr(err.message, "the drivers show 1 device"));
+    assert_non_null(strstr(err.message, "the drivers report 1 device"));
 }
 
 TEST(devices_of_opencl_1_are_refused) {

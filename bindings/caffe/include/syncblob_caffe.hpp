@@ -85,7 +85,7 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
 }
 
 /** Copies values into a field, in their order. `values` may be the field's own memory if the blob
- *  borrows that memory: the field then has room for all values, and Reserve does not move it. */
+ *  borrows that memory: the field then has room for all values, and Reserve moves nothing. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
@@ -299,8 +299,8 @@ template <typename Dtype> class Blob {
     void ToProto(BlobProto *proto, bool write_diff = false) const;
 
   protected:
-    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // NULL until shaped, like data_, diff_
-    mutable shared_ptr<SyncedMemory> data_; // blob_'s data; NULL after a failed allocation
+    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // may be NULL without a shape
+    mutable shared_ptr<SyncedMemory> data_; // blob_'s data; NULL without a shape or after a failure
     mutable shared_ptr<SyncedMemory> diff_;
     mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; NULL if out of date
     vector<int> shape_;
@@ -342,7 +342,7 @@ template <typename Dtype> class Blob {
         return static_cast<Dtype>(total);
     }
 
-    /** Copies the values of the field that is not empty; nothing if both are empty. */
+    /** Copies the values of the field that is not empty, or nothing if both fields are empty. */
     template <typename Field, typename Doubles>
     static void Take(const Field &values, const Doubles &doubles, Dtype *to) {
         if (doubles.size() > 0)
@@ -392,8 +392,7 @@ template <typename Dtype> void Blob<Dtype>::Create() {
     blob_.reset(made);
 }
 
-/** Replaces data and diff with unallocated memories; `count` becomes the capacity, as in
- *  Caffe. */
+/** As in Caffe, replaces data and diff with unallocated memories; `count` is the new capacity. */
 template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_axes, int count) {
     sb_blob *made;
     syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,

@@ -26,8 +26,8 @@
 
 namespace caffe {
 
-/** The context in which the calling thread makes memories. Set selects it, as Caffe::SetDevice
- *  selects the thread's device. Before Set it is NULL, the built-in context without a device. */
+/** The context in which the calling thread makes memories. Set selects the context, as
+ *  Caffe::SetDevice selects the device. The default is NULL, the built-in host-only context. */
 class SYNCBLOB_CAFFE_SHARED SyncblobContext {
   public:
     /** The caller keeps ownership of `context`, and must not release it while it is set. */
@@ -98,7 +98,7 @@ struct SYNCBLOB_CAFFE_SHARED HostMemories {
 } // namespace syncblob
 
 /** Allocates host memory, page-locked if the device of the thread's context supports that. The
- *  context counts and limits the memory like a blob's. */
+ *  context counts and limits the memory like the memory of a blob. */
 inline void CaffeMallocHost(void **ptr, size_t size, bool *use_cuda) {
     sb_mem *made;
     void *bytes;
@@ -133,7 +133,7 @@ inline void CaffeFreeHost(void *ptr, bool) {
 
 class SyncedMemory {
   public:
-    /** The values of sb_head. Caffe lacks LOST: a failure has lost the newest bytes. */
+    /** The values of sb_head. LOST, unknown to Caffe, means that the newest bytes were lost. */
     enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED, LOST };
 
     SyncedMemory() : SyncedMemory(size_t(0)) {
@@ -165,8 +165,8 @@ class SyncedMemory {
         return bytes;
     }
 
-    /** The caller keeps ownership of `data`, which must have size() bytes. The library cannot
-     *  check the size. */
+    /** The caller keeps ownership of `data`. The library cannot check that `data` has size()
+     *  bytes. */
     void set_cpu_data(void *data) {
         syncblob::Check(sb_mem_set_cpu, mem_, data, size(), 0, nullptr, nullptr);
     }

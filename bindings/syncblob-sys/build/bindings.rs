@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::variable;
 
 /// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects new
-/// bindings. Used on docs.rs, which has no libclang.
+/// bindings. Only builds on docs.rs, which has no libclang, call this function.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");

@@ -19,7 +19,7 @@ const CORE: &str = "c/sources.txt";
 const HARDENING: &str = "c/hardening.txt";
 /// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
-/// The sources that write protobuf messages, with or without protobuf-c. No list contains them.
+/// Sources that are in no list: they write protobuf messages with or without protobuf-c.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -99,7 +99,7 @@ pub fn listed(root: &Path, list: &Path) -> Result<Vec<PathBuf>, String> {
 fn check_whole(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     match paths.iter().find(|path| !path.is_file()) {
         None => Ok(paths),
-        Some(missing) => Err(format!("the crate is not whole: {} is missing", missing.display())),
+        Some(missing) => Err(format!("the crate is incomplete: {} is missing", missing.display())),
     }
 }
 
@@ -204,7 +204,7 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         }
         // Not hardened: WASI's stack has no return addresses, and libc has no checked functions.
         "wasi" => {}
-        _ => harden(&mut build, root, out)?, // on Windows programs would need a DLL
+        _ => harden(&mut build, root, out)?, // on Windows, hardened code would need a DLL
     }
     Ok(build)
 }

@@ -17,7 +17,7 @@ pub fn link() -> Result<Linked, String> {
         })
     })?;
     packages::watch("syncblob");
-    // Accept any patch version, because it has the same functions.
+    // Accept any patch version, because all patch versions have the same functions.
     let version = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let next = next_breaking_version();
     let mut config = Config::new();

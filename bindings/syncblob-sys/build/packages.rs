@@ -6,7 +6,7 @@ use pkg_config::{Config, Error, Library};
 
 use crate::variable;
 
-/// Finds and links the library `name`. If it is missing, the error contains the advice `otherwise`.
+/// Finds and links library `name`. If `name` is missing, the error has the advice `otherwise`.
 pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, String> {
     let library = Config::new().atleast_version(version).probe(name).map_err(|e| {
         explain(name, e)

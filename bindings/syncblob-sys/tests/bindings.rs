@@ -17,8 +17,7 @@ fn made_over(name: &str, headers: &[&str]) -> String {
     generate_over(headers, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
 }
 
-/// Returns the checked-in bindings; first replaces them by `made` if SYNCBLOB_UPDATE_BINDINGS is
-/// set.
+/// Returns checked-in bindings; replaces them by `made` first if SYNCBLOB_UPDATE_BINDINGS is set.
 fn kept(name: &str, made: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
     if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
@@ -93,8 +92,7 @@ fn the_features_match_those_of_the_library() {
     assert_ne!(features & syncblob_sys::SB_FEATURE_CUDA, 0);
 }
 
-/// Calls host arithmetic, so that the test program is linked with all libraries that arithmetic
-/// needs.
+/// Calls host arithmetic, so that the test is linked with all libraries that arithmetic needs.
 #[test]
 fn the_library_computes() {
     use std::ptr::null_mut;

@@ -163,8 +163,8 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct with the Rust struct's fields, and so its layout, and static assertions that
-    /// compare this struct with the header's struct.
+    /// Adds a C struct with the Rust struct's fields, and therefore its layout. Also adds static
+    /// assertions that compare this struct with the header's struct.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();

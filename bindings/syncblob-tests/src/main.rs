@@ -1,12 +1,12 @@
-//! Compares the cost of calls to the crate `syncblob` with the same calls to the C library. A time
-//! is the fastest of many rounds, which alternate between Rust and C. Instructions are counted by
-//! callgrind and are the same in every run.
+//! Compares the cost of calls to the crate `syncblob` with the same calls to the C library. Each
+//! time is the time of the fastest of many rounds. The rounds alternate between Rust and C.
+//! Callgrind counts instructions, whose number is the same in every run.
 //!
 //! ```sh
 //! ./dev bench rust
 //! ```
 //!
-//! Fails if Rust's instructions for a call, divided by C's, exceed the limit of the call's case.
+//! The program fails if Rust's instructions for a call, divided by C's, exceed the call's limit.
 
 use std::env;
 use std::error::Error;
@@ -32,7 +32,7 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The limit, for most calls, of Rust's instructions divided by C's.
+/// The maximum of the number of Rust's instructions, divided by the number of C's instructions.
 const LIMIT: f64 = 1.05;
 /// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
@@ -226,7 +226,7 @@ fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
         let profile = fs::read_to_string(&out)?;
         fs::remove_file(out)?;
         let total = profile.lines().find_map(|line| line.strip_prefix("summary: "));
-        let total: f64 = total.ok_or("callgrind gives no summary")?.trim().parse()?;
+        let total: f64 = total.ok_or("callgrind wrote no line \"summary\"")?.trim().parse()?;
         if !done.status.success() || total == 0.0 {
             return Err(String::from_utf8_lossy(&done.stderr).into());
         }

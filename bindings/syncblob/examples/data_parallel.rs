@@ -1,6 +1,6 @@
 //! A solver's step with several workers, as in Caffe's data parallelism: all workers share the
-//! weights' data, and each has a separate diff. The diffs are summed into one blob, whose `update`
-//! makes the step.
+//! weights' data, and each worker has a separate diff. The diffs are summed into one blob, whose
+//! `update` makes the step.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.
 

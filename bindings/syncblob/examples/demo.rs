@@ -50,7 +50,7 @@ fn run(path: &std::path::Path, saved: &std::path::Path) -> Result<(), Box<dyn Er
     let same = again.data()? == weights.data()?;
     println!("saved    {} bytes; read again: {again}, equal: {same}", fs::metadata(saved)?.len());
     if !same {
-        return Err("the blob that was read again differs from the one saved".into());
+        return Err("the blob that was read again differs from the saved blob".into());
     }
     Ok(())
 }

@@ -5,9 +5,9 @@
 //! mpirun -n 4 train STEPS --mpi ... # with the feature mpi
 //! ```
 //!
-//! The ranks divide each batch among them, so the losses do not depend on the number of ranks. At
-//! step STEP rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that
-//! restores them continues as if it had never stopped. The ranks are threads, or processes of MPI.
+//! The ranks divide each batch, so the losses do not depend on the number of ranks. At step STEP
+//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores these
+//! files continues as if training had never stopped. The ranks are threads, or processes of MPI.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -193,7 +193,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. If this rank fails, aborts all ranks: they would wait for it.
+/// Trains as a rank of MPI. If this rank fails, aborts all ranks, which would wait for this rank.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

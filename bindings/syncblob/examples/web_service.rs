@@ -1,6 +1,6 @@
 //! A small web service. The reply to a `POST` of a `.caffemodel` lists the model's layers, or
 //! explains why the service refuses the file. Whatever the file's size, the service refuses a file
-//! that would need more memory than its limits allow.
+//! that would need more memory than the limits allow.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &

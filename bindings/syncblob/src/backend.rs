@@ -5,7 +5,7 @@ use syncblob_sys as sys;
 use crate::ffi::{get, static_text, with_path};
 use crate::Result;
 
-/// Opens the shared library of a backend, which supports another accelerator. Returns the backend's
+/// Opens a shared library that contains a backend for another accelerator. Returns the backend's
 /// name: a [`Context`](crate::Context) may then have the device `"NAME:0"`, `"NAME:1"` and so on.
 /// Loading the same library again changes nothing. The library stays open until the process ends.
 ///

@@ -121,7 +121,7 @@ impl<T: Element> Blob<T> {
         BlobBuilder { context, elements: PhantomData }
     }
 
-    /// Makes an empty blob: no shape yet, count 0.
+    /// Makes an empty blob, which has no shape yet and a count of 0.
     ///
     /// # Errors
     /// Out of memory.
@@ -242,7 +242,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Takes ownership of a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
-    /// does so for any element type.)
+    /// accepts a blob of any element type.)
     ///
     /// # Safety
     /// `raw` is a live blob of elements `T` without another owner. C code that shares the blob's
@@ -314,8 +314,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
         for (part, values) in [(Part::Data, Self::data as Values<T>), (Part::Diff, Self::diff)] {
             let Ok(head) = self.head(part) else { continue };
             out.field(&format!("{part}_head"), &head);
-            // If the head is SYNCED, a copy to the host may be queued, and an access would wait for
-            // it.
+            // If the head is SYNCED, an access could wait for a queued copy to the host.
             let shown = (head == Head::AtCpu).then(|| values(self));
             if let Some(Ok(values)) = shown {
                 out.field(&part.to_string(), &First(values));

@@ -128,7 +128,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call to the library, which requests blobs one by one; `values` returns them.
+/// Makes a call to the library, which requests blobs one by one; `values` returns the blobs.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,

@@ -1,7 +1,7 @@
 //! A communicator connects ranks, which are processes or threads on one or more machines. Ranks sum
 //! and broadcast values and blobs, as Caffe does with P2PSync and NCCL. An engine transports the
 //! values. The simulated engine ([`SimOptions`]) connects threads of this process and needs
-//! nothing else. With the feature `mpi` an engine can be a communicator of the crate `mpi`.
+//! no other library. With the feature `mpi` an engine can be a communicator of the crate `mpi`.
 //!
 //! ```
 //! use std::thread;
@@ -37,18 +37,18 @@
 //!
 //! Every rank must call a *collective* method, with equal arguments and in the same order as the
 //! other ranks; the method returns when all ranks have called it. If a rank returns early with an
-//! error, the other ranks wait up to the engine's time limit: simulated ranks have a limit, MPI has
-//! none. After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every
+//! error, the other ranks wait up to the engine's time limit: simulated ranks have a limit; MPI
+//! does not. After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every
 //! later collective method returns the same error.
 //!
 //! # Safety
 //!
 //! From [`Step::ready`] to the end of the step an engine may read and write a blob's diff at any
 //! time. The blob is mutably borrowed for all this time: for `'env`, which includes the call of
-//! [`Reducer::step`]. The end of the borrow does not depend on a drop, because a program could
-//! leak the value. The step ends before `step` returns or unwinds: its buckets are complete, or
-//! abandoned. Memory that an engine may still use after a failure is never freed, and the blob
-//! releases the memory, so that the blob's diff reads as zeros.
+//! [`Reducer::step`]. The end of the borrow does not depend on the drop of a value, because a
+//! program could leak the value. The step ends before `step` returns or unwinds: its buckets are
+//! complete, or abandoned. Memory that an engine may still use after a failure is never freed, and
+//! the blob releases the memory, so that the blob's diff reads as zeros.
 
 use std::cell::Cell;
 use std::fmt;
@@ -204,8 +204,8 @@ impl Comm {
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); [`InvalidArgument`](crate::ErrorKind::InvalidArgument)
-    /// in a reducer's step; errors of [`Blob::data_mut`];
-    /// [`CommFailure`](crate::ErrorKind::CommFailure): only earlier blobs have defined values.
+    /// during a reducer's step; errors of [`Blob::data_mut`];
+    /// [`CommFailure`](crate::ErrorKind::CommFailure): only blobs before the failed blob are valid.
     pub fn all_reduce_blobs<'a, T: Reduced>(
         &self,
         op: Op,
@@ -223,7 +223,7 @@ impl Comm {
     }
 
     /// Collective: copies the values of rank `root`'s blobs to every rank's blobs, which must have
-    /// equal shapes. Use it for initial weights, or for a model that only one rank has opened.
+    /// equal shapes: for example initial weights, or a model that only one rank has opened.
     ///
     /// # Errors
     /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), except `Shared` at the root;

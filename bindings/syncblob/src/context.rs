@@ -18,7 +18,7 @@ use crate::ffi::{check, get};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
-/// Owns the memory caps, the limits of untrusted reads, the caches and at most one device.
+/// A context owns memory caps, limits of untrusted reads, caches and at most one device.
 ///
 /// A clone is cheap and refers to the same context. Every object made in a context keeps the
 /// context alive.
@@ -114,7 +114,7 @@ impl Context {
     }
 
     /// Waits until this context's memories do not depend on any work on a stream. Afterwards no
-    /// memory of the context refers to the stream. Call this before the stream is destroyed.
+    /// memory of the context refers to the stream. Call this method before the stream is destroyed.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;

@@ -1,10 +1,10 @@
 //! A blob's dimensions as `usize`.
 //!
-//! The library stores dimensions as 64-bit integers. A 64-bit host reads them in place; on a 32-bit
-//! host the blob keeps a copy. The library refuses dimensions that do not fit `usize`.
+//! The library stores dimensions as 64-bit integers. A 64-bit host reads the integers in place; on
+//! a 32-bit host the blob keeps a copy. The library refuses dimensions that do not fit `usize`.
 
-/// Calls `call` with a pointer to the indices as `i64`. An index beyond 63 bits becomes negative,
-/// which the library also refuses.
+/// Calls `call` with a pointer to the indices as `i64`. An index beyond 63 bits becomes a
+/// negative number, which the library refuses.
 #[cfg(target_pointer_width = "64")]
 #[inline]
 pub(crate) fn with_indices<R>(indices: &[usize], call: impl FnOnce(*const i64) -> R) -> R {

@@ -222,8 +222,8 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. (To
-    /// check before the call, use [`is_unique`](Blob::is_unique).)
+    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. (Before
+    /// the call, [`is_unique`](Blob::is_unique) returns whether the memory has one owner.)
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); errors of [`to_dlpack`](Blob::to_dlpack).
@@ -246,8 +246,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a memory as a writable tensor, and the blob keeps using the memory. Writes through
-    /// the tensor change the blob until the next call for the other side. After such a call,
-    /// request this side for writing before the next write through the tensor.
+    /// the tensor change the blob until the next call that accesses the other side. After such a
+    /// call, request this side for writing before the next write through the tensor.
     ///
     /// # Errors
     /// Errors of [`to_dlpack`](Blob::to_dlpack).

@@ -125,8 +125,8 @@ pub(crate) mod sealed {
 
 /// A type that a [`Blob`] can hold.
 ///
-/// The trait is sealed: the element types are those of the C library. Any bytes are a valid value
-/// of each type.
+/// The trait is sealed: only the C library's element types implement the trait. Any bytes are a
+/// valid value of each type.
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {

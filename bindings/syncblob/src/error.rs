@@ -92,8 +92,8 @@ error_kinds! {
     Io = SB_ERR_IO,
     /// A version of the library, or of DLPack, that this crate was not made for.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
-    /// A progress callback, a reader or a writer ended the call. To end it, a reader or a writer
-    /// returns an [`io::Error`] that holds an [`Error`] of this kind, or the kind itself
+    /// A progress callback, a reader or a writer ended the call. To end the call, a reader or a
+    /// writer returns an [`io::Error`] that holds an [`Error`] of this kind, or the kind itself
     /// (`io::Error::other(ErrorKind::Cancelled)`).
     Cancelled = SB_ERR_CANCELLED,
     /// The communicator failed.
@@ -184,7 +184,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a reader or writer that this crate has called, not the library.
+    /// Makes the error of a reader or writer that this crate, not the library, has called.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);

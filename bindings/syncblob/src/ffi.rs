@@ -57,7 +57,7 @@ pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     CString::new(bytes).map_err(with_nul)
 }
 
-/// Makes a call with a path, and adds the path to the call's error.
+/// Makes a call with a path. If the call fails, adds the path to the error.
 pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -> Result<T> {
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }

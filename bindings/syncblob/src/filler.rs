@@ -224,8 +224,8 @@ both! {
         /// depends only on the filler, the seed, its index and `T` (for
         /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
         /// every machine and with any number of threads. Equal seeds mean equal numbers, so use a
-        /// different seed for each blob. A blob without elements stays unchanged; the call checks
-        /// the filler's numbers, but not against the blob's shape.
+        /// different seed for each blob. A blob without elements stays unchanged; for such a blob
+        /// the call checks the filler's numbers, but not against the shape.
         ///
         /// # Errors
         /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a

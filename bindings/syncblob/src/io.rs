@@ -19,11 +19,11 @@ use syncblob_sys as sys;
 use crate::owner::{contain, give};
 use crate::{system, Error, ErrorKind, Result};
 
-/// Bytes that can be read at any offset, also by several threads at once: an object in a store, a
-/// member of an archive, a file that is decrypted during a read.
+/// Bytes that can be read at any offset, also by several threads at once: for example an object
+/// in a store, a member of an archive, or a file that is decrypted during a read.
 ///
-/// Files, bytes in memory, and pointers to a `ReadAt` implement this trait. So does a [`Mutex`]
-/// around any [`Read`] and [`Seek`], whose reads wait for each other.
+/// Files, bytes in memory, and pointers to a `ReadAt` implement this trait. A [`Mutex`] around a
+/// reader with [`Read`] and [`Seek`] implements the trait, too, but its reads wait for each other.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -48,9 +48,9 @@ pub trait ReadAt {
     /// one if `offset` is below the size.
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
-    /// opening a model makes several passes over the file, and loading a blob makes one over the
-    /// blob's message. Within a pass offsets increase, except in reads of names. Contiguous values
-    /// of the blob's element type are read at once (a MiB at a time with a [progress
+    /// opening a model makes several passes over the file, and loading a blob makes one pass over
+    /// the blob's message. Within a pass offsets increase, except in reads of names. Contiguous
+    /// values of the blob's element type are read at once (a MiB at a time with a [progress
     /// callback](crate::Model::set_progress)), other values 4 KiB at a time; a save copies 16 KiB
     /// at a time. A slow reader, such as a reader over a network, should cache its last piece.
     ///
@@ -81,7 +81,7 @@ impl ReadAt for File {
     }
 
     /// Returns a number computed from the modification time and the size: a change of the contents
-    /// that keeps both is not detected. [`Model::open`](crate::Model::open) checks more.
+    /// that keeps both is not detected. [`Model::open`](crate::Model::open) checks more properties.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {

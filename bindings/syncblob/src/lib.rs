@@ -76,8 +76,8 @@
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.
-//! - The other calls need `&mut` of an owner, and a memory with one owner. None of them can happen
-//!   while the slice lives: the only owner is borrowed, or the memory has more owners.
+//! - The other calls need `&mut` of an owner, and a memory with one owner. None of these calls
+//!   can happen while the slice lives: the only owner is borrowed, or the memory has more owners.
 //! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
 //! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
 //!   if the device has newer bytes than the host. A writing call has made those bytes, and every
@@ -94,8 +94,8 @@
 //! accesses of former sharers.
 //!
 //! *Slices are initialised.* The library fills memory with zeros at its first use. This crate omits
-//! the fill only where it writes every byte before it returns. For device memory the caller
-//! promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! the fill only in functions that write every byte before they return. For device memory the
+//! caller promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
 //! *The caller's memory.* The caller passes a value that owns the memory. The owner is
 //! `Send + Sync + 'static` and boxed. The owner is borrowed once, until it is dropped, so Rust's
@@ -119,7 +119,7 @@
 //! that it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend
 //! on its drop. A [`Stream`] borrows its owner and is used only with memories of its context, which
 //! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
-//! the caller promises this.
+//! the caller promises that every context forgets the stream first.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
@@ -133,11 +133,11 @@
 //! and holds no lock, so they may use this crate. The call borrows every object that a callback
 //! could invalidate.
 //!
-//! *Element types.* [`Element`] is sealed. Each element type is a plain number, of which any bytes
-//! are a valid value. The C dtype of a blob always matches its `T`.
+//! *Element types.* [`Element`] is sealed. Each element type is a plain number: any bytes are a
+//! valid value of the type. The C dtype of a blob always matches its `T`.
 //!
 //! Code that breaks these rules does not compile. The first example keeps a slice that a reshape
-//! would leave stale; the second shares a memory while it is written.
+//! would leave stale; the second example shares a memory while the memory is written.
 //!
 //! ```compile_fail,E0502
 //! # use syncblob::Blob;

@@ -129,8 +129,8 @@ impl fmt::Display for Storage {
 /// returns a reference, and [`MemoryHandle`] owns a share. A reference is not a share: it borrows
 /// the blob.
 ///
-/// Every method that writes takes `&mut self` and needs the memory to have one owner. Otherwise the
-/// method returns [`ErrorKind::Shared`] and changes nothing.
+/// Every method that writes takes `&mut self` and needs the memory to have one owner. If the memory
+/// has more owners, the method returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
     // Two sharers may each have a `&mut` to the same object. Without this field the compiler could
@@ -141,7 +141,7 @@ pub struct SyncedMemory {
     _object: UnsafeCell<[()]>,
 }
 
-// SAFETY: the library keeps nothing per thread.
+// SAFETY: the library keeps no state per thread.
 unsafe impl Send for SyncedMemory {}
 // SAFETY: `&self` methods make only calls that take a const memory and may run concurrently.
 unsafe impl Sync for SyncedMemory {}
@@ -256,8 +256,7 @@ impl SyncedMemory {
     #[doc(alias = "mutable_cpu_data")]
     pub fn data_mut(&mut self) -> Result<&mut [u8]> {
         let bytes = self.write(sys::sb_mem_mutable_cpu)?;
-        // SAFETY: as in `data`; and the memory has one owner, which is mutably
-        // borrowed.
+        // SAFETY: as in `data`; and the memory has one owner, which is mutably borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
     }
 
@@ -552,7 +551,7 @@ impl SyncedMemory {
 type QueuedCall =
     unsafe extern "C" fn(*const sys::sb_mem, sys::sb_stream, *mut sys::sb_error) -> sys::sb_status;
 
-/// A queued copy of a memory's bytes. Its drop waits for the copy.
+/// A queued copy of a memory's bytes. The drop of a `Pending` waits for the copy.
 ///
 /// Forgetting a `Pending` is safe: the library waits before it frees, writes or exposes the memory
 /// of the copy.

@@ -124,9 +124,9 @@ impl Model {
     }
 
     /// Sets the callback to which later loads, reads of values and saves of this model report the
-    /// bytes done and the total (0 while it is unknown). Each such call runs the callback on its
-    /// thread, at least once a MiB. If the callback returns [`ControlFlow::Break`], the call
-    /// returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
+    /// bytes done and the total (0 while it is unknown). Each such call runs the callback on the
+    /// thread of the call, at least once a MiB. If the callback returns [`ControlFlow::Break`], the
+    /// call returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;

@@ -26,7 +26,7 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 pub struct Shape {
     /// Initialised only up to `num_axes`, to save time: every reshape makes a shape.
     dims: [MaybeUninit<i64>; MAX_AXES],
-    /// The number of given axes, which may be larger than the array `dims`.
+    /// The number of given axes, which may be larger than the length of `dims`.
     num_axes: usize,
     /// Whether a dimension is beyond `i64`.
     overflows: bool,

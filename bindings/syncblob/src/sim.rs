@@ -1,5 +1,5 @@
 //! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures and its
-//! memory. Use it to test code that copies bytes between host and device, without a GPU.
+//! memory. Use this module to test code that copies bytes between host and device, without a GPU.
 //!
 //! ```
 //! use syncblob::{sim::Schedule, Blob, Context, Part};
@@ -131,7 +131,7 @@ impl<'c> Sim<'c> {
         Self { context }
     }
 
-    /// Chooses when work queued from now on runs.
+    /// Chooses when work that is queued from now on runs.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -146,7 +146,7 @@ impl<'c> Sim<'c> {
     }
 
     /// Makes the `nth` call of an operation fail, counted from now: 1 is the next call. Removes
-    /// faults that were set before; `nth` 0 only removes them.
+    /// faults that were set before; if `nth` is 0, sets no new fault.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -232,7 +232,7 @@ impl<'c> Sim<'c> {
     }
 }
 
-/// A stream of a simulated device. Dropping it runs the queued work and destroys the stream.
+/// A stream of a simulated device. The drop runs the queued work and destroys the stream.
 pub struct SimStream {
     context: Context,
     raw: sys::sb_stream,

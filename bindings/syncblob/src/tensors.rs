@@ -100,8 +100,8 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 /// A file of safetensors, in memory or mapped. Blobs use its tensors without a copy.
 ///
 /// A blob shares ownership of the file's bytes as long as it uses a tensor. Only tensors that are
-/// not aligned for their element type are copied (none in a mapped file that `safetensors` wrote).
-/// The library never writes the file's bytes; instead it writes a private copy.
+/// not aligned for their element type are copied (a mapped file that `safetensors` wrote has no
+/// such tensors). The library never writes the file's bytes; instead it writes a private copy.
 ///
 /// ```
 /// use std::fs::File;

@@ -16,7 +16,7 @@ fn simulated(number: u32) -> Context {
     Context::builder().device(format!("sim:{number}")).build().unwrap()
 }
 
-/// A tensor as another program would make it: it owns its elements, and its deleter counts calls.
+/// Imitates another program's tensor: the tensor owns its elements, and its deleter counts calls.
 struct Foreign {
     versioned: sys::sb_dl_managed_versioned,
     legacy: sys::sb_dl_managed,

@@ -340,8 +340,8 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
 
-    // Two blobs use one vector through a tensor: the first `into_vec` copies, the last returns the
-    // vector.
+    // Two blobs use one vector through a tensor: the first `into_vec` copies the elements, and the
+    // second `into_vec` returns the vector.
     for first_is_lender in [true, false] {
         let values = vec![1.0_f32, 2.0, 3.0];
         let start = start_of(&values);

@@ -65,8 +65,8 @@ impl AsRef<[u8]> for Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         self.outcome.ended.fetch_add(1, Ordering::SeqCst);
-        // The device side is released after the host side, so it can be read here. If the read
-        // fails, the device memory was freed: no copy to it can follow, and the drop was not early.
+        // The device side is released after the host side, so this drop can read the device side.
+        // If the read fails, that side was freed: no copy can follow, and the drop was not early.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
         self.outcome.early.fetch_or(early, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! Tests callbacks that call the library again at random: owners, readers, writers, progress
-//! functions, lenders of blobs and `parallel_for`. Their objects share memories with the objects of
-//! the call that runs the callback, and the allocator fails at random. All objects must stay valid:
+//! functions, lenders of blobs and `parallel_for`. Callbacks use objects that share memories with
+//! the objects of the running call, and the allocator fails at random. All objects must stay valid:
 //! they contain only values that were written, owners are dropped once, and all memory is freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -249,8 +249,8 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number. Sums and differences of such numbers are whole, but the values of
-/// invalid memory rarely are.
+/// Returns a small whole number. Sums and differences of such numbers are whole, but values in
+/// invalid memory rarely are whole numbers.
 fn value() -> f32 {
     below(16) as f32 - 8.0
 }

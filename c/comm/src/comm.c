@@ -34,7 +34,8 @@ static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
                              missing);
     if (requests != 0 && requests != 4)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "an engine's table must have all slots of requests, or none");
+                             "an engine's table must have all of the slots start, test, wait and "
+                             "abandon, or none of them");
     if (!is_name(engine->name))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "an engine's name must consist of letters and digits");
@@ -151,7 +152,8 @@ sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *er
     if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64)
         return SB_OK;
     if (!sb__comm_is_half(dtype))
-        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(dtype));
+        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "%s values cannot be reduced",
+                             sb_dtype_name(dtype));
     if (comm->engine.flags & SB_COMM_ENGINE_HALF)
         return SB_OK;
     return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "%s does not reduce %s", comm->engine.name,

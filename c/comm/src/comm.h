@@ -32,17 +32,16 @@ sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the result of the slot `takes`; 0 if the engine lacks it or the context has no device. */
+/* Returns the result of the slot `takes`; 0 if the slot is missing or the context has no device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
-/* Begins a request. The caller sets `*out` to NULL; it stays NULL if the operation is complete. */
+/* Begins a request. `*out`, which the caller sets to NULL, stays NULL if the operation is done. */
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                          sb_error *err);
 /* Test, or wait for, a request that has not completed. */
 sb_status sb__comm_test(sb_comm *comm, void *request, bool *out_done, sb_error *err);
 sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
-/* Abandons a request, unless it is NULL. Returns whether the engine no longer accesses the
-   elements. */
+/* Abandons a request (may be NULL). Returns whether the engine no longer uses the elements. */
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
 /* Marks the communicator as failed: this rank cannot complete an operation that other ranks have

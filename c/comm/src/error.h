@@ -9,8 +9,7 @@
 /* Writes `err` (may be NULL) and returns `status`. */
 sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...)
     SB__COMM_PRINTF(3, 4);
-/* Fills `err` from the error of an engine's slot, whose message may be "". Returns `status`.
- */
+/* Fills `err` from the error of a slot, whose message may be "". Returns `status`. */
 sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *slot_err,
                              const char *engine);
 sb_status sb__comm_fail_null(sb_error *err, const char *what);

@@ -6,8 +6,8 @@
 
 #include "comm.h"
 
-/* A write of a memory. Destroying a write runs deleters, which may use any object of the library.
-   A public call therefore destroys writes last. */
+/* A write (sb_write) of an sb_mem. Destroying a write runs deleters, which may use any object of
+   the library. A public call therefore destroys writes last. */
 struct sb__comm_write {
     struct sb__comm_write *next;
     sb_write *write;

@@ -33,7 +33,7 @@ void sb__comm_sleep(uint64_t nanoseconds);
 /* Opens a shared library; prefers a copy that the process has already loaded. On failure returns
    NULL and writes the system's text to `reason`. */
 void *sb__comm_library_open(const char *name, char *reason, size_t capacity);
-/* Returns NULL if the library has no such function. */
+/* Returns NULL if the library has no function `name`. */
 void *sb__comm_library_symbol(void *library, const char *name);
 void sb__comm_library_close(void *library);
 

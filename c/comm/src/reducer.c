@@ -50,10 +50,10 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
             max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
 }
 
-/* Fills buckets from the last blob of the list to the first. While a bucket of small blobs is
-   filled, large blobs between them become separate buckets, which come before it. */
+/* Fills buckets from the last blob of the list to the first. Each large blob becomes a separate
+   bucket, which precedes the bucket of small blobs that is being filled. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
-    int64_t open = -1; /* the first blob of the open bucket */
+    int64_t open = -1; /* index of the first blob of the bucket being filled; -1: no bucket */
     size_t bytes = 0;
     for (int64_t i = reducer->num_entries; i--;) {
         sb_blob *blob = blobs[i];
@@ -62,8 +62,7 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             place(reducer, blob, i);
             continue;
         }
-        const size_t more =
-            sb__comm_blob_bytes(blob); /* no overflow: less than bucket_bytes each */
+        const size_t more = sb__comm_blob_bytes(blob); /* below bucket_bytes: not large */
         if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
                           more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);
@@ -201,7 +200,7 @@ static void begin_step(sb_reducer *reducer) {
         reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
-/* A rank that has failed also calls sb__register, because the other ranks wait for it. */
+/* A rank that has failed also calls sb__register, because the other ranks wait for its call. */
 sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;

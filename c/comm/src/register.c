@@ -11,7 +11,7 @@
 /* Describes a blob or, as the first record, the reducer. Records are compared byte by byte. */
 struct record {
     int64_t dtype;    /* of a blob */
-    int64_t num_axes; /* -1 without a shape */
+    int64_t num_axes; /* -1: the blob has no shape */
     int64_t dims[SB_MAX_AXES];
     int64_t num_blobs, name, op, bucket_bytes; /* of the reducer */
 };
@@ -130,8 +130,8 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
     return SB_OK;
 }
 
-/* Broadcasts the error `cause` of the first rank that has an error. For a failure, prefixes the
-   message with the rank; the message of a difference already contains the ranks. */
+/* Broadcasts the error `cause` of the first rank that has an error. If `is_failure`, prefixes the
+   message with the rank; a message about a difference already contains the ranks. */
 static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_error *cause,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;
@@ -140,7 +140,8 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (st != SB_OK)
         return st;
     if (!(first >= 0 && first < comm->size)) { /* the checksums differ, but all records are equal */
-        (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "registrations differ; no rank found where");
+        (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE,
+                            "the registrations differ, but no rank found a difference");
         return sb__comm_disable(comm, err);
     }
     const int32_t rank = (int32_t)first;
@@ -160,7 +161,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err) {
     const struct list list = {reducer, blobs};
-    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL if `st` is a failure */
+    const uint64_t sum = reducer ? sum_of(&list) : 0; /* `reducer` is NULL if `st` is a failure */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
     sb_error cause = {.code = SB_OK};

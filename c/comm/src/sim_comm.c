@@ -185,7 +185,7 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank, which cannot call */
+    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank: it never calls */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;
@@ -212,8 +212,8 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
         free_operation(group, part->operation);
 }
 
-/* If the operation is complete for this rank, leaves it and sets `*out_done`. Returns COMM_FAILURE
-   if the operation cannot complete, or another rank has not called it by `until`; else SB_OK. */
+/* Leaves an operation that is complete for this rank, and sets `*out_done`. Returns COMM_FAILURE if
+   the operation cannot complete, or another rank has not called it by `until`; else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;

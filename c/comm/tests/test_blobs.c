@@ -1,5 +1,5 @@
 /* Tests collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state
-   after a failure. The engine is the simulated one, or has one rank and fails on request. */
+   after a failure. The engine is "sim" or, for one rank, an engine that fails on request. */
 #include "blobs.h"
 #include "comms.h"
 #include "ranks.h"
@@ -142,8 +142,8 @@ TEST_ON(rig, a_broadcast_keeps_the_root_s_heads_but_for_a_first_use) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* The engine fails at the n-th of three blobs. The head of that blob is unchanged unless both sides
-   were current and the engine may have sent some of the blob. */
+/* The engine fails at the n-th of three blobs. The head of that blob moves only if both sides were
+   current and the engine may have sent a part of the blob. */
 static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
     struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
     struct rig rig;
@@ -207,7 +207,7 @@ TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
         }
     assert_error(SB_ERR_UNSUPPORTED,
                  sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err),
-                 "i32 is not reduced");
+                 "i32 values cannot be reduced");
     assert_error(SB_ERR_UNSUPPORTED,
                  sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err),
                  "single does not reduce bf16");
@@ -221,7 +221,7 @@ TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_status(INVALID, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
-    assert_int_equal(single.calls, 3); /* calls of the broadcasts */
+    assert_int_equal(single.calls, 3); /* one call for each blob that was broadcast */
     test_end(comm);
 }
 

@@ -11,9 +11,9 @@
 
 #define BLOBS 4
 #define MOST  40
-#define RANKS 3 /* created by one call */
+#define RANKS 3 /* ranks that CREATE_RANKS creates */
 
-/* Handles come from calloc, all other memory from the context's allocator. */
+/* A failure of calloc, which allocates handles. FAULT_ALLOC fails in the context's allocator. */
 #define FAULT_HANDLE FAULTS
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
@@ -85,7 +85,7 @@ static void world_open(struct world *w, const struct setting *setting) {
         w->blobs[i] = test_vector(w->rig.context, SB_DTYPE_F32, counts[i]);
         if (setting->state >= LENT_CPU)
             lend(w, i, values, setting->state == LENT_GPU);
-        else if (setting->state != NEVER) /* a NEVER blob has no memory yet */
+        else if (setting->state != NEVER) /* in the state NEVER a blob has no memory */
             mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
                       (size_t)counts[i] * sizeof *values);
     }

@@ -65,7 +65,7 @@ static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
     mirror_forget(&w->mirror);
 }
 
-/* Makes the step's calls until one fails. */
+/* Makes the step's calls until a call fails. */
 static sb_status run_step(struct world *w, sb_error *err) {
     sb_status st = SB_OK;
     for (int64_t i = w->num_blobs; i-- && st == SB_OK;)
@@ -91,7 +91,7 @@ static const struct sizes rows[] = {
     {16, {3, 2}, {3, 2}},          /* two blobs do not fit together */
     {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth blob begins a new bucket */
     {16, {2, 1, 2, 2}, {3, 4}},    /* a blob that does not fit begins a new bucket */
-    {16, {5, 5, 4}, {-5, -5, -4}}, /* no two blobs fit together */
+    {16, {5, 5, 4}, {-5, -5, -4}}, /* each blob fills or exceeds the bucket */
     {0, {1, 2, 3}, {-1, -2, -3}},  /* each blob is sent in place */
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
     {SIZE_MAX, {1, 7, 60}, {68}},  /* all blobs are gathered */
@@ -183,7 +183,7 @@ TEST_ON(world, at_most_two_buckets_are_in_flight) {
             assert_int_equal(f->mirror.num_sent, step * MOST);
             assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
             assert_int_equal(f->mirror.second,
-                             done ? 0 : step * (MOST - 1)); /* all starts but the first */
+                             done ? 0 : step * (MOST - 1)); /* all starts but each step's first */
             for (int i = 0; i < MOST; i++)
                 assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
         }
@@ -569,7 +569,7 @@ TEST_ON(world, the_message_has_the_index_of_a_missing_blob) {
     }
     assert_error(SB_ERR_UNSUPPORTED,
                  sb_comm_all_reduce_blobs(f->comm, &f->blobs[1], 1, SB_DATA, SB_COMM_SUM, &err),
-                 "i32 is not reduced");
+                 "i32 values cannot be reduced");
 }
 
 /* Unregistered blobs lie between registered blobs in memory. */

@@ -123,7 +123,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
 }
 
 TEST(memory_in_flight_outlives_a_reshape) {
-    /* The reshape precedes the end of the reduction. */
+    /* The delay makes the reshape precede the end of the reduction. */
     const sb_sim_comm_options options = RANK_OPTIONS(.delay_microseconds = 20000);
     size_t bucket_bytes[] = {0, 1 << 20};
     for (int i = 0; i < 2; i++)

@@ -106,7 +106,7 @@ static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
 
 static void random_steps(sb_comm *comm, void *arg) {
     const struct steps *steps = arg;
-    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* each rank has another order */
+    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* the ranks' orders differ */
     for (size_t b = 0; b < BUCKET_SIZES; b++) {
         struct net net;
         net_open(&net, steps->device);
@@ -237,7 +237,7 @@ static void register_long(sb_comm *comm, void *arg) {
 }
 
 TEST(long_shapes_are_truncated_in_the_message) {
-    skip_on_32_bits("such a blob cannot be addressed");
+    skip_on_32_bits("a 32-bit host cannot address the blob");
     ranks_run(2, NULL, register_long, NULL);
 }
 
@@ -361,8 +361,7 @@ static sb_status step(struct net *net, sb_error *err) {
     return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
 }
 
-/* Rank 1 fails at its n-th operation of the step. Each gathered blob is then reduced or
-   unchanged. */
+/* Rank 1 fails at its n-th operation of a step. Gathered blobs are then reduced or unchanged. */
 static void fail_in_step(sb_comm *comm, void *arg) {
     struct failing *failing = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);

@@ -14,11 +14,11 @@
 struct other {
     struct mirror mirror; /* must be first: slots of mirror.c open and close the engine */
     bool agrees;
-    int differs_at; /* index of the number that differs; 0 counts as 1 */
+    int differs_at; /* index of the reduced number that differs; 0 counts as 1 */
     int64_t calls, fail_nth;
     sb_status failure;
     double finds;  /* the rank that finds the difference */
-    sb_error sent; /* the error that this rank sends */
+    sb_error sent; /* the error that rank 1 broadcasts */
 };
 
 static sb_status other_call(struct other *other, sb_error *err) {
@@ -93,7 +93,7 @@ static sb_status create(struct world *w, sb_error *err) {
 TEST_ON(world, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(f->other.calls, 5); /* checksums, 2 records, the finding rank, its error */
+    assert_int_equal(f->other.calls, 5); /* for the checksums, 2 records, the rank and its error */
     f->other.sent.message[0] = '\0';
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "registration failed and gave no reason");
     f->other.agrees = true;
@@ -144,7 +144,8 @@ TEST_ON(world, invalid_data_of_another_rank_is_a_failure) {
         else
             f->other.sent.code = codes[i - 6];
         assert_error(SB_ERR_COMM_FAILURE, create(f, &err),
-                     i < 6 ? "registrations differ; no rank found where" : "one is longer");
+                     i < 6 ? "the registrations differ, but no rank found a difference"
+                           : "one is longer");
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         f->is_broken = true;
     }
@@ -156,10 +157,10 @@ TEST_ON(world, a_message_without_a_nul_is_truncated) {
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
 }
 
-/* --- this rank's own failure ----------------------------------------------------------------- */
+/* --- failures of rank 0, which runs the tests ------------------------------------------------ */
 
 TEST_ON(world, a_failure_is_reported_by_its_rank) {
-    f->other.finds = 0; /* this rank */
+    f->other.finds = 0; /* rank 0, which runs this test */
     assert_error(SB_ERR_INVALID_ARGUMENT,
                  sb_reducer_create(f->comm, NULL, 1, NULL, &f->reducer, &err), "blobs is NULL");
     assert_int_equal(f->other.calls, 3); /* calls for the flag, the failed rank, its error */
@@ -174,7 +175,7 @@ static int64_t fail_each(struct world *w, bool of_allocator) {
     int64_t failures = 0;
     world_reopen(w);
     w->other.agrees = true;
-    w->other.finds = 0; /* this rank */
+    w->other.finds = 0; /* rank 0, which runs this test */
     for (int64_t nth = 1;; nth++) {
         const int64_t live = w->rig.counting.live_blocks;
         w->rig.counting.failures = 0;

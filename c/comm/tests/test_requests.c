@@ -1,5 +1,5 @@
 /* Tests a reducer on an engine without requests, and on an engine whose requests never end and
-   cannot be cancelled, so memory that they may still write must not be freed. */
+   cannot be cancelled. Memory that such a request may still write must not be freed. */
 #include "blobs.h"
 #include "comms.h"
 #include "mirror.h"
@@ -73,7 +73,7 @@ static void all_ready(struct world *w) {
         assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
 }
 
-/* Returns whether each blob has its first values times `factor`. */
+/* Returns whether each blob holds its initial values, multiplied by `factor`. */
 static bool holds(struct world *w, double factor) {
     float values[COUNT];
     for (int i = 0; i < BLOBS; i++) {

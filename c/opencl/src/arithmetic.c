@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define GROUP 64 /* global sizes are multiples of this */
+#define GROUP 64 /* the number of work items of a launch is a multiple of GROUP */
 
 static int index_of(sb_dtype dtype) {
     return dtype == SB_DTYPE_F64;

@@ -5,7 +5,7 @@
 #include "device.h"
 
 /* The source of the kernels in OpenCL C (kernels.c). The build option -DDOUBLES adds the kernels
-   that compute in double; -DOFFSETS is passed if the device's memory has_offsets. */
+   that compute in double; -DOFFSETS adds the parameters for operands' offsets (has_offsets). */
 extern const char sb__opencl_source[];
 
 enum { SB__OPENCL_NUMBERS = 4 };
@@ -14,7 +14,7 @@ enum { SB__OPENCL_NUMBERS = 4 };
 struct sb__opencl_launch {
     enum sb__opencl_kernel kernel;
     sb_dtype dtype;
-    size_t items; /* the launch rounds them up to whole groups */
+    size_t items; /* number of work items; a launch rounds it up to whole groups */
     struct {
         size_t bytes;
         const void *at;

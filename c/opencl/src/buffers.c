@@ -1,7 +1,7 @@
-/* Buffers (cl_mem). The library invents addresses for them: an address only identifies a buffer and
-   an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses are
-   never reused, and differ between all devices of the process, so that a device refuses the buffers
-   of another device. */
+/* Buffers (cl_mem). The library invents addresses for buffers: an address only identifies a buffer
+   and an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses
+   are never reused, and differ between all devices of the process, so that a device refuses the
+   buffers of another device. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static bool reserve(struct sb__opencl_table *table) {
     return true;
 }
 
-/* Adds a buffer. Its address is higher than all earlier addresses, so the table stays sorted. */
+/* Adds a buffer. The address is higher than all earlier addresses, so the table stays sorted. */
 static bool add(struct sb__opencl_table *table, cl_mem mem, size_t bytes, void **out) {
     sb__opencl_lock_take(&table->lock);
     const uintptr_t address = reserve(table) ? take_addresses(bytes) : 0;

@@ -9,7 +9,7 @@
 
 /* Refuses a forked child, because a driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
-    static _Atomic int64_t user; /* the process that used OpenCL first; copied by a fork */
+    static _Atomic int64_t user; /* the first process that used OpenCL; a fork copies the value */
     const int64_t self = sb__opencl_process();
     int64_t first = 0;
     if (atomic_compare_exchange_strong(&user, &first, self) || first == self)
@@ -27,11 +27,11 @@ static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint co
                                "there is no opencl:%d: install a driver of OpenCL",
                                device->ordinal);
     return sb__opencl_fail(err, SB_ERR_NO_DEVICE, 0,
-                           "there is no opencl:%d: the drivers show %u device%s", device->ordinal,
+                           "there is no opencl:%d: the drivers report %u device%s", device->ordinal,
                            count, count == 1 ? "" : "s");
 }
 
-/* Finds device `*ordinal` of the platform, or subtracts the platform's device count from it. */
+/* Finds device `*ordinal` of the platform, or subtracts the number of devices from `*ordinal`. */
 static cl_int find_on(struct sb__opencl_device *device, cl_platform_id platform, cl_uint *ordinal) {
     cl_uint count = 0;
     cl_int result = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
@@ -104,8 +104,7 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
                            version);
 }
 
-/* Chooses the best kind of memory that the device has. If `only` is not 0, chooses that kind or
-   fails. */
+/* Chooses the device's best kind of memory. If `only` is not 0, chooses that kind or fails. */
 static sb_status choose_memory(struct sb__opencl_device *device, int32_t only, sb_error *err) {
     static const struct sb__opencl_memory *const kinds[] = {&sb__opencl_fine_svm, &sb__opencl_usm,
                                                             &sb__opencl_svm, &sb__opencl_buffers};
@@ -114,7 +113,7 @@ static sb_status choose_memory(struct sb__opencl_device *device, int32_t only, s
             device->memory = kinds[i];
     if (device->memory)
         return SB_OK;
-    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "the device has no memory of this kind");
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "the device has no memory of a required kind");
 }
 
 static sb_status create_parts(struct sb__opencl_device *device, sb_error *err) {

@@ -1,4 +1,4 @@
-/* Memory and copies. */
+/* Allocates, frees, zeroes and copies device memory. */
 #include "device.h"
 
 /* Returns the status of a failed allocation, and fills `err`. */

@@ -1,5 +1,5 @@
-/* Sums. Each work item of a kernel computes a part of the sum. The host adds the parts in order, so
-   the result does not depend on the schedule. Without doubles the host adds all elements. */
+/* Sums. Each work item computes a part of the sum. The host adds the parts in order, so the result
+   does not depend on the schedule. If the device has no doubles, the host adds all elements. */
 #include "arithmetic.h"
 
 #include <math.h>
@@ -31,8 +31,7 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Returns the device's parts; on failure returns NULL and fills `err`. The caller holds
-   sum_lock. */
+/* Returns the device's parts; on failure returns NULL and fills `err`. Call with sum_lock held. */
 static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
     if (device->arithmetic.parts)
         return device->arithmetic.parts;

@@ -70,8 +70,8 @@ const sb_backend *sb_opencl_backend(void) {
 }
 
 #ifndef SB__STATIC
-/* The entry point of a backend that is loaded at run time. The static library does not define it,
-   since a program may link several backends. */
+/* The entry point of a backend that is loaded at run time. The static library does not define this
+   function, since a program may link several backends. */
 SB_API const sb_backend *syncblob_backend(void);
 
 const sb_backend *syncblob_backend(void) {

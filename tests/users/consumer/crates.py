@@ -273,7 +273,7 @@ def test_messages():
     crate = unpack("syncblob-sys", fresh("not-whole"))
     write(crate / "Cargo.toml", (crate / "Cargo.toml").read_text() + "\n[workspace]\n")
     (crate / "c/src/blob/shape.c").unlink()
-    expect_message("the crate is not whole: .*/c/src/blob/shape.c is missing", crate=crate)
+    expect_message("the crate is incomplete: .*/c/src/blob/shape.c is missing", crate=crate)
 
 
 def test_checkout_without_symbolic_links():

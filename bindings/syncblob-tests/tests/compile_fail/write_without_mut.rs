@@ -1,6 +1,6 @@
 use syncblob::{Blob, MemoryHandle, Part};
 
-// Writers need exclusive access to the blob.
+// Methods that write need exclusive access to the blob.
 
 fn through_a_reference(blob: &Blob<f32>) {
     blob.data_mut().unwrap(); //~ E0596

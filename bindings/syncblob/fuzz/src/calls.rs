@@ -136,7 +136,7 @@ impl Fault {
     }
 }
 
-/// A call. The variants group the calls by what they change or use.
+/// A call. The variants group the calls by the objects that they change or use.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Call {
     Shape(ShapeCall),

@@ -73,8 +73,8 @@ impl State {
         }
     }
 
-    /// Reads a message that is cut off. Unless the blob has no elements, the read must fail and
-    /// change nothing.
+    /// Reads a message that is cut off. If the blob has elements, the read must fail and change
+    /// nothing.
     fn cut_proto(&mut self, i: usize, j: usize, cut: usize) {
         let Some(bytes) = self.done(self.blobs[j].to_proto(Payload::Data)) else { return };
         let cut = &bytes[..cut.min(bytes.len().saturating_sub(1))];

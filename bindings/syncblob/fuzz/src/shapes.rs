@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// Formats a blob, and checks that this copies no memory.
+    /// Formats a blob, and checks that formatting copies no memory.
     fn show(&self, i: usize) {
         let before = self.context.stats().expect("statistics");
         assert!(format!("{:?}", self.blobs[i]).contains("shape"));

@@ -16,7 +16,7 @@ impl<T: Element> Blob<T> {
         unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
-    /// Returns the dimensions. The blob's `Display` writes them as Caffe does: `2 3 4 (24)`.
+    /// Returns the dimensions, which the blob's `Display` writes as Caffe does: `2 3 4 (24)`.
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
@@ -151,8 +151,8 @@ impl<T: Element> Blob<T> {
     /// becomes a scalar, as in Caffe, because the shape of a scalar has no dimensions.
     ///
     /// # Errors
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger and
-    /// their bytes do not fit the address space.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger than
+    /// the other blob's and their bytes do not fit the address space.
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
         // SAFETY: both blobs are live; a blob's shape has `num_axes` dimensions.

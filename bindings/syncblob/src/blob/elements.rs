@@ -100,8 +100,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a device pointer to the [`count`](Blob::count) elements of data or diff, for
-    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped. Its
-    /// values are current until the next call that writes on the host.
+    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped. The
+    /// values at the pointer are current until the next call that writes on the host.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
@@ -169,8 +169,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias("data", "diff", "SyncedMemory"))]
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
         let raw = self.raw_memory(part)?;
-        // SAFETY: the memory lives until the blob replaces it, which needs
-        // `&mut self`.
+        // SAFETY: the memory lives until the blob replaces it, which needs `&mut self`.
         Ok(unsafe { SyncedMemory::from_ptr(raw) })
     }
 

@@ -34,7 +34,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob that uses shared elements, such as an `Arc<[T]>`, without a copy. Other code
-    /// may read the elements. Before its first write, the library copies them to its own memory.
+    /// may read the elements. Before its first write, the library makes a private copy.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -102,8 +102,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the data as a vector, and drops the diff. If the blob [was made of a
-    /// vector](Blob::from_vec) and nothing else uses that vector, returns it; otherwise copies the
-    /// elements.
+    /// vector](Blob::from_vec) and nothing else uses the vector, returns that vector; otherwise
+    /// copies the elements.
     ///
     /// ```
     /// use syncblob::{Blob, Part};

@@ -87,7 +87,7 @@ impl<T: Element> Blob<T> {
         Self::from_vec(shape, values)
     }
 
-    /// Returns the data as an array; copies the elements only if [`into_vec`](Blob::into_vec) does.
+    /// Returns the data as an array. Like [`into_vec`](Blob::into_vec), may copy the elements.
     ///
     /// # Errors
     /// Errors of [`into_vec`](Blob::into_vec) and [`view`](Blob::view).

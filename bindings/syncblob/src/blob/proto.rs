@@ -68,8 +68,8 @@ impl<T: Readable> Blob<T> {
         self.replace(bytes, 0)
     }
 
-    /// Reads a `BlobProto` message into this blob, and changes the shape to the message's. A memory
-    /// that has room for the values is not replaced.
+    /// Reads a `BlobProto` message into this blob, and changes the shape to the message's shape. A
+    /// memory that has room for the values is not replaced.
     ///
     /// # Errors
     /// Errors of [`read_proto`](Blob::read_proto), without `ShapeMismatch`.

@@ -25,7 +25,7 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Elements to write. In a human-readable format, values such as NaN, which JSON lacks, are words.
+/// Elements to write. In a human-readable format, values that are not JSON numbers are words.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);

@@ -139,7 +139,7 @@ impl<T: Element> Blob<T> {
         self.writes_shared = true;
     }
 
-    /// Returns an error for a shared memory. Every method that writes calls this first.
+    /// Returns an error for a shared memory. Every method that writes calls this method first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         if *self.may_share.get_mut() {

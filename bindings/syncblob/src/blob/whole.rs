@@ -36,7 +36,7 @@ both! {
             self.copy(source, part, 0)
         }
 
-        /// Changes the shape to the source's, then does the same as [`copy_from`](Blob::copy_from).
+        /// Changes the shape to the source's shape, then calls [`copy_from`](Blob::copy_from).
         ///
         /// # Errors
         /// Errors of [`copy_from`](Blob::copy_from), without `ShapeMismatch`.
@@ -53,9 +53,9 @@ both! {
             })
         }
 
-        /// Copies data or diff to the device if needed, and moves the [head](crate::Head) there.
-        /// The copy is queued, and `stream` waits for it: later work on the stream reads the copied
-        /// bytes, and later methods that end in `_on` run on the device.
+        /// Copies data or diff to the device if needed, and moves the [head](crate::Head) to the
+        /// device. The copy is queued, and `stream` waits for it: later work on the stream reads
+        /// the copied bytes, and later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};

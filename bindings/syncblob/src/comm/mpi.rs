@@ -42,8 +42,7 @@ impl Comm {
                 "MPI was initialised with Threading::Serialized: use Funneled or Multiple";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        // SAFETY: context and communicator are live, and the library does not keep the
-        // communicator.
+        // SAFETY: context and communicator are live; the library does not keep the communicator.
         let raw = get(|out, err| unsafe {
             sys::sb_mpi_comm_create(context.as_ptr(), comm.as_raw(), out, err)
         })?;

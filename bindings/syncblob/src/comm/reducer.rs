@@ -73,7 +73,7 @@ impl ReducerOptions {
 }
 
 /// Sums diffs over all ranks while the rest of a training step is still being computed. Blobs are
-/// registered once, and borrowed only in each step; see the [module](super).
+/// registered once, and borrowed only during each step; see the [module](super).
 ///
 /// Small blobs are gathered in buckets, from the last registered blob to the first, since a
 /// backward pass finishes the last layer first. A blob is reduced in place, without a bucket, if it

@@ -64,8 +64,8 @@ impl SimOptions {
         self
     }
 
-    /// Makes the communicators of all ranks, in the order of ranks. A program may drop them in any
-    /// order; a rank that waits for a dropped rank gets
+    /// Makes the communicators of all ranks, in the order of ranks. A program may drop the
+    /// communicators in any order; a rank that waits for a dropped rank gets
     /// [`CommFailure`](crate::ErrorKind::CommFailure) at once.
     ///
     /// # Errors

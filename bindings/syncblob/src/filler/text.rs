@@ -29,7 +29,7 @@ impl fmt::Display for Filler {
     }
 }
 
-/// Parses what `Display` writes, with fields in any order. Missing fields have Caffe's defaults.
+/// Parses the text of `Display`, with fields in any order. Missing fields have Caffe's defaults.
 ///
 /// ```
 /// use syncblob::{Filler, Variance};

@@ -110,8 +110,8 @@ impl Model {
         .map(to_usize)
     }
 
-    /// Removes the last layer, which the program must have added, and the layer's blobs. Use it to
-    /// undo `add_layer` when adding a blob fails.
+    /// Removes the last layer, which the program must have added, and the layer's blobs. Use this
+    /// method to undo `add_layer` when adding a blob fails.
     ///
     /// ```
     /// use syncblob::{ErrorKind, Format, Model};

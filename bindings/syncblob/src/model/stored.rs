@@ -283,7 +283,7 @@ pub(super) fn stored_blobs(
 
 /// Iterators over all blobs.
 impl Model {
-    /// Returns all blobs without loading them: the blobs of each layer, then the blobs of no layer.
+    /// Returns all blobs, without loading: first the layers' blobs, then blobs without a layer.
     ///
     /// ```no_run
     /// use syncblob::Model;

@@ -1,15 +1,15 @@
 /**
  * libsyncblob-comm, a library on top of libsyncblob, distributes work over devices and machines. An
  * sb_comm is one rank's handle of a communicator. The ranks, 0 to size - 1, are processes or
- * threads. Together they reduce and broadcast data (Caffe's P2PSync and NCCL). The transport is an
- * engine: MPI (mpi.h, in a separate library), NCCL (nccl.h), threads of one process (sim_comm.h),
- * or a table of functions that the caller implements (comm_engine.h).
+ * threads. Together the ranks reduce and broadcast data, as Caffe's classes P2PSync and NCCL do.
+ * The transport is an engine: MPI (mpi.h, in a separate library), NCCL (nccl.h), threads of one
+ * process (sim_comm.h), or a table of functions that the caller implements (comm_engine.h).
  *
  * Order: all ranks must make the calls that are marked "Collective" in the same order and with
  * equal arguments. A call returns when all ranks have made it. If arguments differ, the call fails
  * if the engine detects the difference; otherwise the bytes are unspecified, or the call never
  * returns. If one rank's call fails before it sends, the other ranks wait for that rank up to the
- * engine's time limit: the simulated communicator and NCCL have a limit, MPI has none.
+ * engine's time limit. The simulated communicator and NCCL have a limit; MPI does not.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
@@ -99,13 +99,13 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 /* --- blobs --------------------------------------------------------------------- */
 
 /** Collective: combines the blobs of all ranks element by element, in place. Every rank's blobs
- *  receive the result. A blob is reduced on the device if its head is there and the engine accepts
- *  the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
+ *  receive the result. A blob is reduced on the device if its head is on the device and the engine
+ *  accepts the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
  *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
  *  before the failed blob have their results, except blobs whose scaling failed. The failed blob is
- *  unchanged if the engine has sent none of it. Otherwise, if both sides were current, the head
- *  moves to the side that was not reduced, which still has the old bytes (a lost device's bytes
- *  cannot be read); if only one side was current, the failed blob's bytes are unspecified.
+ *  unchanged if the engine has sent none of its bytes. Otherwise, if both sides were current, the
+ *  head moves to the side that was not reduced, which still has the old bytes (a lost device's
+ *  bytes cannot be read); if only one side was current, the failed blob's bytes are unspecified.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect that
  *      two blobs borrow overlapping memory of the caller: it reduces the common bytes twice

@@ -3,9 +3,9 @@
  * transport, needs this header.
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
- * 0, ranks and ops exist. The slots of one communicator run on one thread at a time. The library
- * holds no lock while a slot runs, so a slot may call the library, but must not pass it the slot's
- * own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A number
+ * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
+ * library holds no lock while a slot runs, so a slot may call the library, but must not pass it the
+ * slot's own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A number
  * that `takes` or `abandon` returns or that `test` writes counts as 1 if the slot's comment does
  * not list the number. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
@@ -72,7 +72,7 @@ typedef struct sb_comm_engine {
 
     /* --- optional ---------------------------------------------------------------- */
 
-    /** Returns when all ranks have called the slot. If it is missing, the library reduces one
+    /** Returns when all ranks have called the slot. If the slot is missing, the library reduces one
      *  element instead. */
     sb_status (*barrier)(void *comm, sb_error *err);
     /** Returns 0 if the engine accepts only host memory, which every engine accepts; 1 if it also
@@ -81,22 +81,21 @@ typedef struct sb_comm_engine {
      *  wait for that work. A missing slot counts as 0. */
     int32_t (*takes)(void *comm, sb_context *context);
 
-    /* --- requests: all four slots or none; without them the library calls all_reduce - */
+    /* --- requests: set all four slots or none; if none, the library calls all_reduce - */
 
     /** Begins an all_reduce. The engine may access the elements until the request ends, and
-     *  `*buffer` until the slot returns. After a failure the engine must not access the elements.
-     */
+     *  `*buffer` until the slot returns. After a failure the engine must not use the elements. */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
     /** Sets `*out_done` to 1 if the request has completed, else to 0, without waiting. A completed
      *  request has ended and is not tested again. The library calls this slot often, and only for
-     *  the oldest request: an engine without threads must make progress on all requests here. */
+     *  the oldest request: an engine without threads must advance all requests in this slot. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
     /** Waits until the request has completed. The request has then ended. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
-     *  accesses the request's elements. Returns 0 if it may still access them; the library then
-     *  never frees the memory. */
+     *  accesses the request's elements. Returns 0 if the engine may still access the elements; the
+     *  library then never frees the memory. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
 

@@ -1,15 +1,15 @@
 /**
- * Communicators over NCCL, for devices "cuda:N" of one machine or many. NCCL (libnccl.so.2, 2.14 or
- * later) is opened by the first call of a function of this header. Creating a communicator requires
- * a context on "cuda:N", and therefore the CUDA backend of libsyncblob.
+ * Communicators over NCCL, for devices "cuda:N" of one machine or many. The first call of a
+ * function of this header opens NCCL (libnccl.so.2, version 2.14 or later). Creating a communicator
+ * requires a context on "cuda:N", and therefore the CUDA backend of libsyncblob.
  *
  * A rank is a device. Each rank needs a separate thread or process, since a collective call waits
  * for the other ranks.
  *
- * Memory: NCCL reduces memory of the rank's device. A call on other memory copies the bytes to the
- * device and back, and waits for the context's stream. For reducers, use bucket_bytes 0: otherwise
- * small blobs are gathered on the host. The reduction of a blob begins after the work that is
- * queued on the default streams and on the stream of the blob's context.
+ * Memory: NCCL reduces memory of the rank's device. For other memory, a call copies the bytes to
+ * the device and back, and waits for the context's stream. For reducers, use bucket_bytes 0:
+ * otherwise small blobs are gathered on the host. The reduction of a blob begins after the work
+ * that is queued on the default streams and on the stream of the blob's context.
  *
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The pool of each
  * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
@@ -31,7 +31,7 @@
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
  * abort, memory is freed when the device reports that NCCL no longer uses it. If the device is lost
- * or does not report this within 5 seconds, the copies of host bytes and the memory of a reducer's
+ * or makes no such report within 5 seconds, the copies of host bytes and the memory of a reducer's
  * step are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H
@@ -51,7 +51,7 @@ SB_BEGIN_DECLS
 SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
 /** Collective: creates a rank's handle of a communicator.
- *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
+ *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses; retained
  *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks; an id can be used once
  *  @param rank 0 to size - 1
  *  @param size number of ranks
@@ -69,7 +69,7 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
  *  communicator, for example MPI's, and distributes the id through it. If a rank cannot take part
  *  and `other` works, the call fails at all ranks. Each rank waits, up to the time limit of
  *  `other`, until all ranks have tried.
- *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
+ *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses; retained
  *  @param other [borrowed] used only during the call
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy

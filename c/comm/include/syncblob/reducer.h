@@ -1,14 +1,15 @@
 /**
  * sb_reducer: sums the diffs of a training step over all ranks while the rest of the step is still
- * being computed (Caffe's P2PSync and NCCL). Blobs are registered once. In each step the caller
- * marks every blob as ready, in any order, and then waits.
+ * being computed, as Caffe's classes P2PSync and NCCL do. Blobs are registered once. In each step
+ * the caller marks every blob as ready, in any order, and then waits for the end of the step.
  *
- * Buckets: blobs are assigned to buckets from the last of the list to the first, since a backward
- * pass finishes the last layer first. Small blobs are gathered in buckets on the host. A blob that
- * fills a bucket, or has at least 128 KiB times the number of ranks, is reduced separately and in
- * place: on the device if the head is there and the engine accepts the device's memory, else on the
- * host. A bucket starts when all of its blobs are ready and earlier buckets have started, so that
- * all ranks start buckets in the same order. The reducer needs memory for at most two buckets.
+ * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
+ * backward pass finishes the last layer first. Small blobs are gathered in buckets on the host. A
+ * blob that fills a bucket, or has at least 128 KiB times the number of ranks, is reduced
+ * separately and in place: on the device if the head is on the device and the engine accepts the
+ * device's memory, else on the host. A bucket starts when all of its blobs are ready and earlier
+ * buckets have started, so that all ranks start buckets in the same order. The reducer needs memory
+ * for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
  * bytes on either side, reshape it or destroy it. Afterwards the head is on the side on which the
@@ -19,9 +20,9 @@
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
- * other buckets are unchanged. A blob that was being reduced in place is in the state of the failed
- * blob of sb_comm_all_reduce_blobs. Memory that the engine may still use is never freed and counts
- * as live.
+ * other buckets are unchanged. A blob that was being reduced in place is in the state that
+ * sb_comm_all_reduce_blobs describes for its failed blob. Memory that the engine may still use is
+ * never freed and counts as live.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H

@@ -6,9 +6,9 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * Calls differ if their kind, op, dtype, count or root differs. If ranks make different calls, the
- * calls return COMM_FAILURE, with two of them in the message. No engine detects that ranks pass
- * different parts, blobs that differ but have equal counts, or SB_COMM_MEAN instead of SB_COMM_SUM.
- * sb_reducer_create compares op and part.
+ * calls return COMM_FAILURE, and the message describes two of the calls. No engine detects that
+ * ranks pass different parts, blobs that differ but have equal counts, or SB_COMM_MEAN instead of
+ * SB_COMM_SUM. sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */
@@ -59,9 +59,9 @@ enum {
     SB_SIM_COMM_STOP = 1      /**< the rank stops responding: all ranks wait until the limit */
 };
 
-/** Plants a failure, which occurs once: at the `nth` operation of this rank from now on (1 is the
- *  next). nth 0 removes the failure. An operation is a call of the engine; each blob or bucket
- *  needs at least one operation.
+/** Plants a failure, which occurs once: at the `nth` operation of this rank from now on (1: the
+ *  next operation). If nth is 0, the call removes the failure. An operation is a call of the
+ *  engine; each blob or bucket needs at least one operation.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
  *  communicator), FORKED. */

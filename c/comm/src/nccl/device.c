@@ -95,7 +95,7 @@ sb_status sb__nccl_status(const struct sb__nccl_device *device, sb__cu_result re
     const char *name = NULL, *text = NULL;
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    (void)device->cu->cuGetErrorName(result, &name); /* NULL if unknown */
+    (void)device->cu->cuGetErrorName(result, &name); /* `name` stays NULL for an unknown code */
     (void)device->cu->cuGetErrorString(result, &text);
     (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call,
                    name ? name : "an unknown error", text ? text : "no description");

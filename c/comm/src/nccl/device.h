@@ -41,7 +41,7 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
    has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times: if it fails, the caller cannot free its memory. */
+/* Calls sb__nccl_enter up to three times: if all calls fail, the caller cannot free its memory. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls of the driver; returns `result`. */

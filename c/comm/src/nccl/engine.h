@@ -34,10 +34,9 @@ sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uin
 /* NCCL's engine. Its slot `open` takes ownership of `user`, a handle from sb__nccl_connect. */
 extern const sb_comm_engine sb__nccl_engine;
 
-/* --- life.c, for requests.c --------------------------------------------------------------- */
+/* --- defined in life.c, used by requests.c ------------------------------------------------ */
 
-/* Marks the handle as failed, because `call` returned `result`. Fills `err`. Returns COMM_FAILURE.
- */
+/* Marks the handle as failed, since `call` returned `result`. Fills `err`; returns COMM_FAILURE. */
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err);
 /* Marks the handle as failed with the error `err`. Returns COMM_FAILURE. */

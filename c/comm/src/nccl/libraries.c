@@ -100,7 +100,8 @@ static sb_status check_opener(sb_error *err) {
     int64_t first = 0;
     if (atomic_compare_exchange_strong(&opener, &first, process) || first == process)
         return SB_OK;
-    return sb__comm_fail(err, SB_ERR_FORKED, "NCCL was opened before a fork");
+    return sb__comm_fail(err, SB_ERR_FORKED,
+                         "NCCL was used before this process was forked; call exec in the child");
 }
 
 sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err) {

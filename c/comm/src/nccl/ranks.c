@@ -37,8 +37,7 @@ static void destroy_now(sb_comm *comm) {
     sb_comm_destroy(comm);
 }
 
-/* Connects the ranks before it creates their communicators, because only connecting depends on
-   other ranks. */
+/* Connects the ranks before it creates communicators: only connecting depends on other ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {

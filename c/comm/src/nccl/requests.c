@@ -1,6 +1,7 @@
-/* The operations of NCCL's communicators. Each operation is a request in the state WAITS, POSTED or
-   RUNS, because NCCL accepts an operation only after the previous one was queued on the stream.
-   Bytes in host memory are copied to device memory and back, as NCCL accepts only device memory. */
+/* The operations of NCCL's communicators. NCCL accepts an operation only after the previous
+   operation was queued on the stream. Each operation is therefore a request, which WAITS, is POSTED
+   to NCCL, and RUNS once the operation and an event are queued. Bytes in host memory are copied to
+   device memory and back, as NCCL accepts only device memory. */
 #include "engine.h"
 
 #include "../error.h"
@@ -262,8 +263,7 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
     free(request);
 }
 
-/* Returns whether `st` is a failure after which nothing was sent. The caller may then retry the
-   call. */
+/* Returns whether a call that failed with `st` has sent nothing and may be retried. */
 static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED ||
            st == SB_ERR_DEVICE_LOST;

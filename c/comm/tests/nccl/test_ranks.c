@@ -34,7 +34,7 @@ struct team {
     int32_t size;
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
-    bool is_lost; /* the test has lost a device */
+    bool is_lost; /* a device of the test is lost */
 };
 
 static void team_open(struct team *team) {
@@ -681,7 +681,7 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
 }
 
 TEST(an_asynchronous_error_ends_the_step) {
-    for (int nth = 1; nth <= BLOBS; nth += 2) { /* the first is the registration */
+    for (int nth = 1; nth <= BLOBS; nth += 2) { /* operation 1 is the registration */
         struct team team;
         open_team(&team, 3, SHORT_LIMIT);
         fake_nccl_fail(1, nth, ncclRemoteError);
@@ -816,8 +816,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* The time of a failure in a collective. SENT: the data may have been sent. UNSENT: nothing was
-   sent, so a retry is possible. WISHED: as UNSENT, but the collective ignores UNSUPPORTED. */
+/* The time of a failure in a collective. SENT: data may have been sent. UNSENT: no data was sent,
+   so a retry is possible. WISHED: no data was sent, and the collective ignores UNSUPPORTED. */
 enum when { WISHED, UNSENT, SENT };
 
 struct failing {

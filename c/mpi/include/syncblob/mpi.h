@@ -3,7 +3,7 @@
  * implementation of MPI 3 or newer. Compile programs with that implementation's compiler or flags.
  *
  * The library neither initialises nor finalises MPI. Destroy every communicator before
- * MPI_Finalize; later calls return UNSUPPORTED.
+ * MPI_Finalize; calls after MPI_Finalize return UNSUPPORTED.
  *
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, but
  * only one thread at a time. With a lower level, calls on threads other than the main thread return
@@ -20,7 +20,7 @@
  *
  * Devices: the library passes only host memory to MPI; bytes of a device are copied through the
  * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
- * of a pool with the other ranks of a node.
+ * of a CUDA pool with the other ranks of a node.
  */
 #ifndef SYNCBLOB_MPI_H
 #define SYNCBLOB_MPI_H

@@ -1,7 +1,7 @@
 /**
- * Devices of OpenCL 2.0 or newer, in a separate library, libsyncblob-opencl, so that libsyncblob
- * does not depend on OpenCL. To open a device, set `backend` of sb_context_options to
- * sb_opencl_backend() and `device` to "opencl:0".
+ * The backend for devices of OpenCL 2.0 or newer. The backend is a separate library,
+ * libsyncblob-opencl, so that libsyncblob does not depend on OpenCL. To open a device, set
+ * `backend` of sb_context_options to sb_opencl_backend() and `device` to "opencl:0".
  *
  * "opencl:N" is device N, counted from 0 over all platforms in the order of clGetPlatformIDs and
  * clGetDeviceIDs (clinfo -l prints that order). Each sb_context has a separate cl_context with that
@@ -13,22 +13,22 @@
  * device allows it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
- * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
- * pass your queue to the `_on` calls, or wait for your queue before you call the library.
+ * (sb_opencl_device::context). A NULL stream is the library's own queue, since OpenCL has no
+ * default queue: pass your queue to the `_on` calls, or wait for your queue before other calls.
  *
- * The backend has no page-locked host memory and does not support DLPack, whose OpenCL pointers are
- * cl_mem objects. On a device without cl_khr_fp64 the library returns UNSUPPORTED for 64-bit
- * arithmetic, and computes sums of 32-bit values on the host.
+ * The backend has no page-locked host memory and does not support DLPack, which represents OpenCL
+ * memory by cl_mem objects. On a device without cl_khr_fp64 the library returns UNSUPPORTED for
+ * 64-bit arithmetic, and computes sums of 32-bit values on the host.
  *
- * Queues have no error state: if a command of the program fails and ends before the library's next
- * call on its queue, no call reports the failure. Wait for the events of your kernels. After a
- * failed kernel, overwrite the memories that kernels of the queue have written.
+ * An OpenCL queue does not record failures: if a command of the program fails and ends before the
+ * library's next call on the command's queue, no call reports the failure. Wait for the events of
+ * your kernels. After a failed kernel, overwrite the memories that the queue's kernels wrote.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
  *
- * sb_error.device_code is OpenCL's error code. After a fork the child cannot open a device if its
- * parent has opened one.
+ * sb_error.device_code is OpenCL's error code. After a fork the child process cannot open a
+ * device if its parent has used OpenCL through this library.
  */
 #ifndef SYNCBLOB_OPENCL_H
 #define SYNCBLOB_OPENCL_H
@@ -46,7 +46,7 @@ SB_BEGIN_DECLS
 /** Returns the backend "opencl". @return [borrowed] a constant */
 SB_API const sb_backend *sb_opencl_backend(void);
 
-/** Kinds of device memory. */
+/** Kinds of device memory. The function after the colon passes such memory to a kernel. */
 enum {
     SB_OPENCL_SVM = 1,     /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
