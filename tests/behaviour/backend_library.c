@@ -1,4 +1,4 @@
-/* CMake compiles this file once for each KIND, to the shared libraries of test_backend_load.c. */
+/* CMake compiles this file once for each KIND, as a library that test_backend_load.c loads. */
 #include "plain.h"
 
 #include "port/threads.h"

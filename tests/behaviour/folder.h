@@ -86,8 +86,8 @@ static inline sb_status write_as_nobody(const char *path) {
     return -WEXITSTATUS(status);
 }
 
-/* Skips the test if this process may not change the owner of a file. Root may, if the ids exist in
-   the user namespace. */
+/* Skips the test if this process may not change a file's owner: the process is not root, or the
+   user namespace lacks the new owner or group. */
 static inline void skip_unless_root(const struct folder *folder) {
     file_write(folder->file, "", 0);
     const bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;

@@ -74,7 +74,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
     sb_context_release(context);
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* the context does not use the registered backend */
+    table.name = "other"; /* with options.backend, registered backends are ignored */
     assert_error(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err),
                  "no backend is named \"twofold\"");
 }
@@ -161,9 +161,9 @@ TEST(libraries_without_a_usable_backend_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
 }
 
-/* The library registers its table itself, so the load fails, but the library must remain open. */
+/* This library registers its table itself, so the load fails, but the library must remain open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
-    static char variable[48]; /* putenv stores its address */
+    static char variable[48]; /* putenv stores the address of this array */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
     void *pointer;
     memcpy(&pointer, &function, sizeof pointer);
@@ -228,7 +228,7 @@ TEST(a_pipe_is_refused_at_once) {
     assert_non_null(mkdtemp(path));
     (void)snprintf(pipe, sizeof pipe, "%s/pipe", path);
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* dlopen would wait */
+    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* dlopen blocks on a pipe */
     assert_int_equal(unlink(pipe) + rmdir(path), 0);
 }
 #endif
@@ -246,7 +246,7 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:4");
 }
 
-/* This test must be the last, because it registers backends until the library accepts no more. */
+/* This test must be last: it registers backends until the library accepts no more backends. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];
@@ -262,6 +262,6 @@ TEST(the_number_of_backends_is_limited) {
     }
     assert_int_equal(st, SB_ERR_OVER_LIMIT);
     assert_true(registered > 50);
-    assert_ok(sb_backend_register(&tables[0], &err)); /* already registered */
+    assert_ok(sb_backend_register(&tables[0], &err)); /* the table is registered already */
     use_device("n0:0");
 }

@@ -109,7 +109,7 @@ TEST(escaped_text_is_cut_at_its_room) {
     assert_string_equal(sb__escape("1", 1, out, 8), "1");
 }
 
-/* The expected numbers are those that the authors of splitmix64 publish for seed 0. */
+/* The authors of splitmix64 publish the expected numbers, for seed 0. */
 TEST(a_seed_gives_the_numbers_of_splitmix64) {
     static const uint64_t expected[] = {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F};
     uint64_t seed = 0;
@@ -117,7 +117,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* The hashes are those of CPython 3.11 with PYTHONHASHSEED=42. Byte i is (37 i + size) mod 256. */
+/* CPython 3.11 with PYTHONHASHSEED=42 gives these hashes. Input byte i is (37 i + size) mod 256. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {
@@ -135,7 +135,7 @@ TEST(a_hash_is_that_of_siphash_1_3) {
     }
 }
 
-/* Computes a half's value from the format's definition, given its exponent and fraction bits. */
+/* Computes a half's value, given the format's numbers of exponent and fraction bits. */
 static double value_of_half(uint16_t half, int exponent_bits, int fraction_bits) {
     const int all = (1 << exponent_bits) - 1, exponent = half >> fraction_bits & all;
     const int fraction = half & ((1 << fraction_bits) - 1), least = 1 - all / 2;
@@ -167,8 +167,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks that floats between `half` and the next half, and their negatives, are rounded to the
-   nearer half, and the middle to the even half. */
+/* Checks that the floats next to the middle of `half` and the next half are rounded to the nearer
+   half, and that the middle and its negative are rounded to the even half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
@@ -193,7 +193,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504. From 65520, half a step above it, values become infinity. */
+    /* The largest F16 is 65504. From 65520, half a step above 65504, values round to infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);

@@ -1,5 +1,5 @@
 /* Tests the results of update, sums and scaling, and the side on which they run.
-   test_host_arithmetic.c tests their accuracy on the host, c/conformance on every backend. */
+   test_host_arithmetic.c tests the accuracy on the host; c/conformance tests every backend. */
 #include "blobs.h"
 
 #define COUNT 10

@@ -1,5 +1,5 @@
-/* Tests access to a blob's bytes, refused and read-only loans of memory, and shrink_to_fit. The
-   fuzz target reshape compares capacity, sharing and loans with a model. */
+/* Tests access to a blob's bytes, the creation of memories, and refused memory. The fuzz target
+   reshape compares capacity, sharing and loans with a reference model. */
 #include "blobs.h"
 #include "mem_calls.h"
 
@@ -200,7 +200,7 @@ TEST_ON(rig, memories_are_allocated_lazily) {
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     t = rig_since(f, &before);
-    assert_int_equal(t.host_allocs, 1); /* for data; diff has no buffer yet */
+    assert_int_equal(t.host_allocs, 1); /* the data's buffer; diff has no buffer yet */
     assert_ptr_equal(sb_blob_context(blob), f->context);
 }
 
@@ -236,7 +236,7 @@ TEST_ON(rigs, the_caller_keeps_refused_memory) {
         assert_status(cases[i].status, (cases[i].gpu ? sb_blob_set_gpu : sb_blob_set_cpu)(
                                            blob, SB_DATA, ptr, cases[i].bytes, 0, lent_deleter,
                                            cases[i].lent, &err));
-        assert_ptr_equal(data_of(blob), data); /* still shared */
+        assert_ptr_equal(data_of(blob), data); /* the blobs still share the memory */
         assert_ptr_equal(data_of(sharer), data);
         expect_data(blob, 6);
     }

@@ -59,7 +59,7 @@ TEST_ON(rig, every_pair_of_heads_within_a_context) {
                 copy_within(f, s, t, part);
 }
 
-/* A copy of a diff that was never written zeros the target, as in Caffe, so an update succeeds. */
+/* As in Caffe, a copy of data that was never written zeros the target, so an update succeeds. */
 TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)

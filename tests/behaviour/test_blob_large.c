@@ -56,7 +56,7 @@ static void fill_chunk(float *x, float value) {
 TEST_ON(large, sums_reach_past_two_to_the_31) {
     double sum = 0;
     fill_chunk(f->x, -1);
-    f->x[PART - 1] = 3; /* sets MAPS elements of the blob; the last is the blob's last */
+    f->x[PART - 1] = 3; /* sets MAPS elements, including the blob's last element */
     f->x[PART] = 5;     /* sets MAPS - 1 elements of the blob */
     assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);

@@ -1,5 +1,5 @@
 /* Tests the shapes and offsets of a blob. The fuzz target reshape compares counts, axes, legacy
-   dimensions and texts with a model. */
+   dimensions and texts with a reference model. */
 #include "blobs.h"
 
 #include <stdio.h>
@@ -303,8 +303,8 @@ TEST(reshape_like_copies_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe, an unshaped blob has 0 dimensions, like a scalar. So the call makes `blob` a scalar,
-   which is shaped. */
+/* As in Caffe, an unshaped blob has 0 dimensions, like a scalar. A blob that is reshaped like an
+   unshaped blob therefore becomes a scalar, which is shaped. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

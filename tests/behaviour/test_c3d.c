@@ -127,7 +127,7 @@ TEST(errors_have_the_names_of_c3ds_fields) {
     assert_true(strncmp(err.message, "diff: ", 6) == 0);
     wire_free(&wire);
     put_dims(&wire, one);
-    wire_number(&wire, 10, 1); /* C3D has no raw values */
+    wire_number(&wire, 10, 1); /* messages of C3D have no raw values */
     wire_bytes(&wire, 12, "12345678", 8);
     assert_status(SB_ERR_LENGTH_MISMATCH, read_blob(integers, &wire));
 }
@@ -170,7 +170,7 @@ static void put_layer(struct wire *net, const char *name, uint64_t type, bool ha
     wire_number(&layer, 5, type);
     if (has_blob) {
         put_blob(&layer, 6, 7);
-        wire_blob_field(&layer, 6, one, 1, 1); /* a blob of Caffe */
+        wire_blob_field(&layer, 6, one, 1, 1); /* a blob in Caffe's format */
     }
     wire_message(net, 2, &layer);
 }
@@ -210,7 +210,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 uses numbers for its layer types that Caffe later used for other types. */
+/* For its layer types, C3D 1.0 uses numbers that Caffe later used for other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         uint64_t number;

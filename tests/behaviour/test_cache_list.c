@@ -20,12 +20,12 @@ struct world {
     int64_t calls, found, dropped;
 };
 
-/* Defined here, because this program does not link the part of the library that defines it. */
+/* This program does not link the library's file that defines this variable. */
 sb__counter sb__fork_generation = 1;
 static struct world world;
-static char buffers[ENTRIES + 1]; /* only their addresses are used */
+static char buffers[ENTRIES + 1]; /* the test uses only addresses of these bytes */
 
-/* Checks that buffers are released without the lock, the oldest first, and each once. */
+/* Checks that the cache releases each buffer once, the oldest first, without holding the lock. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     assert_ptr_equal(context, &world.context);
     assert_true(sb__mutex_try_lock(&world.context.cache.lock));

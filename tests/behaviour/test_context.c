@@ -392,7 +392,7 @@ TEST_ON(device, trim_is_passed_to_a_device_that_is_not_lost) {
     assert_int_equal(f->plain.trims, 1);
 }
 
-/* Returns the device's record for the name "plain_record", and NULL for other names. */
+/* Returns the device as the table "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -417,7 +417,7 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     assert_null(device);
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* a lost device offers tables */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* the device is now lost */
     assert_ok(sb_context_extension(f->context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &f->plain);
     assert_ptr_equal(device, &f->plain);
@@ -450,7 +450,7 @@ static void add_arithmetic(sb_backend *table) {
     table->asum = table->sumsq = plain_sum;
 }
 
-/* If arithmetic returns OUT_OF_MEMORY or UNSUPPORTED, it has written no byte. */
+/* A backend's arithmetic that returns OUT_OF_MEMORY or UNSUPPORTED has written no byte. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     float *x, lent[4] = {1, 2, 3, 4};
@@ -462,7 +462,7 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     for (int i = 0; i < 2; i++) {
         f->plain.status = refusals[i];
         assert_status(refusals[i], sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_int_equal(f->plain.live, i); /* i = 1: the diff's storage */
+        assert_int_equal(f->plain.live, i); /* the first round allocates the diff's storage */
         assert_status(refusals[i], sb_blob_update(blob, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
@@ -518,12 +518,12 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(f->plain.afters, exposed);
             f->plain.afters = 0;
             f->plain.after = SB_OK;
-            test_end(blob); /* freeing the memory also waits for the default streams */
+            test_end(blob); /* before it frees the memory, the library calls after_default */
             assert_int_equal(f->plain.afters, exposed);
         }
 }
 
-/* Until a tensor ends, the program that has it may use its pointer on any stream. */
+/* Until a tensor ends, the program that has it may use the tensor's pointer on any stream. */
 TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
     sb_dl_managed_versioned *tensor;
     f->table.after_default = plain_after_default;
@@ -568,7 +568,7 @@ TEST_ON(device, a_table_serves_only_its_own_name) {
 TEST_ON(device, a_device_has_a_number_of_31_bits_without_leading_zeros) {
     static const struct {
         const char *device;
-        int32_t ordinal; /* -1: refused */
+        int32_t ordinal; /* -1: the device name is refused */
     } rows[] = {{"plain:0", 0},           {"plain:9", 9},    {"plain:10", 10},
                 {"plain:4711", 4711},     {"plain:007", -1}, {"plain:00", -1},
                 {"plain:", -1},           {"plain::", -1},   {"plain:/", -1},
@@ -707,7 +707,7 @@ static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
 }
 
-/* Without this check the library would wait for the default stream (NULL), and miss failures. */
+/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
 TEST_ON(device, an_own_stream_that_is_null_is_refused) {
     void *slot;
     sb_status (*const filler)(void *, sb_stream, void **, sb_error *) = queue_slot;

@@ -44,8 +44,8 @@ TEST_ON(rig, pinned_memory_is_cached_separately) {
     sb_mem_release(mem);
 }
 
-/* Pinned memory that can be cached counts with the size of its size class: each range between two
-   powers of two has eight size classes. Other pinned memory counts with its exact size. */
+/* Pinned memory that can be cached is counted with the size of its size class; each range between
+   two powers of two has eight size classes. Other pinned memory is counted with its exact size. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -146,7 +146,7 @@ TEST(no_bytes_of_one_context_show_in_another) {
         const size_t bytes = sizes[i / 2];
         if (test_is_quick() && bytes > MIB)
             continue;
-        const char *const device = i % 2 ? "sim:0" : "cpu"; /* page-locked or not */
+        const char *const device = i % 2 ? "sim:0" : "cpu"; /* page-locked or ordinary memory */
         sb_context *a = test_context(CONTEXT_OPTIONS(.device = device));
         sb_context *b = test_context(CONTEXT_OPTIONS(.device = device));
         for (int round = 0; round < 3; round++) {

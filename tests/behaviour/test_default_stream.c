@@ -1,5 +1,5 @@
-/* Tests a device without a default stream: NULL means the library's stream. After a call without a
-   stream, other streams wait for the library's stream only if a caller has obtained that stream. */
+/* Tests a device without a default stream: a NULL stream means the library's stream. After a call
+   without a stream, other streams wait for the library's stream only if a caller obtained it. */
 #include "scene.h"
 
 #include "sim/table.h"
@@ -115,7 +115,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
 
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
-/* Queues work on the library's stream that does not run before a call waits for it. */
+/* Queues work on the library's stream. The work does not run before a call waits for the work. */
 static void make_busy(struct rig *rig, struct look *look) {
     const void *in;
     sb_stream own;
@@ -186,7 +186,7 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits also fail */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many waits for a stream also fail */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

@@ -47,8 +47,8 @@ static void apply(struct tensor *t, const struct edit *edit) {
 static const struct refusal {
     struct edit edits[2];
     sb_status status;
-    bool versioned;      /* legacy tensors do not have the field */
-    const char *message; /* the expected message, or NULL for any */
+    bool versioned;      /* only versioned tensors have the field */
+    const char *message; /* the expected message; NULL: any message */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -60,7 +60,7 @@ static const struct refusal {
     {{SET(dtype.lanes, 2)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.lanes, 0)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.code, SB_DL_CODE_INT), SET(dtype.bits, 128)}, UNSUPPORTED, false, NULL},
-    {{SET(dtype.code, 5)}, UNSUPPORTED, false, NULL}, /* complex */
+    {{SET(dtype.code, 5)}, UNSUPPORTED, false, NULL}, /* complex numbers */
     {{SET(dtype.code, SB_DL_CODE_BFLOAT)}, UNSUPPORTED, false, NULL},
     /* Booleans are refused, because a program could write other values than 0 and 1 as u8. */
     {{SET(dtype.code, 6), SET(dtype.bits, 8)}, UNSUPPORTED, false, NULL},
@@ -78,7 +78,7 @@ static const struct refusal {
      NULL},
     {{EDIT(shape[0], (int64_t)1 << 60)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(data, 0)}, INVALID, false, "the tensor's data is NULL"},
-    {{SET(data, 0x7001)}, INVALID, false, NULL}, /* misaligned */
+    {{SET(data, 0x7001)}, INVALID, false, NULL}, /* a misaligned address */
     {{SET(data, UINTPTR_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, UINT64_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, (uint64_t)1 << 63)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
@@ -129,7 +129,7 @@ TEST(a_device_that_the_context_lacks_is_refused) {
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA;
     assert_status(SB_ERR_NO_DEVICE, sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA_HOST;
-    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* readable by the host */
+    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* pinned host memory */
     test_end(blob);
     assert_int_equal(t.deleted, 1);
 }

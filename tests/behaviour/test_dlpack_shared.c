@@ -150,7 +150,7 @@ TEST_ON(rig, a_blob_leaves_read_only_storage_before_it_writes) {
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c gets new storage, too; b shares it */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c gets new storage, which b shares */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         test_end(a);

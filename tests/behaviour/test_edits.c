@@ -12,7 +12,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* Checks that there are edits of blobs 0 and 1 of each layer, `count` in all. */
+/* Checks that `count` edits exist: an edit of blob 0 and an edit of blob 1 of each layer. */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
@@ -79,7 +79,7 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* Adds MANY edits in each of three orders: first one edit per layer, then all to the same layer. */
+/* Adds MANY edits in three orders, to MANY layers (kinds 0 to 2) and to one layer (3 to 5). */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};

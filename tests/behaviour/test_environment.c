@@ -10,7 +10,7 @@
 
 #ifdef __SSE2__
 #include <immintrin.h>
-#define SUBNORMALS_ARE_ZERO 0x8040u /* in results and operands */
+#define SUBNORMALS_ARE_ZERO 0x8040u /* for results (FTZ) and operands (DAZ) */
 #endif
 
 #define COUNT 490 /* of the shape 2 x 5 x 7 x 7 */
@@ -64,7 +64,7 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Computes sums, and arithmetic in place, on the host and on the device of `context`, if given. */
+/* Computes sums, and arithmetic in place, on the host and, unless `context` is NULL, its device. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -168,7 +168,7 @@ static void reset_environment(uint32_t before) {
 #endif
 }
 
-/* Compares with a relative error; values beyond a float's range need only have the same sign. */
+/* Allows a relative error. If both values are beyond a float's range, compares only the signs. */
 static bool is_near(double a, double b, double error) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);

@@ -332,7 +332,7 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        /* The writer is in the group. */
+        /* The writer is a member of the old file's group. */
         {OURS, OURS, 0664, 0664},
         {OURS, OURS, 0640, 0640},
         /* Group and others get only permissions that the old group and others both had. */

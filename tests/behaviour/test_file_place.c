@@ -131,7 +131,7 @@ static void add_entry(struct list *list, unsigned tag, unsigned permissions, uin
     list->size += sizeof entry;
 }
 
-/* Makes an access list with permissions of owner, named users, group, named group, mask, others. */
+/* `digits` has the permissions of owner, named users, group, named group, mask and others. */
 static struct list list_of(const char *digits, uint32_t users) {
     struct list list = {{2}, 4};
     add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
@@ -255,7 +255,7 @@ TEST_ON(folder, a_read_waits_for_the_end_of_a_lease) {
     assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
     (void)sigemptyset(&io);
     (void)sigaddset(&io, SIGIO);
-    (void)sigprocmask(SIG_BLOCK, &io, &before); /* blocked until the child's sigsuspend */
+    (void)sigprocmask(SIG_BLOCK, &io, &before); /* the child's sigsuspend unblocks SIGIO */
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)

@@ -229,7 +229,7 @@ TEST_ON(rig, fills_on_the_host_without_a_transfer) {
 }
 
 /* Shapes, and the numbers of tasks of about 65536 elements that a fill must run. A fill of at most
-   65536 elements runs none. POSITIVE_UNITBALL runs tasks to sum rows, then tasks to scale them. */
+   65536 elements runs no tasks. POSITIVE_UNITBALL runs tasks to sum rows, then to scale rows. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {

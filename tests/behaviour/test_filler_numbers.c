@@ -110,7 +110,7 @@ TEST(numbers_are_the_golden_ones) {
     }
 }
 
-/* Prints new contents for filler_golden.inc, for an intended change of the numbers. */
+/* Prints new contents for filler_golden.inc, to be used after an intended change of the numbers. */
 static void print_golden(void) {
     const uint64_t seeds[] = {SEED_A, SEED_B};
     for (int filler = 0; filler < 8; filler++)
@@ -151,7 +151,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller's method. The angle is at most an eighth of a turn; two random bits mirror the
+/* The Box-Muller method. The angle is at most an eighth of a turn; two random bits mirror the
    point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;

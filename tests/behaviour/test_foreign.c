@@ -1,4 +1,4 @@
-/* Tests that errors describe bytes that are not a Caffe message, if their kind is certain. */
+/* Tests that errors describe a file that is not a Caffe message, if the file's kind is certain. */
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -160,7 +160,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     }
 }
 
-/* Returns how the reader's error describes a copy of exactly `size` bytes, or NULL. */
+/* Returns how the reader's error describes a copy of exactly `size` bytes; NULL: not at all. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -177,7 +177,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` may describe the first bytes of a `kind`, possibly as plain text. */
+/* Returns whether `words` may describe the beginning of a file of `kind`, perhaps as plain text. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -208,8 +208,8 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
         }
 }
 
-/* The first n bytes of `bytes` must be described with `words` if and only if n is at least `least`,
-   which is 99 for "never". The test reads the longest beginning first, so that it notices a read of
+/* The first n bytes of `bytes` must be described with `words` if and only if n is at least `least`;
+   99 means never. The test reads the longest beginning first, so that it notices a read of
    stale bytes. */
 static const struct {
     const char *bytes;
@@ -299,7 +299,7 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
         }
 }
 
-/* An operation of a TensorFlow graph has letters and digits, and begins with a capital letter. */
+/* The name of a TensorFlow operation has letters and digits, and begins with a capital letter. */
 TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
@@ -444,7 +444,7 @@ static void blob_vector(struct wire *out) {
     wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
 }
 
-/* Makes a solver state without learned_net, the path of the net that was saved with it. */
+/* Makes a solver state without the field learned_net, the path of the net's file. */
 static void solver_alone(struct wire *out) {
     wire_number(out, 1, 4000);
     wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
@@ -590,7 +590,7 @@ TEST(a_late_field_rules_out_another_format) {
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
 }
 
-/* Messages with missing or unknown fields need not be Caffe's, so no error describes them. */
+/* Messages with missing or unknown fields need not be Caffe's, so no error calls them Caffe's. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const struct {
         const char *claim;
@@ -700,7 +700,7 @@ static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t pro
     wire_bytes(out, 8, B("\x10\x19"));
 }
 
-/* The graph's name follows its nodes, which may be more than the library examines. */
+/* The graph's name follows its nodes; there may be more nodes than the library examines. */
 TEST(onnx_models_of_every_size_are_named) {
     static const size_t nodes[] = {1, 63, 64, 65, 1000, 99999, 100000, 150000};
     const size_t rows = sizeof nodes / sizeof *nodes - (test_is_quick() ? 1 : 0);
@@ -725,7 +725,7 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     }
 }
 
-/* In a large graph, the library examines the first node to decide whether it is ONNX. */
+/* To decide whether a large graph is ONNX, the library examines the first node. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
@@ -738,7 +738,7 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
         {"has no operation", B("\x0a\1x\x12\1y"), false},
         {"has an operation without a name", B("\x0a\1x\x12\1y\x22\0"), false},
         {"has a number for its operation", B("\x0a\1x\x12\1y\x20\4"), false},
-        {"has a field of no node", B("\x0a\1x\x12\1y\x22\4Relu\x58\1"), false},
+        {"has an unknown field", B("\x0a\1x\x12\1y\x22\4Relu\x58\1"), false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, graph = {0};
@@ -757,7 +757,7 @@ static void placeholder(struct wire *out) {
     wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
 }
 
-/* A blob proves that the message is a net. */
+/* A layer's blob proves that a message is a net, even if the net's name looks like a node. */
 TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     placeholder(&wire);
@@ -769,7 +769,7 @@ TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
 
 /* Values prove that a message is a blob, even if field 1 has the bytes of a TensorFlow node. */
 TEST(a_blob_with_values_is_a_blob) {
-    for (uint32_t field = 4; field <= 6; field++) { /* no values, data, diff */
+    for (uint32_t field = 4; field <= 6; field++) { /* 4: no values; 5: data; 6: diff */
         struct wire wire = {0};
         placeholder(&wire);
         wire_float(&wire, field, 1);
@@ -928,7 +928,7 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-/* Makes a graph that exceeds one read, so the library reads its first node and its end again. */
+/* Makes a graph larger than one read, so that the library reads its first node and end again. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
     wire_number(out, 1, 7);

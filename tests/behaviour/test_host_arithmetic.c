@@ -74,7 +74,7 @@ TEST(sums_of_64_mi_elements_are_close_to_exact) {
     static const struct {
         const char *name;
         double (*value)(int64_t i, uint64_t *seed);
-        double bound; /* for f32 */
+        double bound; /* the bound for f32 */
     } data[] = {
         {"random", value_random, 2e-7}, {"constant", value_constant, 1e-6},
         {"third", value_third, 1e-6},   {"spikes", value_spikes, 1e-6},
@@ -152,9 +152,9 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns values whose sum is rounded even in double, so that another order of the additions has
-   another result. The magnitude depends on the lane of a vector, because otherwise the largest of
-   many values would hide the others. */
+/* Returns a value for a sum that is rounded even in double, so that another order of the additions
+   has another result. The magnitude depends on the lane of a vector, because otherwise the largest
+   of many values would hide the other values. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -184,7 +184,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
         loops->scale[k - 2](factor, room[k], room[k], count);
     for (int64_t i = 0; i < count; i++) {
         const double v = value_at(dtype, x, i), product = factor * v;
-        const float f = (float)factor, short_product = f * (float)v; /* no fused operation */
+        const float f = (float)factor, short_product = f * (float)v; /* not a fused multiply-add */
         double wanted[3] = {v + product, factor, product};
         if (dtype == SB_DTYPE_F32) {
             wanted[0] = (double)((float)v + short_product);
@@ -235,7 +235,7 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
-/* Checks copies at every offset in a cache line, and that they write no byte beyond their end. */
+/* Checks copies at every offset in a cache line. They must not write a byte beyond their end. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     enum { BYTES = 300, ROOM = BYTES + 130 };
     unsigned char from[ROOM], to[ROOM];
@@ -277,8 +277,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* The method of copying changes near these sizes. `tasks` is the number of tasks
-   of a copy that several threads run. */
+/* The method of copying changes near these sizes. A copy on several threads runs `tasks` tasks. */
 TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
@@ -344,7 +343,7 @@ TEST(sums_of_many_pieces_are_complete) {
     }
 }
 
-/* Every element must change once, and no element after the last one may change. */
+/* Every element must change once, and the elements after the array must not change. */
 TEST(updates_of_many_pieces_change_each_element_once) {
     enum { MORE = 4 };
     static const struct {

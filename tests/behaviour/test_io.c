@@ -128,8 +128,8 @@ TEST_ON(world, the_memory_limit_applies_to_a_load) {
     }
 }
 
-/* Reads a message with one value of data, then a message that also has one value of diff. The limit
-   is one byte too small, then exactly sufficient. */
+/* Reads a message with one value of data, then a message that also has one value of diff. For each
+   message, the limit is first one byte too small, then exactly sufficient. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
@@ -163,7 +163,7 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
     assert_int_equal(f->source.closes, 0); /* the source was borrowed */
 }
 
-/* The second of three packed fields of values is empty, and is not part of the first read. */
+/* The second of three packed fields is empty, and lies beyond the bytes of the first read. */
 TEST_ON(world, an_empty_piece_is_not_read) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
@@ -202,7 +202,7 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     assert_ok(sb_model_set_progress(model, &whole, &err));
     assert_status(INVALID, sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
-    assert_int_equal(f->progress.reports, 1); /* the old callback stays */
+    assert_int_equal(f->progress.reports, 1); /* the model keeps the old callback */
     sink.write = NULL;
     assert_status(INVALID, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
@@ -386,7 +386,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_int_equal(f->progress.done, f->wire.size);
     reset_progress(f);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* the opening's callback is no longer called */
+    assert_int_equal(f->progress.reports, 0); /* the callback was only for opening */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
@@ -433,7 +433,7 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
         test_end(open_as(&source, rows[i].requested, &progress));
         assert_int_equal(f->progress.done, wire.size);
         assert_true(f->progress.largest_step <=
-                    (65536 + 4096) / rows[i].num_passes + 1); /* the share of one read */
+                    (65536 + 4096) / rows[i].num_passes + 1); /* a read's share of the progress */
         assert_true((uint64_t)f->progress.reports >= rows[i].num_passes * wire.size / 65536);
         reset_progress(f);
     }
@@ -443,7 +443,7 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
 TEST_ON(world, a_model_in_memory_reports_progress_too) {
     const sb_progress progress = test_progress_of(&f->progress);
     void *p;
-    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* converted by the load */
+    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* a load converts the values */
     sb_model *model = test_model_of(&f->wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
@@ -508,7 +508,7 @@ TEST_ON(world, a_descriptor_is_a_source) {
         sb_model *model = open_as(&source, SB_FORMAT_AUTO, NULL);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
         assert_counts_up(f->blob, *large, 1);
-        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* the offset is unchanged */
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* an unchanged file offset */
         test_end(model);
         assert_int_equal(is_open(fd), !closes);
         if (!closes)

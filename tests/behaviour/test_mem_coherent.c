@@ -39,7 +39,7 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     const struct tally before = rig_tally(f);
     assert_ptr_equal(read_gpu(mem), host);
     const struct tally since = rig_since(f, &before);
-    assert_no_work(&since); /* and no wait */
+    assert_no_work(&since); /* no operation, not even a wait */
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     assert_true(sb_mem_is_unique(mem));
@@ -78,10 +78,10 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 /* --- waits ---------------------------------------------------------------------------- */
 
-/* A kernel that reads a memory, or writes it. */
+/* A kernel that reads a memory and, if `writes`, fills the memory with `fill`. */
 struct kernel {
     void *ptr;
-    int fill, found; /* found: -1 for mixed bytes */
+    int fill, found; /* found: the value of all bytes; -1: the bytes differ */
     bool writes;
     atomic_bool ran; /* set last, because the test reads `found` while a kernel runs */
 };
@@ -107,7 +107,7 @@ static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_strea
         sb_sim_launch(f->context, reader == ON_A_STREAM ? stream : NULL, run_kernel, kernel, &err));
 }
 
-/* A second default stream, as CUDA has one for each thread. The library's stream waits for it. */
+/* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
 static sb_stream another_default;
 
 static sb_status after_default(void *device, sb_error *err) {
@@ -182,7 +182,7 @@ TEST_ON(rig, the_host_writes_after_the_device_has_read) {
     rig_end_stream(f, stream);
 }
 
-/* No copy is queued behind the kernel, so the library must wait for the default stream itself. */
+/* No copy is queued behind the kernel, so the library itself must wait for the default stream. */
 TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
     struct kernel kernel = {.writes = true, .fill = 7};
     reopen(f);
@@ -199,7 +199,7 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
     values[COUNT - 1] = 2;
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* zeros */
+    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* the data is 0 */
     assert_ok(sb_blob_update(blob, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
     values[COUNT - 1] = 100;
@@ -325,7 +325,7 @@ TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
 }
 
-/* A prefetch that failed may have queued zeros, which must not overwrite later bytes. */
+/* A failed prefetch may have queued a fill with zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     void *out;
     reopen(f);
@@ -414,7 +414,7 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE,
                       sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
-        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* still valid */
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* a retry */
         assert_true(kernel.ran);
         assert_ok(sb_blob_overwrite_cpu_f32(copy, SB_DATA, &values, &err));
         memset(values, 1, COUNT * sizeof *values);
@@ -434,6 +434,6 @@ TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
     test_end(blob);
     assert_int_equal(sb_mem_storage(data_of(copy), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
     assert_true(value_at(SB_DTYPE_F32, host_of(copy, SB_DATA), COUNT - 1) == 3);
-    assert_ptr_not_equal(read_gpu(data_of(copy)), read_cpu(data_of(copy))); /* lent: two storages */
+    assert_ptr_not_equal(read_gpu(data_of(copy)), read_cpu(data_of(copy))); /* not one storage */
     sb_blob_destroy(copy);
 }

@@ -109,7 +109,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* Later work on the stream of a transfer runs after the transfer without an event. */
+/* Later work on a transfer's stream runs after the transfer, even without an event. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;
@@ -124,7 +124,7 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD] + since.calls[SB_SIM_STREAM_WAIT], 0);
     assert_ok(sb_mem_gpu_on(mem, other, &in, &err));
     since = rig_since(f, &before);
-    assert_int_equal(since.calls[SB_SIM_STREAM_WAIT], !sim_is_coherent()); /* 0: no copy */
+    assert_int_equal(since.calls[SB_SIM_STREAM_WAIT], !sim_is_coherent()); /* coherent: no copy */
     test_end(mem);
     rig_end_stream(f, other);
     rig_end_stream(f, stream);

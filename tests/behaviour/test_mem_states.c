@@ -148,7 +148,7 @@ static void check_lent(struct scene *scene, const struct start *start, enum call
                lent_holds(&scene->gpu, current_gpu ? CURRENT : STALE), true);
 }
 
-/* Tests one cell. `backend` has host-coherent memory; NULL means the built-in backend. */
+/* Tests a table cell. `backend` has host-coherent memory; NULL means the built-in backend. */
 static void run_cell(const sb_backend *backend, const struct start *start, enum call call,
                      size_t bytes) {
     struct scene scene;

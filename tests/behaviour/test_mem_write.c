@@ -133,7 +133,7 @@ TEST_ON(rig, storage_that_may_still_be_written_is_not_freed) {
     }
 }
 
-/* If both sides were current before a write that is abandoned, the other side remains current. */
+/* If a write to one of two current sides is abandoned, the other side remains current. */
 TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         sb_write *write;
@@ -181,6 +181,6 @@ TEST_ON(rig, no_side_is_evicted_while_a_write_is_open) {
             sb_write_destroy(write);
             assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
             assert_non_null(read_cpu(mem));
-            assert_ok(sb_mem_evict_gpu(mem, &err)); /* no write is open */
+            assert_ok(sb_mem_evict_gpu(mem, &err)); /* succeeds: no write is open */
         }
 }

@@ -81,7 +81,7 @@ TEST(faults_of_models_are_reported_with_their_fields) {
     struct wire unknown = {0}, net = {0}, layer = {0}, groups = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    wire_text(&unknown, 14, ""); /* past a blob's last field */
+    wire_text(&unknown, 14, ""); /* a blob's last field has the number 13 */
     assert_refused(SB_ERR_MALFORMED, 0,
                    "the fields do not belong to a Caffe model, solver state or blob",
                    open_into(&unknown, NULL, &model, &err));
@@ -178,7 +178,7 @@ TEST(the_librarys_objects_are_reported) {
     limits.max_memory = 8000;
     while (load(&wire, &limits, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F32, 1), NULL) != SB_OK)
         limits.max_memory++;
-    limits.max_memory--; /* one byte too few */
+    limits.max_memory--; /* the limit is one byte too low */
     (void)snprintf(text, sizeof text,
                    "history[0]: 2000 elements, with the library's own objects, exceed the memory "
                    "limit of %zu bytes; the message begins at offset 5",

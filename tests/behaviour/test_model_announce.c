@@ -1,4 +1,4 @@
-/* Tests announced blobs. A save requests their values from a callback, one blob at a time, and
+/* Tests announced blobs. A save requests the blobs' values from a callback, one blob at a time, and
    writes the same bytes as if the blobs had been added to the model. */
 #include "blobs.h"
 #include "files.h"
@@ -35,7 +35,7 @@ static void place_close(struct place *p) {
     rig_close(&p->rig);
 }
 
-/* The callback lends blobs[(layer + index) % BLOBS] or `instead`, and records its calls. */
+/* The callback lends `instead` or, if `instead` is NULL, blobs[(layer + index) % BLOBS]. */
 struct lender {
     const struct place *place;
     int calls;
@@ -128,7 +128,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* The save also requests a blob that was announced without a shape. */
+/* A save also requests a blob that was announced without a shape. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     size_t size;
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -174,7 +174,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_int_equal(access(f->file, F_OK), -1);
-    /* After sb_model_set_blob, an announced blob has values as any other blob. */
+    /* After sb_model_set_blob, an announced blob has values like any other blob. */
     for (int64_t k = 0; k < BLOBS; k++)
         assert_ok(sb_model_set_blob(model, 0, k, f->blobs[k], 0, &err));
     assert_ok(sb_model_set_blob(model, 1, 0, f->blobs[1], 0, &err));

@@ -243,7 +243,7 @@ TEST_ON(rig, small_blobs_are_allocated_as_objects) {
         sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 3 + i, dims + 1 - i);
         assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
         assert_int_equal(size, 4095 + i);
-        (void)host_of(blob, SB_DATA); /* zeros, allocated now */
+        (void)host_of(blob, SB_DATA); /* allocates the storage */
         const int64_t before = f->counting.live_buffers;
         assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
         assert_int_equal(f->counting.live_buffers - before, i);
@@ -454,7 +454,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         const struct wire original = wire_of_file(path);
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
         assert_saved(model, &original);
-        /* If blobs are replaced by their own values, the saved bytes equal those of Caffe. */
+        /* If blobs are replaced by their own values, a save writes the same bytes as Caffe. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)
             for (int64_t k = 0; k < num_blobs(model, l); k++) {
@@ -469,7 +469,7 @@ TEST(test_real_models_are_saved_as_they_were) {
 }
 
 TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
-    enum { FIELD = 2 + 3 + 5 }; /* an empty name, and an unknown field's tag and length */
+    enum { FIELD = 2 + 3 + 5 }; /* bytes of an empty name, and an unknown field's tag and length */
     struct wire head = {0};
     sb_model *model;
     size_t size = 7;

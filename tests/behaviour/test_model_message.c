@@ -204,7 +204,7 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         /* one row with a field per value, one row with two packed fields */
         {BYTES_OF("\x2d-+*/\x2d-*+.\x2d-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\4-+*/\x2a\10-*+.-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        /* rows with raw_data, with no values, and with a packed field between two empty ones */
+        /* three rows: raw_data; no values; a packed field between two empty packed fields */
         {BYTES_OF("\x50\1\x62\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
         {BYTES_OF(""), NONE, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},
@@ -274,7 +274,7 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
-/* The values are in two fields, and only the second is read. No read requests 0 bytes. */
+/* The values are in two fields, and only the second field is read. No read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0};
     struct test_source source = {.reads = 0};

@@ -87,11 +87,11 @@ TEST(test_formats_are_distinguished) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
-        int32_t format; /* AUTO: refused */
+        int32_t format; /* SB_FORMAT_AUTO: the message is refused */
     } rows[] = {
         {"a net's name alone", B("\x0a\x01n"), NET},
         {"a vector of a blob", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), VECTOR},
-        {"a vector of two, the second without values",
+        {"a vector of two blobs, the second without values",
          B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x0a\0"), VECTOR},
         {"a vector of a scalar", B("\x0a\6\x2a\4\0\0\x80\x3f"), VECTOR},
         {"a vector of a double scalar with a diff, and a blob without a value",
@@ -131,7 +131,7 @@ TEST(test_formats_are_distinguished) {
         {"shape alone", B("\x3a\x03\x0a\x01\x00"), BLOB},
         {"unknown fields have no effect", B("\xfa\x01\x01x\x0a\x01n"), NET},
         {"iter, and numbers that a blob may have", B("\x08\5\x50\1\x58\1"), SOLVER},
-        {"a number next to those of known fields", B("\x72\0"), SB_FORMAT_AUTO},
+        {"a field number next to known numbers", B("\x72\0"), SB_FORMAT_AUTO},
         {"a value, and a raw_diff that is a number", B("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
         {"nothing", B(""), SB_FORMAT_AUTO},
         {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
@@ -307,7 +307,7 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
-/* Bytes that begin on a page, as mapped files do, must not be unmapped by the library. */
+/* The library must not unmap bytes that begin at a page boundary, as mapped files do. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;

@@ -36,7 +36,7 @@ static void fill(struct net *net, int64_t most) {
     net->num_layers = most;
     for (int64_t i = 0; i < most; i++)
         sb__names_add(&net->names, net->layers, (uint32_t)i);
-    for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* past the table */
+    for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* slots past the table */
         assert_int_equal(net->slots[i].place, 0);
 }
 
@@ -69,7 +69,7 @@ static void assert_finds_all(const struct net *net) {
     assert_finds(net, "", 0);
 }
 
-/* The names are short and use few letters, so many are equal. */
+/* The names are short and use few letters, so many names are equal. */
 TEST(names_in_nets_of_all_sizes_are_found) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);

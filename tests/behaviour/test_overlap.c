@@ -20,7 +20,7 @@ static bool overlap_in_part(size_t place) {
     return a != b && a < b + COUNT && b < a + COUNT;
 }
 
-/* Two blobs that borrow parts of the same 16 floats, 0 to 15. */
+/* Two blobs that borrow parts of the same 16 floats, whose values are 0 to 15. */
 struct pair {
     struct rig rig;
     struct lent lent;
@@ -124,7 +124,7 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     try_all(try_read_only);
 }
 
-/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device. A
+/* Copies `count` elements. If `is_stale`, only the device has the target's newest bytes. A
    download of the elements after `count` would overwrite a source that overlaps these elements. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
@@ -142,7 +142,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is still held */
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* succeeds: no lock is held */
     rig_close(&p.rig);
 }
 

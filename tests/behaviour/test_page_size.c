@@ -1,6 +1,6 @@
 /* Tests the built-in allocator with pages of 64 KiB, which aarch64 may have. This program compiles
    the sources of c/src/port with the system's calls renamed to the functions below, which require
-   such pages and count the mapped bytes. It does not use the linker's --wrap, which would also
+   such pages and count the mapped bytes. The linker's --wrap is not used, because it would also
    rename calls of a sanitizer's runtime, some of which are made before main. */
 #include "rig.h"
 
@@ -14,7 +14,7 @@
 static struct {
     size_t bytes;        /* mapped now */
     int64_t refusals;    /* calls with an argument that is not a multiple of PAGE */
-    int64_t maps, asked; /* calls of mmap and of sysconf */
+    int64_t maps, asked; /* calls of mmap; requests of the page size */
 } kernel;
 
 static size_t whole_pages(size_t bytes) {
@@ -39,7 +39,7 @@ long large_page_sysconf(int name) {
     return (long)PAGE;
 }
 
-/* Maps at an address that is a multiple of PAGE, but not of 2 * PAGE. */
+/* Maps memory at an address that is a multiple of PAGE, but not of 2 * PAGE. */
 void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     size_t length = whole_pages(size), margin = 4 * PAGE;
     char *base = mmap(at, length + margin, protection, flags, fd, offset);
@@ -59,7 +59,7 @@ void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, 
 int large_page_munmap(void *at, size_t size) {
     unsigned char resident;
     if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
-        return refuse(); /* munmap itself accepts unmapped bytes */
+        return refuse(); /* the real munmap accepts unmapped bytes */
     kernel.bytes -= whole_pages(size);
     return munmap(at, whole_pages(size));
 }

@@ -67,7 +67,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_read(raw_of(DOUBLE, (double[]){-8}, 8, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
 }
 
-/* Computes the ends of a type's range as powers of 2, because no double is 2^63 - 1. */
+/* Computes the ends of a type's range as powers of 2, because 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \

@@ -257,8 +257,8 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
 }
 
 /* The readers accept different messages: protobuf-c refuses groups and known fields of a wrong wire
-   type, and accepts an overlong tag 0. If both accept a damaged message, they must read the same
-   values. */
+   type, and accepts an overlong tag 0. If both readers accept a damaged message, they must read
+   the same values. */
 TEST(test_damaged_messages_never_read_differently) {
     static struct reading r;
     const int rounds = test_is_quick() ? 4000 : 20000;

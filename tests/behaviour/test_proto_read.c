@@ -23,7 +23,7 @@ static void packed(struct wire *w) {
 static void doubles_beat_floats(struct wire *w) {
     static const float wrong[] = {9, 9, 9, 9};
     wire_shape(w, two_by_three, 2);
-    wire_floats(w, DATA, wrong, 4); /* a wrong count, too */
+    wire_floats(w, DATA, wrong, 4); /* the number of values is wrong, too */
     wire_doubles(w, DOUBLE_DATA, six_wide, 6);
 }
 

@@ -57,7 +57,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
             assert_int_equal(read->n_data, sb_blob_count(blob));
             for (size_t k = 0; k < read->n_data; k++)
                 assert_true(read->data[k] == 3 + (float)k);
-            assert_int_equal(read->shape != NULL, axes > 0); /* as Caffe writes it */
+            assert_int_equal(read->shape != NULL, axes > 0); /* as in messages of Caffe */
             assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
             for (int k = 0; k < axes; k++)
                 assert_int_equal(read->shape->dim[k], dims[i][k]);
@@ -69,7 +69,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     }
 }
 
-/* If one dimension is 0, the others may be huge, so the shape's message may exceed 256 bytes. */
+/* If one dimension is 0, other dimensions may be huge, so the shape may exceed 256 bytes. */
 TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];

@@ -14,16 +14,16 @@
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
 
-/* Streams of the caller, the default stream, and the stream of calls without a stream. */
+/* ONE and TWO: the caller's streams. DEFAULT: the default stream. OWN: the library's stream. */
 enum { ONE, TWO, STREAMS, DEFAULT = STREAMS, OWN };
 
 struct scene {
     struct rig rig;
     sb_stream streams[STREAMS];
-    sb_blob *blob, *other, *target; /* their data and diffs are on the device */
+    sb_blob *blob, *other, *target; /* blobs with data and diffs on the device */
 };
 
-/* --- a backend table of the test: the simulated device, whose streams forget failures ------ */
+/* --- a backend table of the test: the simulated device, with streams that forget failures -- */
 
 static sb_stream table_own;
 
@@ -157,7 +157,7 @@ enum step_call {
     PREFETCH,
     WRITE_DIFF, /* writes the diff on the host */
     DROP_DIFF,
-    DERIVE_DIFF, /* the diff becomes the result of work that reads the failing work's bytes */
+    DERIVE_DIFF, /* replaces the diff by the result of work that reads the failing work's bytes */
     KERNEL
 };
 
@@ -256,7 +256,7 @@ static void queue(struct scene *s, const struct work *work) {
         make_step(s, step->call, step->on);
 }
 
-/* --- events between the failing work and a call that waits, which may report the failure ------ */
+/* --- actions between the failing work and a waiting call; an action may report the failure ---- */
 
 static void nothing(struct scene *s) {
 }
@@ -455,7 +455,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* a queued copy has failed; the next call does not report this again */
+    if (st != SB_OK) /* a queued copy has failed; the next call does not report the failure */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "an overwrite returned", st);
@@ -561,7 +561,7 @@ TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
 /* --- a table that observes whether memory is freed while arithmetic on a stream uses it ------ */
 
 static struct {
-    sb_stream stream; /* with queued arithmetic, or NULL */
+    sb_stream stream; /* a stream with queued arithmetic, or NULL */
     const void *target, *event;
     bool is_freed;
 } observed;
@@ -600,7 +600,7 @@ static void observe_free(void *device, void *ptr, size_t bytes, sb_stream stream
     sb__sim_backend.free(device, ptr, bytes, stream);
 }
 
-/* Updates read-only bytes, so that the update writes the library's copy. The nth record of an event
+/* Updates read-only bytes, so the library writes to a copy of the bytes. The nth record of an event
    fails, and so does the second wait for a stream. Returns whether the arithmetic was queued. */
 static bool update_copy(int64_t nth) {
     struct scene s;
@@ -750,8 +750,8 @@ static void fill_with_threes(void *user) {
         values[i] = 3;
 }
 
-/* Makes a copy on the device while `times` waits fail from the `nth` on. Returns the copy's status.
-   A copy that failed must not overwrite the results of work queued later. */
+/* Copies a blob on the device while `times` waits fail, from the `nth` on. Returns the copy's
+   status. A copy that failed must not overwrite the results of work queued later. */
 static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     struct scene s;
     void *out;

@@ -1,4 +1,4 @@
-/* Tests the storage of reads. Each reader writes the values to the blob's storage, even if the
+/* Tests where reads store values. Each reader writes the values to the blob's storage, even if the
    storage is shared, or to new storage if the storage is too small. Most tests run every reader. */
 #include "aligned.h"
 #include "blobs.h"
@@ -14,7 +14,7 @@ static const char *const reader_names[READERS] = {
     "sb_blob_from_proto", "sb_blob_load_file", "sb_model_load_blob, of bytes",
     "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
 
-enum lending { OWN, LENT, LENT_TO_READ }; /* who owns a blob's storage */
+enum lending { OWN, LENT, LENT_TO_READ }; /* the blob or a lender owns the storage */
 
 enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
 static const int64_t six[] = {COUNT};
@@ -145,7 +145,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_close(&s);
 }
 
-/* Blobs that share the memory have the values, even if new storage replaced read-only storage. */
+/* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
 TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
@@ -208,7 +208,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The failed read has allocated host storage and written half of the values there. */
+/* The failed read has allocated host storage and written half of the values to the storage. */
 TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {

@@ -1,4 +1,4 @@
-/* Tests every small shape. Its elements must have the offsets of row-major order, and other indices
+/* Tests every small shape. The elements must have the offsets of row-major order. Other indices
    must be refused, except that a legacy index may equal its dimension. A reshape must replace a
    blob's memory only if the memory is too small. */
 #include "blobs.h"
@@ -21,8 +21,8 @@ static bool shape_of(int32_t axes, int number, struct shape *out) {
     return number == 0;
 }
 
-/* Sets `out` to the tuple number `number` of indices from -1 to 3, in row-major order. Returns
-   whether the shape has that element. Missing axes have the dimension 1, as in Caffe. */
+/* Sets `out` to the tuple number `number`, in row-major order, of indices from -1 to 3. Returns
+   whether the shape has an element at these indices. As in Caffe, missing axes have dimension 1. */
 static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES]) {
     bool is_inside = shape->count > 0;
     for (int32_t i = MAX_AXES; i-- > 0; number /= DIMS + 1) {
@@ -62,7 +62,7 @@ static void check_legacy(const sb_blob *blob, const struct shape *shape, const i
                      is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
 }
 
-/* Visits the elements in row-major order, so that each must have the next offset. */
+/* Visits the elements in row-major order, so that the offset must grow by 1 with each element. */
 static void check_offsets(const struct shape *shape) {
     const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
     sb_blob *blob = blob_with(shape);
@@ -71,7 +71,7 @@ static void check_offsets(const struct shape *shape) {
         const bool is_inside = tuple_of(shape, number, i);
         int64_t offset = -7;
         check_legacy(blob, shape, i, is_inside);
-        bool rest_is_0 = true; /* checks each element once */
+        bool rest_is_0 = true; /* so that each element is checked once */
         for (int32_t axis = shape->axes; axis < MAX_AXES; axis++)
             rest_is_0 &= i[axis] == 0;
         if (rest_is_0)

@@ -134,7 +134,7 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    /* Without `err`, the library must not read the bytes to describe them: they do not exist. */
+    /* Without `err`, the library must not read the bytes, which do not exist, to describe them. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
 }

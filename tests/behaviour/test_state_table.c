@@ -1,5 +1,5 @@
-/* Compares the library's state table with the reference. No sequence of calls may lose the newest
-   bytes with the library's table. With many tables that differ in a cell, a sequence does so. */
+/* Compares the library's state table with the reference. With the library's table, no sequence of
+   calls may lose the newest bytes. For many changes of one cell, some sequence loses bytes. */
 #include "support.h"
 
 #include "state_library.h"
@@ -7,7 +7,7 @@
 #define HEADS (SB_HEAD_LOST + 1)
 #define WORKS (REFUSE + 1)
 
-/* The columns are the library's calls. */
+/* A state table: a row for each head, and a column for each of the library's calls. */
 typedef struct state_cell cells[HEADS][SB__CALLS];
 
 static void read_table(cells out) {
@@ -34,7 +34,7 @@ TEST(test_every_cell_equals_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* A memory whose head may be wrong: `newest` is the side that has the newest bytes. The test visits
+/* A memory whose head may be wrong: `newest` are the sides with the newest bytes. The test visits
    all states that calls can reach, so it finds the consequences of a wrong head. */
 struct memory {
     int32_t head;

@@ -1,12 +1,11 @@
-/* Tests status codes and the error struct: numbers, names, texts, layout, and
-   when the struct is written. */
+/* Tests status codes and the error struct: numbers, names, texts, layout, writes to the struct. */
 #include "base/error.h"
 #include "blobs.h"
 
 #include <dlfcn.h>
 #include <syncblob/backend.h>
 
-/* Not generated from the header, because these numbers must never change. */
+/* This table is not generated from the header, because these numbers must never change. */
 static const struct {
     const char *name;
     sb_status symbol;

@@ -1,4 +1,4 @@
-/* Tests that names and types of added layers do not move, and need little more than their bytes. */
+/* Tests that texts of added layers do not move, and waste little memory. */
 #include "rig.h"
 
 #include "model/texts.h"
@@ -71,7 +71,7 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
         held += taken.bytes;
         if (held > 10000)
             assert_true(f->counting.live_bytes - before <=
-                        held + held / 4 + 3000); /* counts whole blocks */
+                        held + held / 4 + 3000); /* live_bytes counts whole blocks */
     }
     assert_true(f->counting.live_blocks - blocks < 60);
     sb__texts_free(&texts, f->context);

@@ -1,5 +1,5 @@
 /* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
-   and refuses other bytes at the same offset. Also tests the sink. */
+   and reports an error in other bytes with the same offset. Also tests the sink. */
 #include "callbacks.h"
 #include "files.h"
 #include "rig.h"
@@ -110,8 +110,8 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* Reads each tag of one or two bytes and some of three, with and without bytes after the field, to
-   cover the fast path and the slow path of the reader. */
+/* Reads each tag of one or two bytes, and some tags of three bytes, with and without bytes after
+   the field, to cover the fast path and the slow path of the reader. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
@@ -243,8 +243,8 @@ TEST(test_errors_name_the_path) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* Without `err`, the library does not read the bytes to describe them. It never reads
-       PTRDIFF_MAX + 1 bytes, because no object has so many. */
+    /* Without `err`, the library does not read the bytes to describe them. The library never reads
+       PTRDIFF_MAX + 1 bytes, because no object has so many bytes. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

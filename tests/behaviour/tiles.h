@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Maps tiles at consecutive addresses; the last may be cut off. Returns NULL, with errno, if the
-   machine cannot map them. Free the tiles with munmap. */
+/* Maps tiles at consecutive addresses; the last tile may be cut off. Returns NULL, with errno, if
+   the machine cannot map the tiles. Free the tiles with munmap. */
 static inline void *map_tiles(size_t tile, size_t bytes) {
     const int file = memfd_create("tile", MFD_CLOEXEC);
     char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-/* Aligned memory, which test_aligned_free frees: on Windows, free() does not accept such memory. */
+/* Allocates and frees aligned memory. On Windows, free() does not accept such memory. */
 #ifndef SB_TESTS_ALIGNED_H
 #define SB_TESTS_ALIGNED_H
 

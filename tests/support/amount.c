@@ -36,7 +36,7 @@ static bool read_number(const char *root, const char *name, const char *word, nu
     return is_found;
 }
 
-/* The files of a container's outermost control group: of version 2, then of version 1. */
+/* The files that describe a container's outermost control group, for versions 2 and 1 of groups. */
 static const struct {
     const char *limit, *used, *stat, *cache;
 } groups[] = {

@@ -1,4 +1,4 @@
-/* Blobs whose contents and head the test chooses. */
+/* Creates blobs and memories; sets and reads their contents and heads. */
 #ifndef SB_TESTS_BLOBS_H
 #define SB_TESTS_BLOBS_H
 
@@ -14,7 +14,7 @@ sb_mem *test_filled(sb_context *context, size_t bytes, int fill);
 /* Copies the first `bytes` bytes of a current side to `out`, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
-/* Queues a copy to the host of a memory whose head is at the device, and makes every wait for the
+/* Queues a copy of the memory, whose head is at the device, to the host. Makes every wait for the
    copy fail. The schedule is SB_SIM_LAZY afterwards. */
 void mem_fail_wait(const sb_mem *mem);
 
@@ -25,7 +25,7 @@ sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);
-/* SB_DTYPE_LIST(DTYPE_ITEM) expands to the constants of all element types, with commas. */
+/* SB_DTYPE_LIST(DTYPE_ITEM) expands to the constants of all element types, each with a comma. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
 /* Returns a filler of the type with default parameters. */

@@ -2,7 +2,8 @@
 
 #include <syncblob/model.h>
 
-/* For bomb.count: no shape; a shape of one element per unit; a shape of no elements. */
+/* Values of bomb.count for a message without a shape, with a shape of as many elements as repeated
+   units, and with a shape of 0 elements. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 static void put_shape(struct wire *wire, int64_t count) {

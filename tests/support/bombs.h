@@ -1,5 +1,5 @@
-/* Inputs for which a careless reader needs far more memory or time than their size justifies. The
-   functions build an input of any size, without the library. */
+/* Bombs: inputs for which a careless reader needs far more memory or time than the input's size
+   justifies. bomb_build builds a bomb of any size, without the library. */
 #ifndef SB_TESTS_BOMBS_H
 #define SB_TESTS_BOMBS_H
 
@@ -8,19 +8,19 @@
 struct bomb {
     const char *name;
     int32_t format;       /* SB_FORMAT_* */
-    uint32_t repeated_in; /* the field that contains the repeated bytes; 0: no field does */
+    uint32_t repeated_in; /* the field that contains the repeated bytes; 0: they are in no field */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
     const void *head, *tail; /* bytes of the message before and after the repeated bytes */
     size_t head_size, tail_size;
-    int64_t count;      /* elements of the last shape, or one of the constants in bombs.c */
+    int64_t count;      /* elements of the shape at the end, or a constant of bombs.c */
     uint32_t within[2]; /* fields that enclose the message, innermost first; 0: no field */
 };
 
 extern const struct bomb bombs[];
 extern const size_t num_bombs;
 
-/* Appends a message of about `size` bytes. */
+/* Appends the bomb to `wire`, as a message of about `size` bytes. */
 void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size);
 
 #endif

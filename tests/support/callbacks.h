@@ -13,21 +13,21 @@
 struct test_fault {
     _Atomic int left; /* 0: no call fails */
     sb_status status;
-    bool silent; /* does not fill the error */
+    bool silent; /* the call that fails does not fill the error */
 };
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* if not NULL, reads from number fault.left on return its bytes */
-    struct test_fault fault;   /* counts the calls of read and version together */
+    const struct wire *other;  /* if not NULL: the bytes of all reads from the fault.left-th on */
+    struct test_fault fault;   /* counts the calls of read_at and version together */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;
-    _Atomic size_t bytes;   /* total of all reads */
+    _Atomic size_t bytes;   /* sum of the sizes of all reads */
     _Atomic size_t largest; /* most bytes of one read */
     bool outside;           /* a read requested 0 bytes, or bytes past the end */
 };
 
-/* Returns a source of `wire`'s bytes. The members of `s` that the test did not set are 0. */
+/* Returns a source of `wire`'s bytes. Members of `s` that the test does not set must be 0. */
 sb_source test_source_of(struct test_source *s, const struct wire *wire);
 
 struct test_sink {
@@ -41,7 +41,7 @@ struct test_sink {
 sb_sink test_sink_of(struct test_sink *s);
 
 struct test_progress {
-    int cancels_at; /* number of the report that cancels, counted from 1; 0: no report does */
+    int cancels_at; /* number of the report that cancels, counted from 1; 0: no report cancels */
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */

@@ -1,5 +1,5 @@
-/* The simulated device with a captured stream: recording an event on that stream fails, and so does
-   a wait for the stream; other work on it succeeds. */
+/* The simulated device with a stream that is being captured, as for a CUDA graph: recording an
+   event on the stream fails, and so does a wait for the stream. Other work succeeds. */
 #ifndef SB_TESTS_CAPTURED_H
 #define SB_TESTS_CAPTURED_H
 

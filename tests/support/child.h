@@ -1,4 +1,4 @@
-/* Child processes, in which cmocka's assertions do not work. */
+/* Runs code in child processes, where child_wants replaces cmocka's assertions. */
 #ifndef SB_TESTS_CHILD_H
 #define SB_TESTS_CHILD_H
 
@@ -22,7 +22,7 @@ static inline void child_fails(const char *condition, int line) {
     _exit(write(2, text, (size_t)length) == length ? 1 : 3);
 }
 
-/* Asserts that a child, for which waitpid returned `status`, has exited with 0. */
+/* Asserts that a child, for which waitpid stored `status`, has exited with 0. */
 static inline void assert_child_status(int status) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_with("the child ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
@@ -43,7 +43,7 @@ static inline int status_in_child(void (*task)(void *arg), void *arg) {
     return status;
 }
 
-/* Runs task(arg) in a child and waits until the child has succeeded. */
+/* Runs task(arg) in a child and asserts that the child exits with 0. */
 static inline void in_child(void (*task)(void *arg), void *arg) {
     assert_child_status(status_in_child(task, arg));
 }

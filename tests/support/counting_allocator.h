@@ -16,7 +16,7 @@ struct counting_allocator {
     int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, including failed calls */
     int64_t object_calls; /* alloc calls with SB_ALLOC_OBJECT, including failed calls */
     int64_t free_calls;
-    int64_t live_blocks, live_buffers; /* all blocks; only blocks without SB_ALLOC_OBJECT */
+    int64_t live_blocks, live_buffers; /* live_buffers: blocks without SB_ALLOC_OBJECT */
     size_t live_bytes, peak_bytes;
     size_t byte_cap;         /* alloc fails if live_bytes would exceed this cap; 0: no cap */
     int64_t fail_nth;        /* the n-th alloc call from now fails; 0: no call fails */

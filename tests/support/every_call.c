@@ -276,14 +276,14 @@ static const int64_t few[] = {2, 3}, ones[] = {1, 1};
         add(#name, call_##number, flags);                                                          \
     }
 
-/* Defines two calls on `mem`: the memory of the blob's data, and of its diff. */
+/* Defines two calls, in which `mem` is the memory of the blob's data and of the blob's diff. */
 #define MEM(name, flags, ...)                                                                      \
     MEM_OF(name, flags, SB_DATA, __VA_ARGS__) MEM_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define MEM_OF(name, flags, part, ...)                                                             \
     CALL(name, flags, sb_mem *mem = memory(w->blob, part); if (!mem) return; __VA_ARGS__;          \
          sb_mem_release(mem))
 
-/* Defines two calls with `part`: SB_DATA and SB_DIFF. */
+/* Defines two calls, in which `part` is SB_DATA and SB_DIFF. */
 #define BOTH(name, flags, ...)                                                                     \
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
@@ -481,12 +481,12 @@ const char *const not_in_every_call[] = {
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* functions that create an object that every world has, and use no other object */
+    /* functions that create an object of a kind that struct world has, and use no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
     /* functions that register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
-    /* the calls above that begin a write also destroy the write */
+    /* a function with which calls above destroy the writes that they begin */
     "sb_write_destroy",
     /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",

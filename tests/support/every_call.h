@@ -1,7 +1,7 @@
 /* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
-   it in callbacks: a deleter frees lent storage, then makes a call from the list. The list includes
-   libsyncblob-comm, because its writes run deleters of the core's memories, and such a deleter may
-   call libsyncblob-comm. */
+   the list in callbacks: a deleter frees lent storage, then makes a call from the list. The list
+   includes libsyncblob-comm: when libsyncblob-comm writes to memories of the core, their deleters
+   run, and a deleter may call libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
@@ -14,11 +14,11 @@ struct world;
 /* Callbacks of the world other than deleters. */
 enum world_visit {
     WORLD_LOADS,    /* in a source or a progress callback, while a blob or a model is read */
-    WORLD_WRITES,   /* in a sink: no object may change */
+    WORLD_WRITES,   /* in a sink, while a blob or a model is saved: no object may change */
     WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
-/* The member of an object that was destroyed is NULL. */
+/* The objects on which the calls work. After a call has destroyed an object, its member is NULL. */
 struct world {
     sb_context *context; /* of a simulated device */
     sb_stream stream;
@@ -27,11 +27,11 @@ struct world {
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
     char path[64];                    /* of a file that the calls write and read */
-    void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
+    void (*callback)(struct world *); /* called by a source's `close`, and by deleters at the end */
     void (*visit)(struct world *, enum world_visit);
-    int depth;         /* nesting of callbacks; only the test uses it */
+    int depth;         /* nesting of callbacks; only the test uses this member */
     bool keeps;        /* if true, the test makes no call that destroys an object */
-    int lent, deleted; /* numbers of pieces of storage */
+    int lent, deleted; /* numbers of pieces of storage that the test lent and deleters freed */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
@@ -47,7 +47,7 @@ enum world_storage {
 };
 
 /* Creates the objects, with blobs of 2 x `columns`. If `has_room`, the blobs' capacity exceeds
-   their count. Only the world uses the context. */
+   their count. The context is new. */
 void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns);
 /* Reads and writes both blobs on both sides and saves the model, so that a sanitizer can report an
    access outside their storage. Asserts that no blob's count exceeds its capacity. */

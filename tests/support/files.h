@@ -13,8 +13,8 @@ void file_write_wire(const char *path, const struct wire *wire);
 void assert_wire(const struct wire *found, const struct wire *expected);
 bool file_holds(const char *path, const char *text);
 
-/* Returns whether the system can replace a file that is open; prints a message if not. Windows
-   before version 10 and wine 8 cannot. */
+/* Returns whether the system can replace a file that is open; prints a message if not. Wine 8
+   and Windows before version 10 cannot replace open files. */
 #ifdef _WIN32
 bool file_is_replaced_while_open(void);
 #else

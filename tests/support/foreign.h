@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* The bytes in [from, to) identify the file. An error describes it with `words`, or with `shorter`
-   if some of these bytes are missing. */
+/* The bytes in [from, to) identify the kind of a file. An error describes the file with `words`, or
+   with `shorter` if some of these bytes are missing. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;

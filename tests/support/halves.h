@@ -37,8 +37,8 @@ static const struct half_row {
     sb_comm_op op;
     uint16_t one, other, expected;
 } half_rows[] = {
-    {SB_DTYPE_F16, SB_COMM_SUM, 0x6800, 0x3c00, 0x6800},  /* 2048 + 1: a tie, down to even */
-    {SB_DTYPE_F16, SB_COMM_SUM, 0x6800, 0x4200, 0x6802},  /* 2048 + 3: a tie, up to even */
+    {SB_DTYPE_F16, SB_COMM_SUM, 0x6800, 0x3c00, 0x6800},  /* 2048 + 1: a tie rounds down to even */
+    {SB_DTYPE_F16, SB_COMM_SUM, 0x6800, 0x4200, 0x6802},  /* 2048 + 3: a tie rounds up to even */
     {SB_DTYPE_F16, SB_COMM_SUM, 0x7bff, 0x4800, 0x7bff},  /* 65504 + 8 */
     {SB_DTYPE_F16, SB_COMM_SUM, 0x7bff, 0x4c00, 0x7c00},  /* 65504 + 16: infinite */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xfbff, 0xfbff, 0xfc00},  /* -65504 - 65504: infinite */

@@ -29,7 +29,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* calls before SET_CPU return a pointer; blobs have them too */
+    POINTER_CALLS = SET_CPU /* the number of calls that return a pointer; blobs have them, too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
@@ -39,7 +39,7 @@ struct call_kind {
     enum purpose purpose;
     int32_t side;       /* the side on which the call works; CLEAR: the head's side */
     bool queued;        /* takes a stream */
-    bool gives_pointer; /* returns a pointer: READ, WRITE or OVERWRITE, but not a prefetch */
+    bool gives_pointer; /* returns a pointer: every READ, WRITE and OVERWRITE except a prefetch */
 };
 
 extern const struct call_kind call_kinds[CALLS];

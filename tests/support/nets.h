@@ -1,5 +1,6 @@
-/* The same small net in each of Caffe's generations, built by hand. Its name is "small". Its layer
-   "conv" has blobs of shapes 2x3 (1, 2, ...) and 2 (100, 101); its layer "relu" has no blobs. */
+/* A small net in each generation of Caffe's layer messages, built without the library. The net is
+   called "small". Its layer "conv" has a blob of shape 2x3 with the values 1, 2, ... and a blob of
+   shape 2 with the values 100 and 101. Its layer "relu" has no blobs. */
 #ifndef SB_TESTS_NETS_H
 #define SB_TESTS_NETS_H
 

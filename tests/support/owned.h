@@ -1,4 +1,4 @@
-/* Objects ("things") that the running test owns. They are destroyed at the test's end, the newest
+/* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
    first and lent memory last; rig_close destroys the objects made since rig_open. Fuzz targets free
    their objects themselves: they link fuzz/support/owned.c, which keeps no list. */
 #ifndef SB_TESTS_OWNED_H

@@ -1,4 +1,4 @@
-/* A backend that a test passes to the library. Its device memory is host memory. */
+/* A backend that a test passes to the library; the backend's device memory is host memory. */
 #ifndef SB_TESTS_PLAIN_H
 #define SB_TESTS_PLAIN_H
 
@@ -14,11 +14,11 @@ struct plain {
     int32_t ordinal;
     sb_status open_status;
     int trims, afters;
-    sb_status status; /* returned by scale and upload */
-    sb_status after;  /* returned by after_default */
+    sb_status status; /* returned by the slots scale and upload of a test */
+    sb_status after;  /* returned by the slot after_default of a test */
 };
 
-/* Two slots of the backend, for tests whose backends have more slots. */
+/* The backend's slots `alloc` and `free`; a test may also call these functions in other slots. */
 sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 /* Returns the backend, which opens "plain:N" for any N. */

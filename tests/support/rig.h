@@ -10,17 +10,17 @@
 struct rig {
     struct counting_allocator counting;
     sb_context *context;
-    char folder[32], paths[8][96]; /* empty until the first rig_path */
+    char folder[32], paths[8][96]; /* empty until the first call of rig_path */
     size_t owned_before;           /* number of objects that the test owned at rig_open */
 };
 
-/* A context's options: the given members, and defaults for the others. */
+/* A context's options: the given members, and defaults for the other members. */
 #define CONTEXT_OPTIONS(...)                                                                       \
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
 
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
-/* A NULL `device` is "cpu"; `flags` are SB_CONTEXT_*. */
+/* Opens the rig on `device`; NULL means "cpu". `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
 /* Destroys the test's objects made since rig_open. Fails if an object or a buffer other than the
@@ -41,7 +41,7 @@ void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, ui
 
 /* Returns whether "sim:0" has host-coherent memory, as in one configuration of tests/opencl. */
 bool sim_is_coherent(void);
-/* Skips a test of states that need two storages if "sim:0" has host-coherent memory. */
+/* Skips the running test if "sim:0" has host-coherent memory: the test needs separate storages. */
 void skip_if_coherent(void);
 
 /* These create contexts that the test owns. */
@@ -74,10 +74,10 @@ void assert_no_work(const struct tally *since);
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
-    struct test_loan *loan; /* the object that the test owns */
+    struct test_loan *loan; /* the object whose destruction frees the bytes */
     size_t bytes;
     int deleted;
-    bool taken; /* the deleter fills the bytes with TAKEN, so that a test detects later writes */
+    bool taken; /* if true, the deleter fills the bytes with TAKEN, to detect later writes */
 };
 
 #define TAKEN 0xEE
@@ -95,7 +95,7 @@ void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
-/* These set the simulated device's schedule, and create and destroy a caller's streams on it. */
+/* These set the simulated device's schedule, and create and destroy streams on the device. */
 void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
 sb_stream rig_stream(struct rig *rig);
 void rig_end_stream(struct rig *rig, sb_stream stream);

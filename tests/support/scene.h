@@ -1,5 +1,4 @@
-/* A memory in any state of the state table, and any call on that memory, for tests of all
-   combinations. */
+/* A scene: a memory in any state of the state table. Tests make every call in every state. */
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
 
@@ -17,7 +16,7 @@ struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
 };
 
-/* States that cover every head and every kind of storage. */
+/* States that cover every head except LOST, and every kind of storage. */
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
@@ -38,10 +37,10 @@ bool is_read_only(int32_t kind);
    read-only side. */
 bool is_reachable(const struct start *start);
 
-/* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
-   `start`: current sides hold CURRENT, others STALE. */
+/* Opens a context on sim:0, with pinned host memory if the host's storage in `start` is pinned, and
+   a memory in the state `start`. Current sides hold CURRENT, other sides STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Like scene_open, but "sim:0" is a device of `backend`. NULL: the built-in backend. */
+/* Like scene_open, but "sim:0" is a device of `backend`; NULL means the built-in backend. */
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */
@@ -49,7 +48,7 @@ void scene_close(struct scene *scene);
 /* Brings scene->mem, which must be new, into the state. */
 void scene_arrange(struct scene *scene, const struct start *start);
 void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
-/* Creates the storage scene->extra, which a set call lends. */
+/* If `call` is SET_CPU or SET_GPU, creates the storage scene->extra, which the call will lend. */
 void scene_lend_extra(struct scene *scene, enum call call);
 /* Makes the call. Calls that take a stream use `stream`. */
 sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,

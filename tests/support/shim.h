@@ -28,7 +28,7 @@ struct shim *shim_of(const void *device);
 struct shim_call {
     int32_t op;              /* SB_SIM_* */
     sb_dtype dtype;          /* the element type of arithmetic, else 0 */
-    const sb_stream *stream; /* of a slot that queues work without a wait, else NULL */
+    const sb_stream *stream; /* the stream of a slot that queues work without a wait, else NULL */
     int32_t mode;            /* the mode of the fault that is due, or SHIM_NO_FAULT */
 };
 #define SHIM_NO_FAULT (-1)
@@ -39,13 +39,13 @@ struct shim_target {
     /* `faults` and `calls` are NULL. shim.c passes only streams of the test to `stream_destroy`. */
     sb_sim_device controls;
     bool is_coherent;  /* contexts on coherent_table() open the backend, too */
-    bool takes_stream; /* shim.c calls sb_context_stream, so a test may use that stream */
+    bool takes_stream; /* shim.c calls sb_context_stream on each new context of the backend */
     /* These acquire and release the lock that protects the shims. */
     void (*lock)(void);
     void (*unlock)(void);
     /* Called before a slot. If a fault is due, makes a driver call of the slot fail. */
     void (*arm)(struct shim *shim, const struct shim_call *call);
-    /* Called after a slot. Removes the fault; returns whether it made a driver call fail. */
+    /* Called after a slot. Removes the fault; returns whether the fault made a driver call fail. */
     bool (*disarm)(struct shim *shim, const struct shim_call *call);
 };
 

@@ -1,4 +1,4 @@
-/* Maps the constants of the library's state table to those of state_table.h. */
+/* Maps the constants of the library's state table to the constants of state_table.h. */
 #ifndef SB_TESTS_STATE_LIBRARY_H
 #define SB_TESTS_STATE_LIBRARY_H
 

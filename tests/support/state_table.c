@@ -24,7 +24,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
         newest = newest == NOBODY ? side : newest & ~side;
     else if (work != NOTHING)
         newest &= ~side;
-    /* The bytes that the caller lends, or is about to write, become the newest. */
+    /* The bytes that the caller lends, or is about to write, become the newest bytes. */
     if ((purpose == SET && work == ADOPT) || purpose == OVERWRITE)
         return side;
     return purpose == WRITE ? newest & side : newest;

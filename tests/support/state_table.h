@@ -36,7 +36,7 @@ struct state_cell state_cell(int32_t head, enum call call);
 
 /* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
-struct loan; /* each user of this header defines it */
+struct loan; /* each file that includes this header defines struct loan */
 
 struct side {
     int32_t kind;      /* SB_STORAGE_* */
@@ -49,7 +49,7 @@ struct memory_state {
     struct side side[2];
     bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
                          side is lent */
-    bool is_apart;    /* the host has separate storage, because the sides could not share one */
+    bool is_apart;    /* the host has separate storage, because the sides could not share storage */
 };
 
 /* The work of a call on a memory in a state. */

@@ -20,7 +20,7 @@
 
 #include <syncblob/syncblob.h>
 
-/* These are 1 if the program is built with the sanitizer, which needs more memory and locks. */
+/* IS_ASAN, IS_TSAN: 1 if the program is built with AddressSanitizer or ThreadSanitizer, else 0. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -75,14 +75,13 @@ int run_all_tests(void);
 /* Asserts that every block was freed, and that all calls had valid arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error of a thread's asserted calls. A callback in such a call needs another sb_error. */
+/* The error of calls that a thread asserts. A callback in such a call needs another sb_error. */
 extern _Thread_local sb_error err;
 
-/* A short name for rows of tables. */
 #define INVALID SB_ERR_INVALID_ARGUMENT
 
 /* These assert the status of `expr`, a call that is passed `&err`, and that `err` is untouched on
-   success and completely written on failure. Do not use them for a call that is passed NULL. */
+   success and completely written on failure. They do not suit a call that is passed NULL. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \
@@ -110,14 +109,14 @@ void support_check_status(sb_status expected, sb_status found, const sb_error *e
 void support_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-/* Stores the path of a real file in `buffer` and returns it. The folder is SYNCBLOB_TEST_DATA, by
-   default ../shared/data beside the source root. If the file is absent, prints a message and
-   returns NULL. */
+/* Stores the path of a real file in `buffer`; returns `buffer`. The file's folder is
+   SYNCBLOB_TEST_DATA, by default ../shared/data relative to the source root. If the file is absent,
+   prints a message and returns NULL. */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* These report how much of its table a test runs. The default is a sample that takes a second or
-   two, also under each sanitizer. SYNCBLOB_TEST_WHOLE=1: the whole table. SYNCBLOB_TEST_FULL=1:
-   also the cases that take minutes. An empty variable or 0 means off. */
+/* These functions report which cases of a test to run. The default is a sample, which takes a
+   second or two, also under each sanitizer. SYNCBLOB_TEST_WHOLE=1: all cases. SYNCBLOB_TEST_FULL=1:
+   also cases that take minutes. An empty variable or 0 means off. */
 bool test_is_quick(void);
 bool test_is_full(void);
 

@@ -1,5 +1,5 @@
-/* A tensor of DLPack as another program would pass it, on memory that the test lends. Its deleter
-   counts its calls. */
+/* A DLPack tensor whose memory the test lends; other programs pass such tensors to the library. The
+   tensor's deleters count their calls. */
 #ifndef SB_TESTS_TENSORS_H
 #define SB_TESTS_TENSORS_H
 
@@ -17,14 +17,14 @@ struct tensor {
 
 /* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
-/* Makes such a tensor on device 0 of `device_type`, in device memory; all bytes are `fill`. */
+/* Makes a tensor of 2 x 3 floats in memory of device 0 of `device_type`; all bytes are `fill`. */
 void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
 /* Copies the test's changes in `versioned` to `legacy`. */
 void tensor_match(struct tensor *tensor);
 void tensor_free(struct tensor *tensor);
 
-/* Calls that retire the host bytes of a blob's data: afterwards these bytes are not current, or no
-   longer exist. */
+/* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
+   no longer exist. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 

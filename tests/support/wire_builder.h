@@ -23,7 +23,7 @@ void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 /* These append a field. */
 void wire_number(struct wire *wire, uint32_t field, uint64_t value);
 void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
-/* Appends numbers of `width` bytes each, `size` bytes in total; the last may be incomplete. */
+/* Appends numbers of `width` bytes each, `size` bytes in total; the last number may be cut. */
 void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size);
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);

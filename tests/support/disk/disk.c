@@ -1,14 +1,14 @@
 /* Simulates a file system whose calls fail or are missing, for a Linux program that is started with
    this library in LD_PRELOAD. Only calls on the folder DISK_FOLDER and its contents are affected.
-   Variables:
+   Environment variables:
 
    DISK_LACKS    one or more of the words links, noreplace, modes, sync, lists (access control
                  lists), folders. The calls that a word stands for always fail, as on a file
                  system without this feature; "folders": no folder can be opened
-   DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
+   DISK_FAIL     CALL:ERRNO:N, the N-th CALL fails with ERRNO; a failed "close" has closed the file
    DISK_ONE_IN   a number N: at random one call in N fails, with an errno that the call can set
    DISK_SEED     a number, the seed of DISK_ONE_IN
-   DISK_SIGNAL   CALL:NUMBER, raises the signal before each such call
+   DISK_SIGNAL   CALL:NUMBER, raises signal NUMBER before each CALL
    DISK_LOG      a file: receives a line for each call that failed or raised the signal
 
    Calls: open (of a folder, or with O_CREAT), write, fsync, syncfolder, close, rename, noreplace,
@@ -50,7 +50,7 @@ enum call {
 };
 
 static const struct {
-    const char *name, *lacking; /* the word of DISK_LACKS */
+    const char *name, *lacking; /* the word for this call in DISK_LACKS */
     int lacks;                  /* the errno of a call that DISK_LACKS names */
     int errors[4];              /* the errnos of failures at random */
 } calls[CALLS] = {
