@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """compare_hip.py FOLDER...: renames the functions of cuda/declarations.h to HIP's, so that gcc can compare
-their prototypes with HIP's. FOLDER has hip/hip_runtime_api.h of a version (Debian: libamdhip64-dev).
+their prototypes with HIP's. FOLDER contains a version's hip/hip_runtime_api.h (Debian: libamdhip64-dev).
 Prints each function that HIP lacks or that has other parameters."""
 import pathlib
 import re

@@ -196,7 +196,7 @@ cl_int __real_clRetainEvent(cl_event event);
 enum { FAILED = 64 };
 
 /* The last failed commands. Only their events report the failure, as in drivers that continue with
-   the next command. (pocl 3.1 aborts if a command fails that waits for other commands.) */
+   the next command. (pocl 3.1 aborts if a command that waits for other commands fails.) */
 static struct {
     cl_event event;
     cl_int code;
@@ -269,7 +269,7 @@ static cl_int count_event(cl_int result, const cl_event *out) {
     return result;
 }
 
-/* Queues a marker instead of a command that is to fail later. */
+/* Instead of a command that is to fail later, queues a marker, whose event reports the failure. */
 static cl_int queue_failure(cl_command_queue queue, cl_uint waits, const cl_event *list,
                             cl_event *out) {
     const cl_int result = __real_clEnqueueMarkerWithWaitList(queue, waits, list, out);
@@ -442,7 +442,7 @@ static cl_command_queue gated[GATES];
 static int gate_count;
 static int waiting; /* the number of waiting threads; if it is not 0, all gates are open */
 
-/* Blocks one of the driver's threads, of which there is one for each processor. */
+/* Blocks a thread of the driver until the gate opens. The driver has one thread per processor. */
 static void CL_CALLBACK pass_gate(void *arguments) {
     pthread_mutex_lock(&gate_lock);
     while (generation == *(uint64_t *)arguments && !waiting)

@@ -1,5 +1,5 @@
-/* Runs tests of the simulated device on the OpenCL backend. OPENCL_MEMORY is the number of the kind
-   of memory. */
+/* Runs tests of the simulated device on the OpenCL backend. The environment variable OPENCL_MEMORY
+   is the number of the kind of memory. */
 #include "shim.h"
 
 #include "device.h"
@@ -88,7 +88,7 @@ static const char *function_of(int32_t op) {
     return has_buffers() && functions[op][1] ? functions[op][1] : functions[op][0];
 }
 
-/* Arms the fault. Delays the stream's work: always if the schedule is lazy, sometimes if random. */
+/* Arms the fault. A lazy schedule delays the stream's work; a random schedule delays some work. */
 static void arm(struct shim *shim, const struct shim_call *call) {
     lock();
     const bool held = shim->schedule == SB_SIM_LAZY ||
@@ -131,7 +131,7 @@ static bool disarm(struct shim *shim, const struct shim_call *call) {
 
 /* --- the extension table --------------------------------------------------------------- */
 
-/* Takes no lock, which could deadlock: a kernel looks up addresses while the host waits for it. */
+/* Takes no lock: otherwise a kernel that looks up addresses while the host waits would deadlock. */
 static void no_lock(void *device) {
 }
 

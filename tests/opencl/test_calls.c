@@ -1,5 +1,5 @@
 /* Makes every call of OpenCL fail in turn, in every operation, with each kind of memory. The status
-   must be a documented one, current bytes must remain, the operation must work when it is repeated,
+   must be documented, current bytes must remain, the operation must work when it is repeated,
    and at the end no object of OpenCL may be live. */
 #include "blobs.h"
 #include "driver.h"
@@ -11,7 +11,7 @@ struct scene {
     sb_context *context;
     cl_command_queue queue;
     sb_blob *blob;       /* data and diff at the device: 1 and 0.25 */
-    sb_mem *host, *both; /* the bytes of `host` are on the host, of `both` on both sides */
+    sb_mem *host, *both; /* the current bytes: `host` on the host, `both` on both sides */
 };
 
 #define ON(scene) ((sb_stream)(scene)->queue)
@@ -129,7 +129,7 @@ static void scene_close(struct scene *s, size_t owned) {
 
 static bool is_documented(sb_status st, cl_int code) {
     if (st == SB_ERR_DEVICE_LOST)
-        return true; /* arithmetic in place that fails also returns this */
+        return true; /* failing arithmetic in place also returns this status */
     return st == SB_ERR_DEVICE_FAILURE ||
            (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
 }

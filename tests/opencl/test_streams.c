@@ -84,7 +84,7 @@ static cl_kernel kernel_of(const struct place *place, cl_program *program) {
     return kernel;
 }
 
-/* Sets the kernel's arguments to a device pointer, as opencl.h describes. */
+/* Passes a device pointer to the kernel as memory and an offset, as opencl.h describes. */
 static void set_pointer(const struct place *place, cl_kernel kernel, const void *ptr) {
     size_t offset = 0;
     cl_mem mem;
@@ -309,7 +309,7 @@ TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
     run_on_both(f, wait_for_a_failed_event);
 }
 
-/* pocl 3.1 aborts if a command fails whose event was released. */
+/* pocl 3.1 aborts if a command whose event was released fails. */
 static void destroy_an_event_before_its_work_fails(struct place *f) {
     cl_int result;
     void *ptr = alloc(f);
@@ -339,8 +339,8 @@ static bool is_done(const struct place *place, void *event) {
     return done;
 }
 
-/* A copy in the library's queue that waits for `late`, and a later barrier that fails with `user`:
-   in pocl the barrier then ends before the copy. */
+/* The library's queue has a copy that waits for `late`, then a barrier that fails if `user` fails.
+   In pocl the failed barrier ends before the copy. */
 struct failing {
     cl_event late, user, held[2];
     void *ptr, *failed, *copied;

@@ -44,7 +44,7 @@ static void use(cl_command_queue queue, const void *ptr) {
         (void)__real_clReleaseCommandQueue(old);
 }
 
-/* Waits only for the last queue that used the memory: the other users' work runs earlier. */
+/* Waits only for the last queue that used the memory: the work of earlier users has then run. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {

@@ -5,15 +5,15 @@
 
    Each element of the simulation stands for FOLD elements of the net, and a host's bandwidth is
    divided by FOLD, so that a thousand ranks fit into one machine's memory. The printed bytes and
-   seconds are those of the net, as if FOLD were 1. SMPI's own MPI_Iallreduce sends all data to all
+   seconds describe the net as if FOLD were 1. SMPI's own MPI_Iallreduce sends all data to all
    ranks, unlike real MPI libraries, so c/mpi/engine.c is compiled with the blocking MPI_Allreduce.
    From the duration of each bucket the program computes when the bucket would be complete if it
    were sent during the backward pass. Rank 0 prints for the last step:
 
        RANKS BUCKETS BYTES COMPUTE APART BESIDE NETWORK
 
-   The last four are seconds: of the computation, of the step without and with overlap, and of all
-   all-reduces. */
+   The last four columns are the seconds of the computation, of the step without overlap, of the
+   step with overlap, and of all all-reduces. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 

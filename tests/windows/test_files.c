@@ -254,7 +254,7 @@ static DWORD WINAPI write_over(void *arg) {
     return 0;
 }
 
-/* A writer waits while another writer has the file open, which is only a short time. */
+/* A writer waits while another writer has the file open for a short time. */
 TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];

@@ -46,8 +46,8 @@ SAME_AS(MIN, ncclMin);
 SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
 SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
-/* The magic number is not compared: NCCL 2.18 has it only in an initialiser. The fake NCCL checks
-   the number. */
+/* The magic number is not compared, because NCCL 2.18 defines the number only in an initialiser.
+   The fake NCCL checks the number. */
 
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name)
 SAME(CUDA_SUCCESS);

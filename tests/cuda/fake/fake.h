@@ -1,5 +1,5 @@
-/* The functions that the fake libcuda.so.1 exports besides the driver API. Tests use them to choose
-   the fake's behaviour and to read counters. Environment variables set initial settings:
+/* The functions that the fake libcuda.so.1 exports besides the driver API. With these functions,
+   tests choose the fake's behaviour and read counters. Environment variables set initial settings:
    FAKE_SCHEDULE (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
    FAKE_PEERS, FAKE_INIT, FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H
@@ -21,7 +21,7 @@ enum fake_setting {
     FAKE_PEERS,   /* whether devices can access one another's memory */
     FAKE_INIT,    /* the result of cuInit */
     FAKE_MEMORY,  /* the bytes of each device, and the limit of page-locked memory */
-    FAKE_LOSS,    /* the driver's error after a call of cuBLAS lost the context, for example 700 */
+    FAKE_LOSS,    /* the driver's error after a call of cuBLAS has lost the context, such as 700 */
     FAKE_SETTINGS
 };
 
@@ -42,8 +42,8 @@ enum fake_mode {
     FAKE_ALWAYS     /* as FAKE_NOW, for this call and all later calls until the fault is removed */
 };
 
-/* Makes the `nth` call of `function`, or of any function if NULL, fail with `code`; 1 is the next
-   call. The fault is removed when the call has failed, or by a fake_fail with `nth` 0. */
+/* Makes the `nth` call of `function` (NULL: of any function) fail with `code`; 1 is the next call.
+   The fault ends with that call unless the mode is FAKE_ALWAYS. An `nth` of 0 removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 /* After fake_fail, also makes the `nth` call after the failing call fail, in the same way. */
 FAKE_API void fake_fail_again(int64_t nth);
@@ -68,10 +68,10 @@ FAKE_API struct fake_live fake_live(void);
 /* Returns the number of contexts on this thread's stack. */
 FAKE_API int fake_depth(void);
 
-/* Returns the number of violations of the driver's rules. Each is printed on stderr. */
+/* Returns the number of violations of the driver's rules. Each violation is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 
-/* Queues kernel(user) on a stream of the current context. Waiting threads run the kernel. */
+/* Queues kernel(user) on a stream of the current context. A waiting call runs the kernel. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
 /* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
    the range is not allocated, or its queued allocation has not run. */
@@ -80,11 +80,11 @@ FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
-/* cuCtxCreate of CUDA 12, which drivers for CUDA 13 still export, but whose header declares only a
-   newer version. */
+/* cuCtxCreate of CUDA 12. Drivers for CUDA 13 still export this version, but CUDA 13's header
+   declares only a newer version. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Makes a lost context usable again, which no real driver can. The context must have no users. */
+/* Makes a lost context usable again, which no real driver does. The context must not be in use. */
 FAKE_API void fake_revive(CUcontext context);
 /* Resets the fake driver for the next test: no context is lost, the driver is not shut down, and no
    objects are live; this thread's stack of contexts is empty. */
@@ -99,7 +99,7 @@ FAKE_API void fake_unlock(const int *held); /* may be NULL */
 /* --- for the fake NCCL ----------------------------------------------------------------- */
 
 /* Queues a gate: a kernel that uses [ptr, ptr + bytes) and is done once passes(user) returns true.
-   After earlier work of the stream, the fake driver calls passes(user), with its lock held. */
+   When the stream's earlier work is done, the fake driver calls passes(user) under its lock. */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
 /* Reserves a stream, or ends the reservation. Work on a reserved stream is a violation. */
@@ -117,11 +117,11 @@ struct fake_blas_call {
     unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Begins and counts a call of cuBLAS or NCCL. fake_fail can make such a call fail too; its `code`
-   is then a cublasStatus_t or an ncclResult_t. */
+/* Begins and counts a call of cuBLAS or NCCL. fake_fail can also make such a call fail, with a
+   cublasStatus_t or an ncclResult_t as `code`. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
-/* As fake_launch, but in `context`. `user` must be from malloc, and is freed after the kernel has
-   run. */
+/* Queues a kernel like fake_launch, but in `context`. `user` must be from malloc, and is
+   freed after the kernel has run. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
                                 void *user);
 /* Loads the kernel of a function, unless the context has loaded it. The kernel uses device memory

@@ -1,5 +1,5 @@
-/* The functions that the fake libnccl.so.2 exports besides NCCL's. fake_fail can make calls of NCCL
-   fail, with an ncclResult_t as `code`. */
+/* The functions that the fake libnccl.so.2 exports besides NCCL's functions. fake_fail can make
+   calls of NCCL fail, with an ncclResult_t as `code`. */
 #ifndef SB_TESTS_FAKE_NCCL_H
 #define SB_TESTS_FAKE_NCCL_H
 

@@ -16,15 +16,15 @@ struct stage {
 
 /* Opens a stage on "cuda:0", on which no kernel has been loaded. */
 void stage_open(struct stage *stage);
-/* Opens a stage on a driver that has or lacks pools; `flags` are those of the context. */
+/* Opens a stage on a driver that has or lacks pools; `flags` are the context's flags. */
 void stage_open_on(struct stage *stage, bool pools, uint32_t flags);
-/* Closes the stage, and restores the driver's settings: pools, 16 GiB, no faults. If the device is
-   lost, discards its objects. */
+/* Closes the stage, and restores the driver's defaults: pools, 16 GiB of memory, no fault. If the
+   device is lost, discards its objects. */
 void stage_close(struct stage *stage);
 void stage_reopen(struct stage *stage, bool pools, uint32_t flags);
 /* Closes a stage whose driver objects cannot be freed. */
 void stage_abandon(struct stage *stage);
-/* Creates a context, which may fail. */
+/* Creates a context; the creation may fail. */
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
 
 /* Limits the memory of each device to `more` bytes above the bytes that are mapped now. */

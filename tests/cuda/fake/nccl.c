@@ -72,7 +72,7 @@ int64_t fake_nccl_live(void) {
     return live;
 }
 
-/* Counts a call under the lock; returns from the function if the call fails. */
+/* Takes the lock and counts a call. Returns from the function if the call must fail. */
 #define BEGIN_AS(function)                                                                         \
     FAKE_LOCKED;                                                                                   \
     const struct fake_blas_call begun = fake_blas(function);                                       \
@@ -189,7 +189,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Returns whether two ranks have made equal calls. Unequal calls hang or return garbage. */
+/* Returns whether two ranks have made equal calls; otherwise NCCL may hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -383,7 +383,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    comm->group->finalized -= comm->finalizes; /* also if the call fails, as callers do not retry */
+    comm->group->finalized -= comm->finalizes; /* even if the call fails: callers do not retry */
     end(comm);
     return (ncclResult_t)begun.status;
 }
@@ -406,7 +406,7 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
 }
 
 /* Begins an operation, and reserves its stream: by NCCL's guide (ncclCommGetAsyncError), programs
-   must not queue work there until the state is ncclSuccess. */
+   must not queue work on the stream until the state is ncclSuccess. */
 static ncclResult_t queue(const char *function, ncclComm_t comm, struct part wanted,
                           const void *from, const void *to) {
     BEGIN_AS(function);

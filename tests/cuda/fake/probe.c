@@ -1,6 +1,6 @@
-/* Tests the rows of contract.tsv on libcuda.so.1 and libnccl.so.2, which are the fakes, or NVIDIA's
-   on a machine with a device. Fails if the result differs from the row, if a row has no test here,
-   or if a test here has no row. */
+/* Tests the rows of contract.tsv on libcuda.so.1 and libnccl.so.2, which are the fakes or, on a
+   machine with a device, NVIDIA's libraries. Fails if a result differs from its row, if a row has
+   no test (here or in probe_nccl.c), or if a test has no row. */
 #include "probe.h"
 
 #include <dlfcn.h>
@@ -188,8 +188,8 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Returns whether a pool has from `least` to `most` bytes mapped while a block of it is in use and
-   another block was freed, or, if `trims`, after a trim. */
+/* Uses one block of a pool, frees another block, and trims the pool if `trims`. Returns whether
+   afterwards at least `least` and at most `most` bytes of the pool are mapped. */
 static bool maps(uint64_t threshold, bool trims, uint64_t least, uint64_t most) {
     CUmemoryPool pool = make_pool();
     CUdeviceptr used = 0, freed;
@@ -207,7 +207,7 @@ HOLDS(threshold_counts_used, maps(LARGE, false, 0, 2 * LARGE - 1))
 HOLDS(threshold_keeps, maps(UINT64_MAX, false, 2 * LARGE, UINT64_MAX))
 HOLDS(pool_trim, maps(UINT64_MAX, true, LARGE, 2 * LARGE - 1))
 
-/* A trim unmaps freed memory after a query of the stream has succeeded, without a wait. */
+/* After a successful query of the stream, a trim unmaps freed memory without a wait. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
@@ -649,7 +649,7 @@ static bool unload(CUmodule module, CUdeviceptr ptr) {
     return OK(CU(cuMemFree)(ptr)) && OK(CU(cuModuleUnload)(module));
 }
 
-/* Launches the kernel, which copies a double from the start of a block of memory to its middle. */
+/* Launches the kernel, which copies a double from the start to the middle of a block of memory. */
 static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected) {
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
     CUmodule module;
@@ -676,8 +676,8 @@ HOLDS(launch_order, launch(1, false, CUDA_SUCCESS))
 HOLDS(launch_parameters, launch(1, true, CUDA_SUCCESS))
 HOLDS(launch_nothing, launch(0, false, CUDA_ERROR_INVALID_VALUE))
 
-/* Launches a kernel while this thread captures another stream: in the normal mode after an earlier
-   launch or, if `first`, for the first time, in the relaxed mode. */
+/* Launches a kernel while this thread captures another stream. If `first`, the kernel has not run
+   before and the thread is in the relaxed mode; otherwise the kernel has run before. */
 static bool launch_while_capturing(bool first) {
     CUmodule module;
     CUfunction move;

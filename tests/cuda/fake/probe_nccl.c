@@ -26,7 +26,7 @@ static ncclResult_t begin(ncclComm_t *comm, int rank, unsigned int magic) {
     return NCCL(ncclCommInitRankConfig)(comm, 1, id, rank, &whole);
 }
 
-/* Waits until the communicator's call is no longer in progress. Returns whether it succeeded. */
+/* Waits until the communicator's call is not in progress. Returns whether the call succeeded. */
 static bool settles(ncclComm_t comm, ncclResult_t first) {
     ncclResult_t state = first;
     for (int i = 0; i < POLLS && (first == ncclSuccess || first == ncclInProgress); i++) {

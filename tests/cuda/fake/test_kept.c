@@ -59,7 +59,7 @@ static void fail_no_more(void) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Asserts that the statistics count all live device bytes, and as kept all but `used` bytes. */
+/* Asserts that the statistics count all live device bytes, and all but `used` of them as kept. */
 static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const sb_stats stats = rig_stats(rig);
     const uint64_t live = fake_live().device_bytes;
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Makes the nth and later calls of the function fail during a sum. Returns whether one failed. */
+/* Makes the nth and later calls of the function fail in a sum. Returns whether a call failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;

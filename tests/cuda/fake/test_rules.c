@@ -127,7 +127,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     test_end(blob);
     begin_capture(f, captured);
     test_end(other);
-    for (int64_t nth = 1; nth < 8; nth++) { /* also if the call that protects the capture fails */
+    for (int64_t nth = 1; nth < 8; nth++) { /* the call that protects the capture fails */
         other = test_context_on("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
@@ -156,7 +156,7 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* Returns the bytes that pools and loaded kernels occupy besides live memory. */
+/* Returns the bytes that pools and loaded kernels occupy in addition to live memory. */
 static size_t kept_bytes(void) {
     return fake_live().mapped_bytes - fake_live().device_bytes;
 }
@@ -315,8 +315,8 @@ TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     assert_true(x[9] == 6);
 }
 
-/* The library queues no work on a stream if a capture forbids it, and a failing call of cuBLAS does
-   not end a capture. */
+/* If a capture forbids work on a stream, the library queues no work on that stream. A failing call
+   of cuBLAS does not end a capture. */
 TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
@@ -385,8 +385,8 @@ TEST_ON(pair, other_contexts_free_memory) {
     assert_ok(use(f->other, 2 * BYTES, &err)); /* now the other context needs the memory */
 }
 
-/* Kernels and the cuBLAS handle need memory from outside the pools. If none is free, cuBLAS may
-   return one of several errors. */
+/* Kernels and the cuBLAS handle need memory from outside the pools. If no such memory is free,
+   cuBLAS may return one of several errors. */
 TEST_ON(pair, other_contexts_free_memory_for_kernels) {
     for (int i = 0; i < 2; i++) {
         pair_reopen(f);
@@ -424,7 +424,7 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
 
 struct gate {
     atomic_bool is_open;
-    time_t end; /* the gate opens then at the latest, so that a failing test ends */
+    time_t end; /* the time when the gate opens at the latest, so that a failing test ends */
 };
 
 static bool passes(void *user) {
@@ -488,7 +488,7 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
 /* --- streams --------------------------------------------------------------------------------- */
 
 /* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
-   follow the flags of the context, waits for events the flags of the event. */
+   follow the flags of the context; waits for events follow the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -537,7 +537,7 @@ static void write_memory(void *user) {
     memset(fake_address(writer->ptr, BYTES), writer->value, BYTES);
 }
 
-/* The caller has a pointer to data or diff, and writes there on its per-thread stream. */
+/* The caller has a pointer to data or diff, and writes through it on the per-thread stream. */
 TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         void *out;
@@ -612,9 +612,9 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     test_end(fresh);
 }
 
-/* A caller that has the library's stream may capture it. The graph has no work of the library, and
-   the capture stays valid. Memory that is retired meanwhile, with and without an exposed pointer,
-   is freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
+/* A caller may capture the library's stream. The graph has no work of the library, and the capture
+   stays valid. Memory that is retired during the capture, with and without an exposed pointer, is
+   freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;

@@ -83,7 +83,7 @@ static sb_status status_from(const char *function, unsigned int error) {
 
 /* --- slots ------------------------------------------------------------------------------------ */
 
-enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED exceeds a slab's buffers */
+enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED is too large for a slab */
 
 struct bench {
     void *device, *from, *to, *event, *out;
@@ -95,8 +95,8 @@ static const sb_backend *const backend = &sb__cuda_backend;
 
 #define FLOATS  SB_DTYPE_F32, SIZE / sizeof(float)
 #define DOUBLES SB_DTYPE_F64, SIZE / sizeof(double)
-/* The slots: the function whose calls fail (NULL: each function), whether the slot waits, and the
-   arguments. */
+/* X(slot, function, waits, arguments): the slot, the function whose calls fail (NULL: each
+   function), whether the slot waits, and the slot's arguments after the device. */
 #define SLOTS(X)                                                                                   \
     X(alloc, NULL, false, SIZE, b->stream, &b->out, err)                                           \
     X(alloc_pinned, NULL, false, PINNED, &b->out, err)                                             \
@@ -130,8 +130,8 @@ static const struct slot {
     bool waits;
 } slots[] = {SLOTS(SLOT_ROW)};
 
-/* Returns whether the backend retries after the failure: it does if nothing is queued yet or the
-   wait has not begun. */
+/* Returns whether the backend retries after the failure, because nothing is queued yet or the wait
+   has not begun. */
 static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||

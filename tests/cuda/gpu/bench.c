@@ -1,4 +1,4 @@
-/* Compares the speed of the backend's arithmetic with that of a copy within the device, and of its
+/* Compares the speed of arithmetic with the speed of a copy within the device, and the backend's
    transfers and allocations with the driver's. Compared calls take turns. Prints Markdown.
 
    usage: bench               the benchmark

@@ -1,5 +1,5 @@
-/* The CUDA driver, which the tests call as an application does. It is opened by name and declared
-   here, so that the programs need no toolkit. */
+/* The CUDA driver, which the tests call as an application does. This file declares the driver's
+   functions, and driver.c opens the driver by name, so that the programs need no toolkit. */
 #ifndef SB_TESTS_GPU_DRIVER_H
 #define SB_TESTS_GPU_DRIVER_H
 
@@ -57,7 +57,7 @@ enum {
       (struct CUgraph_st * graph, struct CUgraphNode_st * *nodes, size_t * count))                 \
     F(sb__cu_result, cuGraphDestroy, (struct CUgraph_st * graph))
 
-/* Functions that a driver may lack; then the pointer is NULL. */
+/* Functions that a driver may lack. The pointer to a missing function is NULL. */
 #define OPTIONAL_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuLaunchHostFunc,                                                             \
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
@@ -75,8 +75,8 @@ enum {
     F(sb__cu_result, cuGreenCtxDestroy, (struct CUgreenCtx_st * green))                            \
     F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
-/* The version of the function in CUDA 12's header. The header of CUDA 13 has another version; the
-   driver exports both. */
+/* cuCtxCreate as CUDA 12's header declares it. CUDA 13's header declares another version of the
+   function; the driver exports both versions. */
 #define OLD_FUNCTIONS(F)                                                                           \
     F(sb__cu_result, cuCtxCreate_v2,                                                               \
       (sb__cu_context * context, unsigned int flags, sb__cu_device device))
@@ -89,7 +89,7 @@ struct driver {
     bool is_fake;
 };
 
-/* Opens the driver. Returns NULL if there is none, with the reason in `why`, a static text. */
+/* Opens the driver. On failure returns NULL, and sets `why` to the reason, a static text. */
 const struct driver *driver_open(const char **why);
 
 /* Writes "NVIDIA ... , driver for CUDA 13.0", or the description of a fake driver. Call after

@@ -41,7 +41,7 @@ int gpu_begin(void) {
     keep_primary_context();
     driver_describe(driver, device, sizeof device);
     printf("on %s\n", device);
-    (void)fflush(stdout); /* forked children would print it again */
+    (void)fflush(stdout); /* otherwise forked children would print the text again */
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* Support for programs that use a context on "cuda:0" and also call the CUDA driver, as an
-   application does. The programs use only public functions of the library. They run both on a
-   device of NVIDIA and on the fake driver. */
+   application does. The programs use only public functions of the library, and run both on a device
+   of NVIDIA and on the fake driver. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 

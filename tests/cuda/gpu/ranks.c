@@ -132,7 +132,7 @@ static void run_processes(char *program, int32_t size, size_t bytes) {
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-/* Returns why NCCL cannot have two ranks here; NULL if it can. */
+/* Returns why NCCL cannot have two ranks here; NULL if NCCL can. */
 static const char *find_obstacle(void) {
     uint8_t id[SB_NCCL_ID_BYTES];
     if (device_count() < 2)

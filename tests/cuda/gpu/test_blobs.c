@@ -6,7 +6,7 @@
 
 /* --- elements -------------------------------------------------------------------------------- */
 
-/* Returns element i of a pattern: of either sign, and exact in f32. */
+/* Returns element i of a pattern. The elements have either sign, and are exact in f32. */
 static double element(int64_t i, int pattern) {
     uint64_t seed = (uint64_t)i * 2u + (uint64_t)pattern;
     return (double)(int64_t)(test_random(&seed) % 4001) / 1024.0 - 2000.0 / 1024.0;

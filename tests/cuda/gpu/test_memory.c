@@ -68,8 +68,8 @@ TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     assert_true(host_holds(small, 5));
 }
 
-/* A wait leaves free memory mapped, whatever amount is in use. With the driver's default release
-   threshold, a wait would unmap free memory. */
+/* A wait leaves free memory mapped, whatever amount of memory is in use. With the driver's default
+   release threshold, a wait would unmap free memory. */
 TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
     sb_mem *used = mem_on_device(f->context, driver->is_fake ? mib : 288 * mib, 5);

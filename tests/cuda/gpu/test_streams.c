@@ -175,7 +175,7 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 /* --- default streams ------------------------------------------------------------------------- */
 
 /* The handle of the per-thread default stream. A program that is compiled for per-thread streams
-   launches on it if it names no stream. */
+   uses this stream for each launch that names no stream. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {
@@ -332,7 +332,7 @@ EACH(a_captured_stream_is_refused) {
     assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
 }
 
-/* The stream used the memory before its capture; an event in the capture would be a graph node. */
+/* The stream used the memory before its capture. An event in the capture would be a graph node. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;

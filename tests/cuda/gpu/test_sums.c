@@ -88,7 +88,7 @@ TEST_ON(stage, sums_of_floats_are_near_and_finite) {
         }
 }
 
-/* Lends the memory that begins `offset` bytes after `memory` to a blob, and sums it twice. The
+/* Lends to a blob the memory that begins `offset` bytes after `memory`; sums the blob twice. The
    values are whole numbers, so that the sums are exact. */
 static void check_lent(sb_context *context, int32_t dtype, const char *memory, size_t offset,
                        int64_t count) {

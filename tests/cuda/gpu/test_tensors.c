@@ -124,7 +124,7 @@ TEST_ON(stage, page_locked_memory_of_others_is_the_hosts) {
     host->deleter(host);
 }
 
-/* A tensor across several mappings of pages, as in PyTorch's expandable segments. */
+/* Memory that consists of several mapped pages, like PyTorch's expandable segments. */
 struct mapped {
     sb__cu_ptr ptr;
     size_t page;

@@ -1,4 +1,4 @@
-/* Calls every function with deleters that call every other function on the same objects. */
+/* Makes every call on objects whose deleters make every other call on the same objects. */
 #include "every_call.h"
 
 static const struct every_call *inner; /* the call that the first deleter makes */

@@ -1,5 +1,5 @@
 /* Makes random calls whose deleters, readers, sinks, progress functions and parallel_for make
-   random calls on the same objects, where the headers permit it. */
+   further random calls on the same objects, if the headers permit such calls. */
 #include "every_call.h"
 
 /* The nesting limit of callbacks, and the number of random calls for each seed. */

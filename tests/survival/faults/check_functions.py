@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks every function that returns a status: a fault test must call the function, or functions.txt must
-give the reason why none does."""
+give the reason why no fault test calls the function."""
 import pathlib
 import re
 import sys

@@ -59,7 +59,7 @@ bool world_lacks(const char *function) {
     return false;
 }
 
-/* Errors that mean "there is no such file or attribute": the caller must accept them. */
+/* Returns whether `error` only means that the file or the attribute does not exist. */
 static bool is_an_answer(const char *function, int error) {
     return strcmp(function, "fstatat") == 0
                ? error == ENOENT
@@ -187,13 +187,13 @@ DECLARE(int, unlinkat, (int folder, const char *name, int flags)) {
     return -1;
 }
 
-/* Returns the result of a failing read or write: fewer bytes, 0 with a stale errno, or -1. */
+/* Returns the result of a failing read or write: fewer bytes than requested, 0, or -1. */
 static ssize_t part_of(size_t size, int zero) {
     if (!world && fault.error == SHORT)
         return size > 3 ? 3 : (ssize_t)size - (size > 1);
     if (world || fault.error != zero)
         return -1;
-    errno = EINTR; /* stale, as from an earlier call */
+    errno = EINTR; /* a stale errno, as if an earlier call had set it */
     return 0;
 }
 

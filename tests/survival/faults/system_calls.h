@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Values of `error` other than an errno: what the call does instead of failing with an errno. */
+/* Values of `error` that are not errnos: each chooses what the call does instead of failing. */
 enum {
     SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
@@ -15,25 +15,25 @@ enum {
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* Calls number `nth` to `last` of `function` fail. SHORT, NOTHING and ENDS mean EIO for calls to
-   which they do not apply. */
+/* The `nth` to the `last` call of `function` fail. A call to which SHORT, NOTHING or ENDS does not
+   apply fails with EIO. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: no call fails */
-    int error;            /* an errno, or one of the above */
+    int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
     int then;             /* the error of the call after number `last`; 0: that call succeeds */
 };
 
 void fault_set(struct system_fault fault);
-/* Ends the fault. Returns the number of calls counted. */
+/* Ends the fault. Returns the number of calls of its function since fault_set. */
 int fault_end(void);
-extern const char *fault_name; /* the function that failed last; "" if none since fault_set */
+extern const char *fault_name; /* the function that failed last since fault_set, or "" */
 
 /* A simulated file system that lacks some system calls; its other calls fail at random. */
 struct world {
     const char *lacks[4]; /* functions that always fail */
     int with;             /* the errno of the functions in `lacks` */
-    int one_in;           /* one other call in `one_in` fails, on average; 0: none fails */
+    int one_in;           /* any other call fails with probability 1 / `one_in`; 0: never */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
     bool rename_is_lost; /* half of the failing renames nevertheless replace the file */

@@ -18,7 +18,7 @@
 enum { TARGET, SOURCE, SHARER, ELSEWHERE, BLOBS };
 
 struct given {
-    int32_t heads[2]; /* of the target's data and diff; the source has them swapped */
+    int32_t heads[2]; /* of the target's data and diff; the source's heads are swapped */
     bool touched;     /* false: the target was never written or read */
     bool shared;      /* the sharer shares both memories of the target */
     int32_t schedule;
@@ -37,7 +37,7 @@ struct world {
     sb_blob *blobs[BLOBS];
     struct lent host, device;
     sb_stream stream;
-    struct tensor tensor;            /* as if from another program, on the side `variant` */
+    struct tensor tensor;            /* simulates another program's tensor, on the side `variant` */
     sb_dl_managed_versioned *passed; /* exported from the source's data, on the side `variant` */
     sb_part part;
     int variant;
@@ -63,7 +63,7 @@ struct world {
         return expression;                                                                         \
     }
 
-/* Waits for queued in-place arithmetic, so that the failure of that work fails the call. */
+/* Waits for queued in-place arithmetic, so that the call fails if that work fails. */
 static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
     sb_context *context = w->rig.context;
     bool is_queued =

@@ -11,7 +11,7 @@ static bool is_fair(sb_status st) {
     return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
 }
 
-/* Opens a model of `format` whose reads from the n-th on return the bytes of `after`. */
+/* Opens a model of `format`. Its n-th and later reads return the bytes of `after`. */
 static sb_status open_changing(struct test_source *s, int32_t format, const struct wire *before,
                                const struct wire *after, int n, sb_model **out) {
     *s = (struct test_source){.other = after, .fault = {.left = n}};
@@ -29,7 +29,7 @@ static bool reports_change(sb_status st) {
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
-/* Makes a file of one kind. All kinds have one size but differ in each count of the reader. */
+/* Makes a file of one kind. All kinds have one size, but other numbers of layers and values. */
 static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
@@ -101,7 +101,7 @@ static struct wire image(int kind) {
 }
 
 /* Makes every call on a net; from the n-th read on, the source returns `other`. Returns whether
-   there were n reads. */
+   the calls read at least n times. */
 static bool use_while_changing(const struct wire *bytes, const struct wire *other, int n) {
     struct test_source s;
     sb_model *model;
@@ -123,7 +123,7 @@ static bool use_while_changing(const struct wire *bytes, const struct wire *othe
     if (model) {
         st = sb_model_size(model, &size, &err);
         assert_true(is_fair(st));
-        /* The buffer has `size` bytes; the changed source may give the save a longer model. */
+        /* If the source changes after the model returned `size`, the save may need more bytes. */
         unsigned char *buffer = malloc(size);
         if (st == SB_OK)
             st = sb_model_save(model, buffer, size, NULL, &err);

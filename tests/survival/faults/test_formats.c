@@ -203,7 +203,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* If `handles`, also records addresses, which differ from scene to scene. */
+/* If `handles` is true, also records addresses, which differ between scenes. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {

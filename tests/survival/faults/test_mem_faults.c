@@ -105,8 +105,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks that a failed call keeps the head, with two exceptions: a failure of queued work restores
-   the trial's first head, and a lost in-place write makes the head AT_CPU or LOST. */
+/* Checks that a failed call keeps the head. Two exceptions: a failure of queued work restores the
+   trial's first head; after an in-place write that loses the device the head is AT_CPU or LOST. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -172,7 +172,7 @@ static bool run_trial(struct trial *t) {
     trial_open(t);
     const struct tally before = rig_tally(&t->scene.rig);
     const struct armed armed = fault_arm(&t->scene.rig, t->fault, t->nth);
-    for (int i = 1; i < t->times; i++) /* only the simulated device fails several */
+    for (int i = 1; i < t->times; i++) /* only the simulated device can fail several times */
         ignore(
             sb_sim_fail_also(t->scene.rig.context, SB_SIM_ANY, t->nth + i, SB_SIM_FAIL_NOW, NULL));
     support_poison_error(&err);
@@ -205,7 +205,7 @@ static void try_calls(struct trial t) {
             assert_true(t.nth < 200);
 }
 
-/* Returns the first start to try. A host-coherent device has no starts with two storages. */
+/* Returns the first start to try: host-coherent devices have no starts with two storages. */
 static size_t first_start(void) {
     if (!sim_is_coherent())
         return 0;
@@ -304,7 +304,7 @@ TEST(storage_in_use_is_not_freed_when_a_wait_fails) {
 
 /* --- a write in steps ----------------------------------------------------------------- */
 
-/* Begins a write with a fault armed. After a failure, begins and completes a write without one. */
+/* Begins a write with a fault armed. After a failure, makes a whole write without a fault. */
 static bool fail_write(size_t number, sb_side side, uint32_t flags, enum fault fault, int64_t nth) {
     const struct start *start = start_at(number);
     struct scene scene;

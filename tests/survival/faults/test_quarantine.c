@@ -54,7 +54,7 @@ static void give_nothing_back(void *arg) {
     child_wants(s->lent.deleted == 0);
 }
 
-/* Checks that the child frees storage that the child has retired, but not the parent's. */
+/* Checks that the child frees storage that it has retired, but not storage of the parent. */
 static void give_its_own_back(void *arg) {
     const struct stuck *s = arg;
     struct rig own;
@@ -143,7 +143,7 @@ TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     rig_end_stream(f, stream);
 }
 
-/* Leaves `mem` with host storage without values, as a failed load does. Returns the storage. */
+/* Gives `mem` host storage that has no values, as a failed load does. Returns the storage. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
@@ -276,7 +276,7 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
 }
 
-/* Cached storage is freed to make room under the cap; storage in quarantine is not. */
+/* Cached storage is freed to make room under the cap, but quarantined storage is not freed. */
 TEST_ON(rig, a_cap_counts_quarantined_storage) {
     const size_t mib = 1 << 20;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -346,7 +346,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Releases the memory likewise, then waits for its streams except the captured stream. */
+/* Releases the memory as `retire` does, then waits for its streams except the captured stream. */
 static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     retire(crowd, mem);
     captured_stream = crowd->streams[CAPTURED];
@@ -397,7 +397,7 @@ static void quarantine_one_after_the_other(struct crowd *crowd, struct look *loo
     const sb_stream others[] = {NULL, crowd->rig.context->stream};
     sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
     retire_and_wait(crowd, first);
-    retire(crowd, second); /* the second waits for the legacy default stream */
+    retire(crowd, second); /* this storage waits for the legacy default stream */
     end_another_context();
     assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
     rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);

@@ -100,7 +100,7 @@ struct scene {
     struct rig rig;
     const char *file;
     sb_blob *blob;
-    sb_model *model;                /* with the same blob, and a blob of the other file */
+    sb_model *model;                /* contains `blob`, and a blob of the other file */
     struct wire whole, whole_model; /* the bytes of complete files of `blob` and `model` */
 };
 

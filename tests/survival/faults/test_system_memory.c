@@ -1,6 +1,6 @@
 /* The built-in allocator and the simulated device request memory from the C library and the kernel;
-   a caller's allocator does not see these requests. Makes the n-th request fail, for every n. The
-   call must return an error and change nothing, and the same call must then succeed. */
+   a caller's allocator does not see these requests. The test makes the n-th request of a call fail,
+   for every n. The call must return an error and change nothing; a retry must then succeed. */
 #include "blobs.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type
 /* --- the objects of a test ------------------------------------------------------- */
 
 #define SMALL 64
-#define LARGE ((size_t)20 << 20) /* large enough that the allocator and the device map it */
+#define LARGE ((size_t)20 << 20) /* so large that the allocator and the device use mmap */
 
 struct scene {
     sb_context *context;

@@ -5,8 +5,8 @@
        bomb write NAME BYTES FILE
        bomb read BYTES MORE_BYTES NAME...
 
-   `read` calls the function work_on for each bomb at both sizes, so that a
-   profiler can count the reading alone. */
+   `read` calls the function work_on for each bomb at both sizes, so that a profiler can count the
+   instructions of the reading alone. */
 #include "bombs.h"
 #include "ignore.h"
 

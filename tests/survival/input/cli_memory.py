@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests that `info`, `verify`, `show`, `report`, and `diff` of a file with itself need at most
-64 MiB + 16 x the file's size. The files: bombs, highly compressed archives, and ordinary files.
+64 MiB + 16 x the file's size. The files are bombs, highly compressed archives, and ordinary files.
 
 A bomb with too many layers or blobs is refused before memory is allocated. After a refusal, the
 quick form tries a smaller bomb."""

@@ -1,6 +1,6 @@
-/* Prints the results of reading files, for a script that compares systems: `results FOLDER...`
-   prints the status, offset and message for each file, as a blob and as a model with all its blobs.
-   */
+/* Prints the results of reading files, for a script that compares operating systems. `results
+   FOLDER...` reads each file as a blob and as a model with all its blobs, and prints the status,
+   offset and message of each read. */
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #define NOBODY 65534
 enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer holds */
 
-struct place {
+struct place { /* the objects of one test */
     struct rig rig;
     const char *folder, *file, *other;
     sb_blob *blob;   /* COUNT floats that count up */

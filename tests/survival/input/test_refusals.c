@@ -176,7 +176,7 @@ TEST_ON(world, impossible_sizes_are_refused) {
     assert_null(ptr);
 }
 
-/* Cases that the generator omits: calls of another kind of model, and pointers within structs. */
+/* Cases that make_refusals.py omits: calls that need another model, and pointers within structs. */
 TEST_ON(world, null_is_refused_for_nets_and_within_structs) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     const sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};

@@ -38,7 +38,7 @@ sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *ds
     return any_bool() ? SB_OK : (last_failure = SB_ERR_IO);
 }
 
-/* Only the call that reports a value which an integer type cannot hold has these arguments. */
+/* payload.c calls sb__wire_fail only for a value that the integer type cannot hold. */
 #define sb__wire_fail(in, field, status, offset, err, format, element, ...)                        \
     refuse_element(status, offset, element)
 static sb_status refuse_element(sb_status status, uint32_t offset, long long element) {

@@ -1,6 +1,6 @@
 /* sb__shape_make: fails, or the count is the product of the dimensions (0 if a dimension is 0) and
    the size in bytes fits.
-   --unwind 4: three axes; the code treats all axes in the same way, and two are enough to overflow
+   --unwind 4: three axes; the code treats all axes in the same way, and two axes can overflow
    planted: "        if (dims[i] < 0)\n"
         -> "        if (dims[i] < -1)\n"
    planted: "        if (dims[i] == 0)\n"

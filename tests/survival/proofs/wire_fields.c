@@ -25,7 +25,7 @@ void wire_tag(void) {
         claim(is_failure(st, end));
 }
 
-/* read_length: reads a value of as many bytes as the length before it specifies, all before `end`.
+/* read_length: reads a length, then a value of as many bytes as the length; all are before `end`.
    --unwind 1: there is no loop
    planted: "if (length > end - field->begin)"
         -> "if (length > end)"

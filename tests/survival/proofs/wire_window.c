@@ -1,6 +1,6 @@
-/* sb__reader_init, sb__reader_watch, in_window, fetch: provide what fetch's callers assume
-   (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file of any
-   size. The window's size matters only relative to a request's size, at most eight bytes.
+/* sb__reader_init, sb__reader_watch, in_window, fetch: satisfy the contract that fetch's callers
+   assume (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file
+   of any size. The window's size matters only relative to a request's size (at most eight bytes).
    --unwind 13: a window of twelve bytes
    planted: "return offset >= reader->begin && offset"
         -> "return offset"

@@ -6,7 +6,7 @@ tensor and trim, while waits fail and the device runs queued work at any time.
 The rule: no copy may run on storage that was returned or is being written, and every loan
 (lent storage) must be returned once after the device recovers. The library's steps ensure the rule: if any
 single step is left out, some interleaving must break the rule; the shortest such trace
-is printed. The functions are named after those of c/src/context and c/src/memory.
+is printed. The functions are named after functions of c/src/context and c/src/memory.
 """
 
 import collections

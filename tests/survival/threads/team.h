@@ -1,5 +1,5 @@
-/* Runs threads for tests. The flags here, by which a thread starts another, use no memory ordering:
-   the library alone must order the accesses of threads, or ThreadSanitizer reports a race. */
+/* Runs threads for tests. The flags by which one thread starts another thread order no memory
+   accesses: the library alone must order them, or ThreadSanitizer reports a race. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 

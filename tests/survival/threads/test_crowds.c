@@ -129,8 +129,8 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
 
 /* --- two memories at once -------------------------------------------------------------------- */
 
-/* Two memories: the data of the left blobs are the diff of the right blobs, and the reverse. All
-   bytes are 0, so that every order of the work has the same result. */
+/* One memory is the left blobs' data and the right blobs' diff; the other memory is the left blobs'
+   diff and the right blobs' data. All bytes are 0, so that every order of the work gives 0. */
 struct crossed {
     struct crowd crowd;
     sb_blob *left[2], *right[2];
@@ -254,7 +254,7 @@ static void take_and_release(void *arg, int member) {
     struct crowd *crowd = arg;
     uint64_t seed = (uint64_t)member + 1;
     for (int i = 0; i < (IS_SANITIZED ? 150 : 3000);
-         i++) { /* a sanitizer reports a race after few rounds */
+         i++) { /* few rounds are enough for a sanitizer to report a race */
         const size_t bytes = 1 + (size_t)(test_random(&seed) % 400000);
         sb_mem *mem = NULL;
         void *p;

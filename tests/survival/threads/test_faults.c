@@ -29,9 +29,9 @@ enum manners { MERELY_COUNTS, TRIMS, SYNCHRONIZES, RELEASES_OWNER, ALL_MANNERS }
 struct loan {
     struct lent lent; /* must be first: the deleter's `user` points to it */
     sb_context *context;
-    enum manners manners; /* of the deleter */
+    enum manners manners; /* the library call that the deleter also makes */
     bool accepted;
-    sb_dl_managed tensor; /* the loan as another program's tensor */
+    sb_dl_managed tensor; /* describes the lent storage, as if another program had made a tensor */
     int64_t shape[1];
 };
 
@@ -39,7 +39,7 @@ struct loan {
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
-    float value; /* of the data; NAN: unknown. The diff is all 1. */
+    float value; /* each value of the data; NAN: unknown. Each value of the diff is 1. */
 };
 
 /* A stream. While one thread forgets the stream, the lock keeps other threads from using it. */
@@ -60,7 +60,7 @@ struct round {
     struct job *jobs;
     _Atomic(sb_mem *) parked; /* a reference that one thread passes to another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
-    pthread_barrier_t quiet; /* the threads wait here until no fault is armed */
+    pthread_barrier_t quiet; /* the threads wait at this barrier until no fault is armed */
 };
 
 struct worker {
@@ -209,7 +209,7 @@ static void loans_close(struct round *round) {
 struct job {
     struct round *round;
     const void *ptr;
-    float finds, writes; /* `finds` NAN: any value; `writes` NAN: nothing */
+    float finds, writes; /* NAN in `finds`: expects any value; NAN in `writes`: writes nothing */
 };
 
 static void kernel(void *user) {

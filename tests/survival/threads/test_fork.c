@@ -247,8 +247,8 @@ struct locked_estate {
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
     sb_blob *blob;                   /* `pinned` is its data */
-    sb_blob *imported;               /* imports a tensor of this data */
-    sb_blob *elsewhere;              /* does the same, in a context without a device */
+    sb_blob *imported;               /* imports a tensor of the data of `blob` */
+    sb_blob *elsewhere;              /* imports such a tensor in a context without a device */
     sb_dl_managed_versioned *tensor; /* exported from the data of `blob` */
     struct lent host;
 };

@@ -1,7 +1,7 @@
 /* In these tests the library alone orders the accesses of threads: by a lock, a reference count, a
-   memory's state word or a published pointer. The tests' flags and device order nothing, so that
-   ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
-   concurrent calls; the library's own state must stay valid even then. */
+   memory's state word or a published pointer. The tests' flags and device do not order accesses, so
+   that ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
+   concurrent calls; the library's own state must stay valid even during such calls. */
 #include "pointers.h"
 #include "rig.h"
 #include "team.h"
@@ -12,7 +12,7 @@
 #define BYTES ((size_t)256)
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
-struct stage {
+struct stage { /* the objects of one test */
     struct tiny tiny;
     sb_backend table;
     sb_context *context;
@@ -131,7 +131,7 @@ static void (*const others[])(struct stage *s) = {
     use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories};
 
-/* Numbers the calls: first calls on the memory, then calls on the blob's data, then the others. */
+/* Numbers the calls: first on the memory, then on the blob's data, then the calls in `others`. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 
 static bool is_const(int act) {

@@ -1,4 +1,4 @@
-/* One thread loses the device, or trims, while others wait. */
+/* One thread loses the device, or trims, while other threads wait. */
 #include "blobs.h"
 #include "pointers.h"
 #include "team.h"
@@ -35,7 +35,7 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
-    assert_int_equal(w.waits, 1); /* a context has two streams; the library waits for only one */
+    assert_int_equal(w.waits, 1); /* the library waits for only one of the two streams */
     sb_blob_destroy(w.blob);
     sb_context_release(context);
 }
@@ -43,7 +43,7 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
 /* --- two quarantined contexts, one of which owns the other ------------------------------------ */
 
 struct chained {
-    sb_context *other; /* the deleter releases the last reference to it */
+    sb_context *other; /* the deleter releases the last reference to this context */
     _Atomic int deleted;
 };
 

@@ -114,7 +114,7 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
-/* The size of a task's piece, and counts around 8 and 64 tasks of one piece. */
+/* The number of values in a task, and counts of values near 8 and 64 such tasks. */
 enum { PIECE = 1 << 17, NEAR_8_TASKS = (7 << 17) + 12345, NEAR_64_TASKS = (64 << 17) + 1 };
 
 /* The smaller counts are near the block size of OpenBLAS's calls. */
@@ -133,7 +133,7 @@ static void compare(int32_t dtype, int64_t count) {
         const struct results found = compute(context, dtype, count);
         assert_memory_equal(&found, &expected, sizeof found);
         assert_int_equal(pool.runs > 0, count > PIECE);
-        if (count > 2 * PIECE) /* two updates, four sums; from 1 MiB on also a clear and copies */
+        if (count > 2 * PIECE) /* four sums, an update, a scale, two copies, a clear */
             assert_int_equal(pool.runs, 9);
         sb_context_release(context);
     }
@@ -219,7 +219,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     sb_context *context = context_with("cpu", steal_first, &thief);
     void *lent = calloc(1, bytes);
     assert_non_null(lent);
-    /* the first access to memory from the cache */
+    /* the first access to memory from the cache, which zeroes the memory */
     sb_mem_release(mem_filled(context, bytes, 1));
     assert_ok(sb_mem_create(context, bytes, &thief.mem, &err));
     assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));

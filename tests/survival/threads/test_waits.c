@@ -139,7 +139,7 @@ TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
 /* --- failures -------------------------------------------------------------------------------- */
 
 /* Arithmetic writes in place, so its failure loses the device. A failed copy or sum does not lose
-   the device, provided that it cannot be mistaken for arithmetic. */
+   the device, provided that the library knows that no arithmetic has failed. */
 TEST_ON(rig, a_failure_outside_arithmetic_does_not_lose_the_device) {
     for (int named = 0; named < 2; named++) {
         double sum = -1;

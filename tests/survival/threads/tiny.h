@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct tiny {
-    _Atomic int64_t calls; /* of any slot */
+    _Atomic int64_t calls; /* calls of any slot */
     bool fails_scale;
     sb_status (*on_event_wait)(void *user); /* may be NULL */
     void *user;

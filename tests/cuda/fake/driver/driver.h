@@ -1,4 +1,4 @@
-/* The structs of the fake driver. One lock protects all of them. The fake driver has no threads; a
+/* The structs of the fake driver. One lock protects all structs. The fake driver has no threads; a
    call that waits for queued work runs this work itself. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
@@ -32,7 +32,7 @@ struct CUevent_st {
 
 enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT, GATE };
 
-struct item {
+struct item { /* work that is queued on a stream */
     struct item *next;
     enum operation operation;
     uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
@@ -42,12 +42,12 @@ struct item {
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* the upload reads the snapshot: pageable memory may be read early */
-    bool scribbled;
+    bool staged;    /* the upload copies the snapshot, as if memory had been read at the call */
+    bool scribbled; /* the download's target is filled with RUBBISH until the copy runs */
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
-    bool (*passes)(void *user); /* for a GATE: returns whether the gate is open */
+    bool (*passes)(void *user); /* a GATE is a kernel that runs until this returns true */
     void *user;
     bool owned; /* `user` is freed with the item */
     struct record *record;
@@ -88,7 +88,7 @@ struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
     bool adds_dependencies; /* an allocation may wait for a free on another stream */
-    unsigned int access;    /* one bit for each other device, set if it has access */
+    unsigned int access;    /* one bit for each other device, set if that device has access */
     uint64_t threshold;
     int64_t blocks;
     size_t reserved;           /* the mapped bytes of blocks and of chunks */
@@ -171,7 +171,7 @@ void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Counts mapped bytes, also in `pool` unless it is NULL. Returns false if memory is exhausted. */
+/* Counts mapped bytes, also in `pool` if it is not NULL. Returns false if memory is exhausted. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
@@ -187,7 +187,7 @@ void forget_memory(void);
 
 /* --- streams (streams.c) --------------------------------------------------------------------- */
 
-/* Returns the context's stream with this handle, or NULL if the context does not have it. */
+/* Returns the context's stream with this handle, or NULL if the context has no such stream. */
 CUstream resolve(CUcontext context, CUstream handle);
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
 /* Fails if captures of the context forbid unsafe calls, and invalidates these captures. */
@@ -195,7 +195,7 @@ CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
 /* Queues a copy of `item` for call `c`; returns the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
-/* Returns whether a pending item uses the range. */
+/* Returns whether queued work uses one of the `bytes` bytes at `host` or at `device`. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
 /* Frees the per-thread default streams, which must have no queued work. */

@@ -68,7 +68,7 @@ struct block *find_reservation(CUdeviceptr ptr) {
 /* --- mapped bytes ---------------------------------------------------------------------------
 
    A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
-   is large enough. Chunks are not joined, so an allocation can fail with enough free memory. */
+   is large enough. Chunks are not joined, so an allocation can fail although enough is free. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -214,7 +214,7 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* Also frees memory of a pool that no queued work uses, as cuda.h documents. Does not wait, because
+/* Also frees a pool's memory that no queued work uses, as cuda.h documents. Does not wait, because
    cuda.h does not document whether the driver waits. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);

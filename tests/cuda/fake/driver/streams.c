@@ -112,7 +112,7 @@ static void unlink_stream(CUstream stream) {
 }
 
 /* Returns whether the legacy default stream has work from before `turn`, for which blocking streams
-   must wait. They need not wait for an event record, a case that cuda.h does not document. */
+   must wait. Blocking streams do not wait for event records, which cuda.h does not document. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -246,7 +246,7 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream's first item is a closed gate: a kernel that waits for another. */
+/* Returns whether the stream's first item is a closed gate, a kernel that cannot end yet. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
@@ -568,7 +568,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green && fake.settings[FAKE_VERSION] <
-                             13000) /* by cuda.h 12.9; with 13.0 the call returns another context */
+                             13000) /* by cuda.h 12.9; 13.0 returns the green context itself */
         return CUDA_ERROR_NOT_SUPPORTED;
     *context = stream->green ? (CUcontext)(void *)stream->green : stream->context;
     return CUDA_SUCCESS;
@@ -722,7 +722,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture on all its streams, even if streams that joined it were not joined back. */
+/* Ends the capture on all streams. Unlike a driver, accepts streams that were not joined back. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
