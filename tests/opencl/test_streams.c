@@ -419,6 +419,38 @@ TEST_ON(place, an_event_behind_a_failed_barrier_waits_for_the_work_before_the_ba
     run_on_both(f, record_behind_a_failed_barrier);
 }
 
+/* The same for a barrier of the caller, which the library does not know. */
+TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_work) {
+    const cl_context context = f->opencl->context(f->device);
+    cl_event late, user, held[2];
+    cl_int result;
+    void *ptr = alloc(f);
+    assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is shared now */
+    late = clCreateUserEvent(context, &result);
+    user = clCreateUserEvent(context, &result);
+    const cl_command_queue queue = opened(f)->queue;
+    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &late, &held[0]), CL_SUCCESS);
+    copy(f, ptr);
+    void *copied = record(f);
+    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &user, &held[1]), CL_SUCCESS);
+    void *event = record(f);
+    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    for (int i = 0; i < 50 && !is_done(f, event); i++)
+        (void)nanosleep(&MOMENT, NULL);
+    assert_false(is_done(f, event));
+    assert_int_equal(clSetUserEventStatus(late, CL_COMPLETE), CL_SUCCESS);
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
+    assert_true(is_done(f, copied));
+    f->table->event_destroy(f->device, copied);
+    f->table->event_destroy(f->device, event);
+    for (int i = 0; i < 2; i++)
+        (void)clReleaseEvent(held[i]);
+    (void)clReleaseEvent(user);
+    (void)clReleaseEvent(late);
+    release(f, ptr);
+    ignore(f->table->stream_synchronize(f->device, f->own, &err));
+}
+
 /* A call of `free` on another thread, since the call may wait. */
 struct freeing {
     const struct place *place;

@@ -72,10 +72,11 @@ struct sb__opencl_command {
     int64_t refs;   /* guarded by queued.lock */
     int64_t number; /* increases along the list */
     cl_command_queue queue;
-    struct sb__opencl_order *order; /* of the queue, or NULL */
+    struct sb__opencl_order *order; /* of the queue */
     cl_event event;
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
+    bool has_failed;
     enum {
         SB__OPENCL_WORK, /* the only kind whose failure is reported */
         SB__OPENCL_BARRIER,
@@ -85,19 +86,26 @@ struct sb__opencl_command {
     void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
-/* The order of the commands in one of the library's queues. While only the library adds commands, a
-   wait for the last one is a wait for the queue, and no marker is needed. */
+/* The order of the commands in one of the library's queues, or in all queues of callers. While only
+   the library adds commands to a queue, a wait for the last command is a wait for the queue, and no
+   marker is needed. */
 struct sb__opencl_order {
-    sb__opencl_lock lock; /* held while a command is queued and becomes the last one */
+    sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
     struct sb__opencl_command *last; /* NULL: a wait has shown that all commands have ended */
     bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
+    int64_t barriers, finished; /* numbers of barriers: queued, and before the last clFinish */
 };
+
+enum { SB__OPENCL_FAILED = 64 };
 
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     struct sb__opencl_command *first, *last;
     int64_t count; /* number of commands that were ever listed */
+    /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
+    cl_event failed[SB__OPENCL_FAILED];
+    int64_t num_failed; /* number of events that were ever in `failed` */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -139,7 +147,7 @@ struct sb__opencl_device {
     cl_context context;
     cl_command_queue queue; /* the library's */
     cl_command_queue reads; /* runs downloads while `queue` runs other work */
-    struct sb__opencl_order order, reads_order;
+    struct sb__opencl_order order, reads_order, callers_order;
     bool has_returned_queue; /* own_stream was called; guarded by queued.lock */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
@@ -169,8 +177,8 @@ sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int 
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command. Call this before the command is queued. The record of a
-   command in a queue with an order locks the order until sb__opencl_end. */
+/* Allocates the record of a command, and locks the order of its queue until sb__opencl_end. Call
+   this before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
@@ -189,7 +197,7 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
-/* Frees all records. Call this when no command is queued any more. */
+/* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
 /* Called by own_stream. The first call is the core's; later calls give the queue to a caller. */
@@ -198,7 +206,7 @@ void sb__opencl_share(struct sb__opencl_device *device);
 /* An event of the backend: the work before it has ended when all of its commands have ended. One is
    the queue's last command, or a marker. The event contains further commands because OpenCL reports
    a command's failure only in the command's own event, and because a barrier that fails may end
-   before earlier commands: if the queue has a barrier, the event contains all commands. */
+   before earlier commands: if the queue may have a barrier, the event contains all commands. */
 struct sb__opencl_event {
     cl_uint count;    /* 0: a wait has shown that all work before the event has ended */
     cl_uint reported; /* the first commands, whose failures the event reports */

@@ -18,10 +18,21 @@ cl_int sb__opencl_progress(cl_event event, cl_int *out) {
 
 /* --- the list; call with queued.lock held ----------------------------------------------- */
 
-static void release(struct sb__opencl_command *command) {
+/* Releases an event that has failed after SB__OPENCL_FAILED later failures. */
+static void release_later(struct sb__opencl_queued *queued, cl_event event) {
+    cl_event *slot = &queued->failed[queued->num_failed++ % SB__OPENCL_FAILED];
+    if (*slot)
+        (void)clReleaseEvent(*slot);
+    *slot = event;
+}
+
+static void release(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     if (--command->refs)
         return;
-    (void)clReleaseEvent(command->event);
+    if (command->has_failed)
+        release_later(queued, command->event);
+    else
+        (void)clReleaseEvent(command->event);
     free(command);
 }
 
@@ -40,14 +51,10 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     *(before ? &before->next : &queued->first) = command->next;
     if (queued->last == command)
         queued->last = before;
-    if (command->freed && progress < 0) /* the queue has not freed it */
+    command->has_failed = progress < 0;
+    if (command->freed && command->has_failed) /* the queue has not freed it */
         clSVMFree(device->context, command->freed);
-    release(command);
-}
-
-static bool is_done(const struct sb__opencl_command *command) {
-    cl_int progress;
-    return sb__opencl_progress(command->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE;
+    release(queued, command);
 }
 
 /* Returns a command that has not ended and whose number is less than `end`, or NULL. */
@@ -72,20 +79,16 @@ static void drop_first(struct sb__opencl_device *device) {
 
 /* --- the order of a queue; call with queued.lock held, except order_of ------------------- */
 
-/* Returns NULL for a queue of the caller. */
 static struct sb__opencl_order *order_of(struct sb__opencl_device *device, cl_command_queue queue) {
     if (queue == device->queue)
         return &device->order;
-    return queue == device->reads ? &device->reads_order : NULL;
+    return queue == device->reads ? &device->reads_order : &device->callers_order;
 }
 
-static bool is_known(const struct sb__opencl_order *order) {
-    return order && !order->is_shared;
-}
-
-static void set_last(struct sb__opencl_order *order, struct sb__opencl_command *command) {
+static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_order *order,
+                     struct sb__opencl_command *command) {
     if (order->last)
-        release(order->last);
+        release(queued, order->last);
     order->last = command;
     if (command)
         command->refs++;
@@ -111,18 +114,19 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
     struct sb__opencl_command *command = make(device, queue, err);
     if (!command)
         return err->code;
-    if (command->order)
-        sb__opencl_lock_take(&command->order->lock);
+    sb__opencl_lock_take(&command->order->lock);
     *out = command;
     return SB_OK;
 }
 
 static void enlist(struct sb__opencl_device *device, struct sb__opencl_command *command) {
+    struct sb__opencl_order *order = command->order;
     sb__opencl_lock_take(&device->queued.lock);
     drop_first(device);
     append(&device->queued, command);
-    if (is_known(command->order))
-        set_last(command->order, command);
+    order->barriers += command->kind == SB__OPENCL_BARRIER;
+    if (!order->is_shared)
+        set_last(&device->queued, order, command);
     sb__opencl_lock_give(&device->queued.lock);
 }
 
@@ -134,8 +138,7 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
         enlist(device, command);
     else
         free(command);
-    if (order)
-        sb__opencl_lock_give(&order->lock);
+    sb__opencl_lock_give(&order->lock);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, call, err);
     (void)clFlush(queue); /* a failure is harmless: a wait also submits the command */
@@ -149,45 +152,51 @@ cl_int sb__opencl_wait_for(cl_event event) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
 }
 
+/* Waits for a marker, and then for the queue, because commands of the caller may fail before
+   earlier commands end, and so may the marker. */
 static cl_int wait_for_marker(cl_command_queue queue) {
     cl_event marker;
     cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
     if (result != CL_SUCCESS)
         return result;
     result = sb__opencl_wait_for(marker);
+    if (result == CL_SUCCESS)
+        result = clFinish(queue);
     (void)clReleaseEvent(marker);
     return result;
 }
 
-/* Call with queued.lock held. */
-static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
-    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
-            return true;
-    return false;
-}
-
-/* Waits for the last command, and then, if the queue may have a barrier, for the queue. Neither
-   wait is enough: in pocl 3.1 clFinish may return while a barrier waits for another queue, and a
-   barrier that fails may end before the commands that precede it. Call with queued.lock held;
-   releases it while it waits. */
-static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
-    struct sb__opencl_order *order = order_of(device, queue);
-    struct sb__opencl_command *last = is_known(order) ? order->last : NULL;
-    if (is_known(order) && !last)
-        return CL_SUCCESS;
-    if (last)
-        last->refs++;
-    const bool needs_finish = !last || has_barrier(device, queue);
+/* Waits for the last command and, if the queue has had a barrier, for the queue. Neither wait is
+   enough: in pocl 3.1 clFinish may return while a barrier waits for another queue, and a barrier
+   that fails may end before the commands that precede it. Call with queued.lock held; releases it
+   while it waits. */
+static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_order *order,
+                            cl_command_queue queue) {
+    struct sb__opencl_command *last = order->last;
+    const int64_t barriers = order->barriers;
+    const bool needs_finish = barriers != order->finished;
+    last->refs++;
     sb__opencl_lock_give(&device->queued.lock);
-    cl_int result = last ? sb__opencl_wait_for(last->event) : wait_for_marker(queue);
+    cl_int result = sb__opencl_wait_for(last->event);
     if (result == CL_SUCCESS && needs_finish)
         result = clFinish(queue);
     sb__opencl_lock_take(&device->queued.lock);
-    if (last && result == CL_SUCCESS && order->last == last)
-        set_last(order, NULL);
-    if (last)
-        release(last);
+    if (result == CL_SUCCESS)
+        order->finished = barriers;
+    if (result == CL_SUCCESS && order->last == last)
+        set_last(&device->queued, order, NULL);
+    release(&device->queued, last);
+    return result;
+}
+
+/* Call with queued.lock held; releases it while it waits. */
+static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
+    struct sb__opencl_order *order = order_of(device, queue);
+    if (!order->is_shared)
+        return order->last ? wait_for_last(device, order, queue) : CL_SUCCESS;
+    sb__opencl_lock_give(&device->queued.lock);
+    const cl_int result = wait_for_marker(queue);
+    sb__opencl_lock_take(&device->queued.lock);
     return result;
 }
 
@@ -218,7 +227,7 @@ static cl_int wait_for_listed(struct sb__opencl_device *device) {
         sb__opencl_lock_give(&device->queued.lock);
         result = sb__opencl_wait_for(running->event);
         sb__opencl_lock_take(&device->queued.lock);
-        release(running);
+        release(&device->queued, running);
     }
     return result;
 }
@@ -274,7 +283,7 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 void sb__opencl_share(struct sb__opencl_device *device) {
     sb__opencl_lock_take(&device->queued.lock);
     if (device->has_returned_queue) {
-        set_last(&device->order, NULL);
+        set_last(&device->queued, &device->order, NULL);
         device->order.is_shared = true;
     }
     device->has_returned_queue = true;
@@ -282,13 +291,19 @@ void sb__opencl_share(struct sb__opencl_device *device) {
 }
 
 void sb__opencl_queued_end(struct sb__opencl_device *device) {
-    set_last(&device->order, NULL);
-    set_last(&device->reads_order, NULL);
-    while (device->queued.first) {
+    struct sb__opencl_queued *queued = &device->queued;
+    sb__opencl_lock_take(&queued->lock);
+    (void)wait_for_listed(device);
+    set_last(queued, &device->order, NULL);
+    set_last(queued, &device->reads_order, NULL);
+    while (queued->first) {
         cl_int progress = CL_COMPLETE;
-        (void)sb__opencl_progress(device->queued.first->event, &progress);
-        take_out(device, NULL, device->queued.first, progress);
+        (void)sb__opencl_progress(queued->first->event, &progress);
+        take_out(device, NULL, queued->first, progress);
     }
+    for (int i = 0; i < SB__OPENCL_FAILED; i++)
+        release_later(queued, NULL);
+    sb__opencl_lock_give(&queued->lock);
 }
 
 /* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
@@ -297,13 +312,16 @@ static bool is_reported(const struct sb__opencl_command *command) {
     return !command->is_covered && command->kind == SB__OPENCL_WORK;
 }
 
-/* Removes the queue's completed commands from the list, and counts the others. */
+/* Removes completed commands of the queue from the list, and counts the others. Does not query the
+   commands behind a running one. */
 static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_command *before = NULL, *next;
     cl_uint count = 0;
+    cl_int progress = CL_COMPLETE;
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         next = at->next;
-        if (at->queue == queue && is_done(at)) {
+        if (at->queue == queue && progress <= CL_COMPLETE &&
+            sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE) {
             take_out(device, before, at, CL_COMPLETE);
             continue;
         }
@@ -358,33 +376,38 @@ static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_comm
         return NULL;
     marker->kind = SB__OPENCL_MARKER;
     const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker->event);
-    if (result == CL_SUCCESS) {
-        (void)clFlush(queue); /* another queue may wait for the marker */
+    if (result == CL_SUCCESS)
         return marker;
-    }
     (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
     free(marker);
     return NULL;
 }
 
+static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
+    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
+            return true;
+    return false;
+}
+
 static sb_status collect(struct sb__opencl_device *device, cl_command_queue queue,
-                         struct sb__opencl_event **out, sb_error *err) {
-    const struct sb__opencl_order *order = order_of(device, queue);
+                         const struct sb__opencl_order *order, struct sb__opencl_event **out,
+                         sb_error *err) {
     struct sb__opencl_command *marker = NULL;
     const cl_uint most = count_in(device, queue) + 1;
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
-    if (!is_known(order) && !(marker = mark(device, queue, err))) {
+    if (order->is_shared && !(marker = mark(device, queue, err))) {
         free(event);
         return err->code;
     }
     put_reported(device, queue, marker, event);
-    event->is_ordered = !has_barrier(device, queue);
-    if (!event->is_ordered) /* it ends before earlier commands if it fails */
-        put_others(device, queue, event);
-    else if (!marker)
+    event->is_ordered = !marker && !has_barrier(device, queue);
+    if (event->is_ordered)
         put_last(event, order->last);
+    else
+        put_others(device, queue, event);
     if (marker)
         append(&device->queued, marker);
     cover(device, queue);
@@ -392,18 +415,25 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
     return SB_OK;
 }
 
+/* Flushes a queue with a marker, because another queue may wait for the marker. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err) {
+    struct sb__opencl_order *order = order_of(device, queue);
+    sb__opencl_lock_take(&order->lock);
     sb__opencl_lock_take(&device->queued.lock);
-    const sb_status st = collect(device, queue, out, err);
+    const sb_status st = collect(device, queue, order, out, err);
+    const bool may_have_marker = order->is_shared;
     sb__opencl_lock_give(&device->queued.lock);
+    sb__opencl_lock_give(&order->lock);
+    if (may_have_marker)
+        (void)clFlush(queue);
     return st;
 }
 
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event) {
     sb__opencl_lock_take(&device->queued.lock);
     for (cl_uint i = 0; i < event->count; i++)
-        release(event->at[i]);
+        release(&device->queued, event->at[i]);
     sb__opencl_lock_give(&device->queued.lock);
     free(event);
 }
@@ -420,11 +450,14 @@ void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl
     struct sb__opencl_command *before = NULL, *next;
     sb__opencl_lock_take(&device->queued.lock);
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
+        cl_int progress = CL_COMPLETE;
         next = at->next;
-        if (reports(event, at))
-            take_out(device, before, at, CL_COMPLETE);
-        else
+        if (!reports(event, at)) {
             before = at;
+            continue;
+        }
+        (void)sb__opencl_progress(at->event, &progress);
+        take_out(device, before, at, progress);
     }
     sb__opencl_lock_give(&device->queued.lock);
 }
