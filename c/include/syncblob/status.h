@@ -22,7 +22,7 @@ typedef int32_t sb_status;
     X(ERR_INDEX_OUT_OF_RANGE, -2, "index out of range")                                            \
     X(ERR_DTYPE_MISMATCH, -3, "element types differ")                                              \
     X(ERR_SHAPE_MISMATCH, -4, "shapes differ")                                                     \
-    X(ERR_UNINITIALIZED, -5, "memory was never written")                                           \
+    X(ERR_UNINITIALIZED, -5, "memory was never written, or its bytes were lost")                   \
     X(ERR_UNSUPPORTED, -6, "not supported")                                                        \
     X(ERR_WRONG_DEVICE, -7, "belongs to another context or device")                                \
     X(ERR_SHARED, -8, "storage is shared")                                                         \

@@ -89,7 +89,7 @@ class Judge:
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.split(",")[0])
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("--cli", required=True, help="the program syncblob")
     arguments.add_argument("--bomb", required=True, help="the program bomb")
     arguments.add_argument("--full", action="store_true", help="also try `verify`, and bombs of up to 20 MB")
