@@ -69,8 +69,8 @@ fuzz() { # TARGET
     rm -rf "$out"
 }
 
-# AFL++ begins with the seeds only: its results do not depend on libFuzzer's corpora. afl-cmin copies the
-# inputs with new edges to WORK; libFuzzer's build runs them again, because AFL++ does not detect leaks.
+# AFL++ begins with the seeds only: its results do not depend on libFuzzer's corpora. afl-cmin copies to
+# WORK the inputs with new edges. libFuzzer's build then runs WORK, because AFL++ does not detect leaks.
 afl() { # TARGET
     local out program=$afl_builds/fuzz.$1
     export AFL_ALLOW_TMP=1 AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 \

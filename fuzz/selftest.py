@@ -5,9 +5,9 @@
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
     selftest.py --check                  checks that each text that a bug replaces occurs once
 
-A C source with a bug is compiled, and the fuzzer is linked with its object before the library; a
-crate with a bug is built from a copy. libFuzzer begins with seeds, corpus and regressions, AFL++ with
-the seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
+A changed C source is compiled, and its object is linked with the fuzzer before the library. A changed
+crate is built as a copy. libFuzzer begins with seeds, corpus and regressions, AFL++ with the seeds
+only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures

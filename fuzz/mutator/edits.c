@@ -5,7 +5,7 @@
 /* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* The state of an edit, which writes to `out` a replacement of the fields `at` to `end` - 1. */
+/* The state of an edit. The edit writes to `out` a replacement of the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
     uint64_t *dice;
@@ -44,7 +44,7 @@ static size_t value_size(const struct field *field) {
     return field->end - field->value;
 }
 
-/* Writes a field of the type of the edited field. */
+/* Writes a field that has the wire type of the edited field. */
 static void put_whole(const struct edit *edit, uint32_t number, const void *value, size_t size) {
     put_tag(edit->out, number, edit->field->type);
     if (edit->field->type == BYTES)
@@ -373,7 +373,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* a field; a field or the end; see choose_payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any field or the end; see choose_payload */
 
 /* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {

@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutations, the
-   parser does not check values, and the writer can write invalid messages. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. Since mutations
+   need it, the parser does not check values, and the writer can write invalid messages. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 

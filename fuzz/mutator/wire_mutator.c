@@ -66,7 +66,7 @@ static size_t grown_size(size_t size, size_t max_size) {
     return grown < max_size ? grown : max_size;
 }
 
-/* Edits a message. Uses libFuzzer's mutation for some inputs at random, and if edits fail. */
+/* Edits a message. If edits fail, and at random otherwise, uses libFuzzer's mutation instead. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
     max_size = grown_size(size, max_size);

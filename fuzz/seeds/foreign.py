@@ -16,7 +16,7 @@ def files():
 
 
 def look_alikes():
-    """Yields messages of Caffe that resemble other formats, which error messages must not name."""
+    """Yields messages of Caffe that resemble other formats. Errors must not name these formats."""
     yield number(32, 0x7d) + data(1, "a name too long")
     yield data(8, b"h91AY&SY" + bytes(82)) + data(1, "a name too long")
     yield (tag(15, 3) + tag(4, BYTES) + varint(2) + b"\n}" + tag(15, 4) + data(1, "a name too long"))

@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def given(function):
-    """Calls the function of this name in each module that defines it, and yields all results."""
+    """Calls the function named `function` in each module that defines it; yields all results."""
     for path in sorted(HERE.glob("*.py")):
         module = importlib.import_module(path.stem) if path != HERE / "make_seeds.py" else None
         yield from getattr(module, function, tuple)()

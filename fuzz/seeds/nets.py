@@ -51,7 +51,7 @@ def field_of(message, name, kind=""):
 
 
 class Enum(str):
-    """The name of an enum's value, or true or false, which a prototxt writes without quotes."""
+    """A word that a prototxt writes without quotes: the name of an enum's value, true, or false."""
 
 
 def text(net):

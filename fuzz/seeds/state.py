@@ -149,8 +149,8 @@ def reshape(pair, *dims):
 def message(code, legacy=(), dims=(), count=0):
     """Returns the choices for a message. `code` is a sum: 1 for unpacked values, 2 for a shape and
     doubles, 4 for the blob's shape, 8 for legacy dimensions, 16 for all payloads; 31 also removes the
-    last byte. `count` is 5 for one value too few, 6 for one too many, 7 for none. Invalid shapes
-    require NO_COUNT."""
+    last byte. `count` is 5 for one value too few, 6 for one value too many, 7 for no values. Invalid
+    shapes require NO_COUNT."""
     legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
     counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
     return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)

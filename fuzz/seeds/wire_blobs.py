@@ -180,7 +180,7 @@ def refused():
 
 
 def bombs():
-    """Yields small messages of kinds that, if large, cost other parsers much memory or time."""
+    """Yields small examples of messages that, if large, cost other parsers much memory or time."""
     yield "bomb-repeated-shapes", shape(1) * 600 + data(5, floats([1]))
     yield "bomb-repeated-empty-shapes", data(7, b"") * 2000
     yield "bomb-unknown-fields", number(99, 0) * 3000 + blob(2)

@@ -22,15 +22,15 @@ void message_encode(const struct blob_message *message, struct wire *out);
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* Returns the status that a read of this shape must return, for elements of 4 bytes. For an invalid
-   shape, this is SB_ERR_BAD_SHAPE or SB_ERR_DATA_OVERFLOW, not an error of the arguments. */
+/* Returns the status that a read of this shape must return, for elements of 4 bytes. An invalid
+   shape is an error in the data: SB_ERR_BAD_SHAPE or SB_ERR_DATA_OVERFLOW. */
 sb_status message_shape_status(struct plain_shape *shape);
 /* Sets `out` to the legacy dimensions or, if there are none, to the message's shape; returns the
    status of message_shape_status. */
 sb_status message_judge(const struct blob_message *message, struct plain_shape *out);
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob);
-/* Returns the number of values of data or diff; doubles have precedence over floats. */
+/* Returns the number of values of data or diff: doubles if the message has doubles, else floats. */
 int64_t message_count(const struct blob_message *message, int which);
 /* Writes the values of data or diff as elements of `dtype`. */
 void message_values(const struct blob_message *message, int which, int32_t dtype,

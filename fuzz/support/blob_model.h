@@ -6,10 +6,10 @@
 #include "fuzz.h"
 #include "state_table.h"
 
-/* Counts are small or absurdly large, so that the model can predict whether memory suffices. */
+/* Blobs have few or absurdly many elements: the model can predict whether memory suffices. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* for host and device; smaller than absurd counts */
+#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; absurd counts need more */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
@@ -64,10 +64,10 @@ struct plain_memory *plain_memory_new(const struct plain_context *context, size_
 /* Returns the blob's memory; creates it if needed. */
 struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
 /* Replaces the blob's memory by `memory` ([owned], may be NULL). If no other blob has the old
-   memory, the loans of the old memory become due. */
+   memory, marks its loans as due: their deleters must have run. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Return the status that the library must return for the call. plain_do also updates the model. */
+/* Both return the status that the library must return for the call; plain_do updates the model. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

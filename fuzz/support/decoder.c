@@ -109,8 +109,7 @@ static bool take_group(struct cursor *cursor, uint32_t number, int depth, bool *
     return false;
 }
 
-/* Returns the fields of a message. If it is invalid, returns the fields before the invalid bytes.
- */
+/* Returns the fields of a message, up to its first invalid byte. */
 static struct items fields_of(struct decoded_file *file, const uint8_t *bytes, size_t size) {
     struct items items = {.list = NULL};
     struct cursor cursor = {bytes, bytes + size};
@@ -234,8 +233,8 @@ static struct decoded_values raw_values(struct decoded_file *file, const struct 
     return values;
 }
 
-/* Returns the values of data (`side` 0) or diff (1): the doubles; if there are none, the floats; if
-   there are none, the raw values. C3D's blobs have floats only. */
+/* Returns the values of data (`side` 0) or diff (`side` 1): the doubles, else the floats, else the
+   raw values. C3D's blobs have floats only. */
 static struct decoded_values values_of(struct decoded_file *file, const struct items *fields,
                                        const struct decoded_blob *blob, uint32_t side) {
     const uint32_t first = blob->c3d ? 6 : 5;
@@ -256,7 +255,7 @@ static struct decoded_values values_of(struct decoded_file *file, const struct i
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-/* Returns whether C3D 1.0 wrote the message: the fields 1 to 5 come first and are numbers. */
+/* Returns whether C3D 1.0 wrote the message: its fields 1 to 5 come first, and are numbers. */
 static bool is_c3d(const struct items *fields) {
     bool has[6] = {false};
     for (size_t i = 0; i < fields->count; i++) {

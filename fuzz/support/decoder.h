@@ -66,7 +66,7 @@ struct decoded_file {
     const struct decoder_limits *limits;
     unsigned faults; /* DECODER_*; 0: the members below are valid */
     bool recognised; /* the message has a field of the format */
-    bool c3d;        /* a blob is from C3D 1.0 */
+    bool c3d;        /* at least one blob is from C3D 1.0 */
     struct decoded_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;

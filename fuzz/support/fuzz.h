@@ -40,13 +40,13 @@ uint32_t tape_u32(struct tape *tape);
 /* Returns a number from 0 to limit - 1; consumes one byte for limits up to 256. */
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
-/* The error of the harness's calls of the library. */
+/* The error struct that the harness passes to calls of the library. */
 extern sb_error call_error;
 
 /* Returns the status of `call`, which is passed &call_error. Checks that a success has not changed
    the error, and that a failure has set all its fields. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
-/* These check the status of `call`, which is passed &call_error. */
+/* check_status and check_ok check the status of `call`, which is passed &call_error. */
 #define check_status(expected, call)                                                               \
     fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
 #define check_ok(call) check_status(SB_OK, call)
@@ -55,12 +55,12 @@ sb_status fuzz_checked_status(sb_status status);
 void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
                        sb_status found);
 
-/* Returns the number of elements of a shape without negative dimensions, or -1 if a dimension or
-   the size of the elements in bytes does not fit in a ptrdiff_t. */
+/* Returns the number of elements of a shape without negative dimensions. Returns -1 if a dimension,
+   or the size of all elements in bytes, does not fit in a ptrdiff_t. */
 int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size);
 
-/* Checks that a call may return the status because of its input bytes: OK, an error in the data,
-   out of memory, or cap reached. */
+/* Checks that `status` is a permitted result of a call that reads input bytes: OK, an error in the
+   data, out of memory, or cap reached. */
 void check_bytes_status(sb_status status);
 
 #endif

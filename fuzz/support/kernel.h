@@ -27,11 +27,12 @@ struct kernels {
     struct kernel each[KERNELS_MAX];
 };
 
-/* Queues a kernel that checks for `expected` and writes `fill`; NULL omits the check or write. */
+/* Queues a kernel that checks that the bytes are `expected` (NULL: omits the check), then writes
+   `fill` (NULL: writes nothing). */
 void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill);
-/* Returns whether a kernel with this owner is queued on the legacy stream. The harness may not use
-   the memory before such a kernel has run. */
+/* Returns whether a kernel with this owner is queued on the legacy stream. Until such a kernel has
+   run, the harness must not use the memory. */
 bool kernel_is_queued(const struct kernels *kernels, const void *owner);
 
 #endif

@@ -14,8 +14,8 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has accepted the loan */
-    bool due;   /* by the model, the deleter must have run */
-    bool ended;
+    bool due;   /* according to the model, the deleter must have run */
+    bool ended; /* the deleter has run */
     unsigned char *before;
 };
 
@@ -27,8 +27,8 @@ struct lender {
     bool blind; /* bytes are not checked from now on */
 };
 
-/* Makes a loan of `size` bytes with the contents `bytes`, on `device` or, if NULL, on the host.
-   Returns NULL if out of memory, or if LOANS_MAX loans exist. */
+/* Makes a loan of `size` bytes with the contents `bytes`, on `device` or, if `device` is NULL, on
+   the host. Returns NULL if out of memory, or if LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */

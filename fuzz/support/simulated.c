@@ -117,7 +117,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* Launches an empty kernel on each stream; by the eager schedule all earlier work runs first. */
+/* Launches an empty kernel on each stream: the eager schedule runs the queued work before it. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

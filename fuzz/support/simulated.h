@@ -1,5 +1,5 @@
-/* A context on the simulated device. Counts allocations and copies, makes calls fail, and reports
-   whether they have failed. */
+/* A context on the simulated device, and functions that count allocations and copies, make calls
+   fail, and report whether an armed fault has occurred. */
 #ifndef SB_FUZZ_SIMULATED_H
 #define SB_FUZZ_SIMULATED_H
 
@@ -14,10 +14,10 @@ struct simulated_options {
     bool host_only;
     bool coherent; /* the device's memory is host-coherent */
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps in bytes; 0: no run reaches the cap */
+    size_t max_host, max_pinned, max_device; /* caps in bytes; 0: the library's default */
 };
 
-/* The armed fault of the device; if `nth` is 0, none is armed. */
+/* The armed fault of the device; if `nth` is 0, no fault is armed. */
 struct fault {
     int32_t op, mode;
     int64_t nth, base; /* `base` is the number of calls when the fault was armed */
@@ -29,7 +29,7 @@ struct simulated {
     sb_context *context;
     sb_stream streams[STREAMS]; /* the legacy stream, the library's, and two other streams */
     struct fault fault;
-    int64_t failures; /* the allocator's failures so far */
+    int64_t failures; /* the allocator's failures until the last call of simulated_strike */
 };
 
 /* The events that a tally counts. Buffers of the host are ordinary or page-locked. */

@@ -16,7 +16,7 @@ struct unsteady {
     const uint8_t *bytes;
     size_t size;
     enum trouble trouble;
-    int left;       /* a countdown of reads; the trouble begins with the read that makes it 0 */
+    int left;       /* counts reads down; the read that makes `left` 0 begins the trouble */
     uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
@@ -24,14 +24,14 @@ struct unsteady {
 sb_source unsteady_source(struct unsteady *unsteady);
 /* Returns whether the n-th read has happened. */
 bool unsteady_struck(const struct unsteady *unsteady);
-/* Checks that the trouble or the input bytes may cause the status of the last call. */
+/* Checks that the last call may return `status`, because of the trouble or of the input bytes. */
 void unsteady_check(const struct unsteady *unsteady, sb_status status);
 
 /* A sink that checks that the bytes written are a prefix of `bytes`. */
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* the write that makes this 0 fails; if it is 0 at first, no write fails */
+    int left; /* counts writes down; the write that makes `left` 0 fails; initially 0: none fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -130,7 +130,7 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob) {
 
 /* --- errors ------------------------------------------------------------------------------ */
 
-/* Returns whether the message is about the whole input, so that it contains no offset. */
+/* Returns whether the message is about the whole input; such messages contain no offset. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
                                              "none of the fields ", "the fields do not belong "};
@@ -201,7 +201,7 @@ static void check_seen(const struct seen *seen, const void *bytes, size_t size) 
     free(seen->bytes);
 }
 
-/* Removes the folder before the checks, one of which may end the process. */
+/* Removes the folder before the checks, because a failed check ends the process. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size) {
     char folder[32], path[48];
     make_folder(folder);

@@ -1,4 +1,4 @@
-/* Functions of the harnesses that read files: a context that counts its memory, snapshots of blobs,
+/* Support for the harnesses that read files: a context that counts its memory, snapshots of blobs,
    and checks of errors and their offsets. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
@@ -19,7 +19,7 @@ void watched_begin(struct watched *watched);
 /* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
 
-/* Stores the number of live bytes, the mark, and restarts the measurement of their peak. */
+/* Sets the mark to the number of live bytes, and restarts the measurement of their peak. */
 void watched_mark(struct watched *watched);
 /* Returns the peak of live bytes since the mark, minus the mark. */
 size_t watched_peak(const struct watched *watched);
@@ -54,8 +54,8 @@ size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that the last call, a read, may return the status because of its input bytes. If the data
-   are invalid, checks that the error's offset is at most `size`, and that its message contains the
+/* Checks that `status` is a permitted result of the last call, a read. If `status` reports invalid
+   data, checks that the error's offset is at most `size`, and that the error's message contains the
    offset. */
 void check_read_status(sb_status status, size_t size);
 
@@ -70,10 +70,10 @@ void scratch_file_end(struct scratch_file *file);
 /* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
 /* Saves an object twice under the same path. Checks that the file then has the bytes `bytes`, that
-   the folder has no other file, and that a save in a missing folder fails. */
+   the folder has no other file, and that a save into a missing folder fails. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
-/* Returns a hash of the input. It selects the inputs of checks that are too slow for all inputs. */
+/* Returns a hash of the input. Harnesses run their slow checks for some values of the hash only. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 
 #endif

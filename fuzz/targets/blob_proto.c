@@ -102,7 +102,7 @@ static void fill(sb_blob *blob, sb_part part, int byte) {
         memset(bytes, byte, blob_bytes(blob));
 }
 
-/* Checks that data or diff has the `expected` values; NULL: the blob's old values. */
+/* Checks that data or diff has the `expected` values or, if NULL, the blob's old values. */
 static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
                              size_t size, const char *side) {
     if (size == 0)
@@ -165,12 +165,12 @@ static void check_existing(const struct run *run, struct trial trial, uint32_t f
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
     sb_status st = read_into(run, trial.blob, flags, NULL);
     if (st == SB_OK)
-        fuzz_check(fresh != NULL, "accepted by a blob with contents, refused by a fresh blob");
+        fuzz_check(fresh != NULL, "a blob with contents, but no fresh blob, can be read");
     else
         fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
     if (st == SB_OK && (flags & SB_PROTO_RESHAPE))
-        fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "not the shape of a fresh blob");
+        fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "a fresh blob has another shape");
     trial_end(&trial, st, fresh);
 }
 
@@ -220,7 +220,7 @@ static void check_reshape(const struct run *run) {
     trial_end(&trial, st, NULL);
 }
 
-/* Checks that a read with low limits respects them, and returns the same status or DATA_LIMIT. */
+/* Checks that a read with low limits respects them, and returns `without` or DATA_LIMIT. */
 static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
@@ -270,7 +270,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     scratch_file_end(&file);
 }
 
-/* Reads from `source`, which may fail at a read or change between two reads. */
+/* Reads from `source`, whose reads may fail, and whose bytes may change between two reads. */
 static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
     const sb_source from = unsteady_source(source);
@@ -349,7 +349,7 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Reads into integers. The status must be `single`, that of a read into floats, or DATA_OVERFLOW if
+/* Reads into integers. The status must be that of a read into floats, `single`, or DATA_OVERFLOW if
    the integer type cannot represent a value. A failed read must free its storage. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_blob *blob = blob_new(run->watched->context, dtype);

@@ -1,5 +1,5 @@
-/* Compares the library's reader with the reader of decoder.h. Both must accept the same bytes,
-   refuse others for the same reason, and find the same names, numbers, shapes and values. */
+/* Compares the library's reader with the reader of decoder.h. Both must accept the same inputs,
+   refuse an input for the same reason, and find the same names, numbers, shapes and values. */
 #include "decoder.h"
 #include "watched.h"
 
@@ -91,7 +91,7 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
     }
 }
 
-/* Returns whether an integer type represents the value; false for NaN. True for floats. */
+/* Returns whether an integer type can represent the value; returns true for other types. */
 static bool fits(double value, int32_t dtype) {
     const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
                           : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX

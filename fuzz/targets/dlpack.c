@@ -1,6 +1,6 @@
 /* Imports valid and invalid tensors of DLPack as a blob's data or diff. Checks that the blob uses
-   the memory of an accepted tensor, exports it and deletes it once, and that a refused tensor is
-   unchanged. The function `judge` decides which tensors are valid. */
+   and exports the memory of an accepted tensor, and calls its deleter once. Checks that a refused
+   tensor is unchanged. The function `judge` decides which tensors are valid. */
 #include "aligned.h"
 #include "simulated.h"
 
@@ -299,7 +299,7 @@ static sb_status import(struct world *w) {
                      : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, &call_error));
 }
 
-/* Creates a blob with the tensor's shape or another shape, and writes its data. */
+/* Creates a blob with the tensor's shape or another shape, and writes the blob's data. */
 static void make_blob(struct world *w) {
     static const int64_t other[] = {2, 3};
     bool alike = tape_byte(&w->tape) % 4 != 3;

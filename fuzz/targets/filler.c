@@ -1,5 +1,5 @@
-/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and be
-   equal after it was encoded and read again; if it fails, the caller's struct must be unchanged. */
+/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and must
+   survive encoding and reading. If the read fails, the caller's struct must be unchanged. */
 #include "decoder.h"
 #include "watched.h"
 #include "wire_builder.h"
@@ -73,7 +73,7 @@ static bool in_range(const sb_filler *filler, double x) {
         return x == filler->value;
     case SB_FILLER_UNIFORM:
         return x >= filler->min && x <= filler->max;
-    case SB_FILLER_GAUSSIAN: /* no value of the Box-Muller transform is 9 std from the mean */
+    case SB_FILLER_GAUSSIAN: /* the Box-Muller transform stays within 9 std of the mean */
         return x == 0 || fabs(x - filler->mean) <= 9 * filler->std + 1e-6 * fabs(filler->mean);
     case SB_FILLER_POSITIVE_UNITBALL:
     case SB_FILLER_BILINEAR:

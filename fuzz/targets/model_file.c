@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define OBJECT_BYTES 2048 /* a bound for the size of the handles of a model and a blob */
-/* The bytes of a layer and of a blob in a model's index. */
+/* The sizes in bytes of a layer and of a blob in a model's index. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -58,7 +58,7 @@ static void check_index_memory(const struct run *run, const sb_model *model) {
                watched_peak(run->watched), layers, blobs, run->size);
 }
 
-/* A model, or NULL and the status of a refusal. */
+/* The result of opening a model. If the opening failed, `model` is NULL. */
 struct opened {
     sb_model *model;
     sb_status status;
@@ -109,7 +109,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         check_equal(blob_has(blob, SB_DIFF), info->diff_count > 0);
 }
 
-/* Loads a blob; returns NULL if the file has no data for it. */
+/* Loads a blob; returns NULL if the file has no data for the blob. */
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -369,8 +369,8 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob_destroy(blob);
 }
 
-/* Adds to a net a blob to an existing layer, a layer that is removed again, and a layer with a
-   blob. Sets the numbers of a solver state, and adds a blob to its history. */
+/* In a net, adds a blob to an existing layer, adds and removes a layer, and adds a layer with a
+   blob. In a solver state, sets the numbers, and adds a blob to the history. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     const sb_solver_info set = {sizeof set, {"n\0t", 3}, -3, 5};
@@ -395,8 +395,8 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* Checks that the failed opening of a file had the same error message as an opening of its bytes in
-   memory. */
+/* Checks that opening the input's bytes in memory fails with the same message as opening the file.
+ */
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {
     sb_model *model = NULL;
     check_status(of_file.code,
@@ -427,8 +427,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     scratch_file_end(&file);
 }
 
-/* Opens a valid message with low limits. The error may guess that the message has another format or
-   is from another program; it must not guess that the bytes are not a message. */
+/* Opens a valid message with low limits. The error's text may guess that the message has another
+   format or is from another program, but not that the bytes are not a message. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -445,7 +445,7 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     fuzz_check(known, "a wrong guess at the format: %.239s", call_error.message);
 }
 
-/* Checks that calls with low limits respect them, and return the same status or DATA_LIMIT. */
+/* Checks that an opening with low limits respects them, and returns `without` or DATA_LIMIT. */
 static void check_limits(const struct run *run, int32_t format, sb_status without) {
     sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     struct opened limited;
@@ -496,7 +496,7 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     }
 }
 
-/* Saves to a sink that fails, then to a sink that accepts all bytes and compares them. */
+/* Saves to a sink that fails, then to a sink that accepts and compares all bytes. */
 static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
     const bool steady = source->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
@@ -530,7 +530,7 @@ static sb_status use_source(const struct run *run, int32_t format, struct unstea
 }
 
 /* Opens a model from a source that works; then from sources whose n-th read fails, and from sources
-   that return changed bytes from the n-th read on. n is every number, or every 2nd, 3rd or 4th. */
+   that return changed bytes from the n-th read on. Tests each n, or each 2nd, 3rd or 4th n. */
 static void check_source(const struct run *run, int32_t format, sb_status expected) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
     sb_status st = use_source(run, format, &steady);

@@ -26,7 +26,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* the second may be closed */
+    struct simulated sims[2]; /* many inputs open only the first */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -37,7 +37,7 @@ struct world {
     struct plain_blob *plain; /* of `pair` */
     int which;                /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* bits of replaced memories; `asked` is NULL or &mask */
+    uint32_t mask, *asked; /* `mask` receives bits of replaced memories; `asked`: NULL or &mask */
 };
 
 /* --- choices ----------------------------------------------------------------------- */
@@ -106,8 +106,8 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status of `call`, which is passed &call_error. Returns whether it is SB_OK; then the
-   caller updates the model. */
+/* Checks the status of `call`, which is passed &call_error. Returns whether the status is SB_OK; if
+   so, the caller must update the model. */
 #define agree(w, what, expected, call) is_agreed(w, what, expected, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,
@@ -170,7 +170,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
     sb_mem *mem = NULL;
     check_equal(sb_blob_capacity(pair->blob, which),
                 memory ? memory->state.bytes / sb_dtype_size(dtype) : 0);
-    if (!memory) /* a comparison would create it */
+    if (!memory) /* a comparison would create the memory */
         return;
     check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &call_error));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
@@ -264,7 +264,7 @@ static void reshape_proto(struct world *w) {
 
 /* --- sharing and copying ------------------------------------------------------------ */
 
-/* Makes the blob share the other blob's memory in the model. */
+/* In the model, makes the blob share the other blob's memory. */
 static void take_memory(struct world *w) {
     struct plain_memory *memory = plain_memory_of(&w->other->plain, w->which);
     memory->owners++;
@@ -290,7 +290,7 @@ static sb_mem *handle_of(struct world *w, struct pair *pair) {
     return mem;
 }
 
-/* Shares the other blob's memory by its handle, even if it is larger than the blob needs. */
+/* Shares the other blob's memory by its handle, even if the memory is larger than needed. */
 static void set_memory(struct world *w) {
     const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     sb_mem *mem = handle_of(w, w->other);
@@ -309,7 +309,7 @@ static void drop_diff(struct world *w) {
     plain_replace(w->plain, DIFF, NULL);
 }
 
-/* Return the call that reads the current bytes on a side, or writes some of them. */
+/* `reading` and `writing` return the call that reads, or partly writes, the bytes on a side. */
 static enum call reading(int32_t side) {
     return side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
 }
@@ -373,8 +373,8 @@ static sb_status check_copy(const struct world *w, uint32_t flags) {
     return SB_OK;
 }
 
-/* As clear_model, for a copy from a memory that was never written: clears the target on the side of
-   its head, or on the host if the target was never written either. */
+/* Like clear_model, for a copy whose source was never written. Clears the target on the side of the
+   target's head, or on the host if the target, too, was never written. */
 static sb_status copy_zeros(struct world *w, bool commit) {
     size_t bytes = plain_bytes(&w->other->plain);
     struct target target = target_of(w->plain, w->which, bytes, SB_SIDE_CPU);
@@ -429,7 +429,7 @@ static void copy_from(struct world *w) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-/* Writes all bytes of the memory, whose values are unspecified after an OVERWRITE call. */
+/* Writes all bytes of the memory, because an OVERWRITE call leaves their values unspecified. */
 static void write_bytes(struct world *w, enum call call, void *ptr) {
     struct plain_memory *memory = w->plain->memory[w->which];
     size_t bytes = memory->state.bytes;
@@ -729,7 +729,7 @@ static sb_status check_write(const struct plain_blob *plain, bool with_diff) {
     return over ? SB_ERR_OVER_LIMIT : SB_OK;
 }
 
-/* Makes data current on the host, then diff. If diff fails, data remains current. */
+/* Makes data, then diff, current on the host. If the call for diff fails, data remains current. */
 static sb_status fetch(struct plain_blob *plain, bool with_diff) {
     if (plain->count == 0)
         return SB_OK;
@@ -885,7 +885,7 @@ static sb_status legacy_element_of(const struct plain_blob *plain, const int64_t
 
 __extension__ typedef __int128 wide;
 
-/* Computes the offset of four indices as Caffe does, where an index may equal its dimension. */
+/* Computes the offset of four indices as Caffe does: an index may be equal to its dimension. */
 static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t indices[4],
                                   int64_t *out) {
     int32_t axes = plain_axes(plain);
@@ -904,7 +904,7 @@ static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t 
     return SB_OK;
 }
 
-/* Asks for an element's offset, then for the element. */
+/* Calls the library for an element's offset, then for the element. */
 static void at(struct world *w) {
     const bool legacy = w->variant & 1;
     const int32_t count = legacy ? 4 : (int32_t)tape_below(&w->tape, 7);
@@ -1042,7 +1042,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* Opens the contexts. One input in eight has a device; the last blob may be in a second context. */
+/* Opens the contexts. One in eight inputs uses a device; one in two, a second context. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

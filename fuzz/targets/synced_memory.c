@@ -21,7 +21,7 @@
 
 /* Queued work that writes a side. If it fails, head and bytes become `fallback` and `value`. */
 struct pending {
-    int32_t side; /* -1: none */
+    int32_t side; /* -1: no work is queued */
     int32_t fallback;
     unsigned char value[BYTES_MAX];
 };
@@ -53,13 +53,13 @@ struct request {
     struct subject *subject;
     sb_stream stream;
     bool writes;  /* whether the harness writes through a mutable pointer */
-    bool by_work; /* for calls without a stream: a kernel on the legacy stream uses the pointer */
+    bool by_work; /* for a call without a stream: whether a kernel uses the pointer */
     /* arguments of the set calls */
     struct loan *loan;
     void *ptr;
     size_t bytes;
     uint32_t flags;
-    sb_status mistake; /* the status that the arguments must cause; SB_OK: they are valid */
+    sb_status mistake; /* the status that the arguments must cause; SB_OK for valid arguments */
     struct plan plan;  /* the expected work */
     /* what happened */
     sb_status status;
@@ -75,18 +75,18 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Called if a wait between streams will fail, after which work may run in the wrong order, or on
-   freed memory. Ends the checks of bytes and permits the loss of the device. */
+/* Called if a wait between streams will fail: later work may run in the wrong order, or on freed
+   memory. Ends the checks of bytes, and permits the loss of the device. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* Returns the faults of the last call of the library. Must be called after each such call. */
+/* Returns the faults that occurred in the last call of the library; follows each such call. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
         w->may_lose = true;
-    /* A failed wait, too, counts as a failure of all work of its stream. */
+    /* A failed wait for a stream counts as a failure of all work of the stream. */
     if (strike.device &&
         (strike.fault.mode == SB_SIM_FAIL_LATER || strike.fault.op == SB_SIM_ANY ||
          strike.fault.op == SB_SIM_STREAM_SYNCHRONIZE || strike.fault.op == SB_SIM_EVENT_WAIT))
@@ -164,7 +164,7 @@ static void use_pointer(struct world *w, const struct request *r, void *ptr) {
 /* --- expected work of calls---------------------------------------------------------- */
 
 /* Returns whether the call must use its stream. A prefetch to the host may ignore the stream if the
-   host's bytes are current or if their copy is queued. */
+   host's bytes are current, or if a copy to the host is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -229,7 +229,7 @@ static sb_status call(const struct request *r, void **out) {
     return status_of(mem_call(r->subject->mem, r->call, &arguments, out, &call_error));
 }
 
-/* Compares the work of the call with its plan. */
+/* Compares the work that the call caused with the call's plan. */
 static void check_work(const struct world *w, const struct request *r, const struct tally *before) {
     const struct plan *plan = &r->plan;
     const struct tally now = simulated_tally(&w->sim);
@@ -262,7 +262,7 @@ static void check_result(const struct world *w, const struct request *r) {
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
                sb_status_name(st), sb_status_name(expected), st == SB_OK ? "" : call_error.message);
-    bool falls_back = /* from the device's memory to the host's */
+    bool falls_back = /* the host can use the device's memory instead of its own */
         r->plan.side == SB_SIDE_CPU && table_plan(&r->subject->state, r->call).on_device;
     fuzz_check(st != SB_OK || !strike->allocator || falls_back,
                "%s succeeded although its host allocation was made to fail", r->kind->name);
@@ -553,8 +553,8 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory, because only a read reports the failure of the stream that wrote it. Reads it
-   twice, because the first read may report a failed wait between streams instead. */
+/* Reads the memory, because only a read reports the failure of the stream that wrote the memory.
+   Reads twice, because the first read may report a failed wait between streams instead. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     for (int tries = 0; tries < 2; tries++)
