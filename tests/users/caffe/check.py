@@ -2,7 +2,7 @@
 
     check.py tests BUILD CAFFE NAME...  runs Caffe's tests with each NAME: own, ours, or ours on a
                                         device (sim, opencl); all must pass the same tests
-    check.py nets BUILD                 trains nets with both, compares snapshots, times, memory
+    check.py nets BUILD                 trains nets with own and ours; compares snapshots and costs
 
 BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. If no NAME is own,
 all tests must pass.
@@ -20,19 +20,19 @@ import sys
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
 COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
-# Caffe's tests that a sleep is accurate to 30 ms of the wall clock; they may fail on a busy machine.
+# Caffe's tests that a sleep is accurate to 30 ms of the wall clock. Such a test may fail on a busy machine.
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
 SLICES = 6  # parts of a round, so that a change of the machine's speed affects own and ours alike
-# The largest allowed ratios of our costs to those of Caffe's own classes.
+# The largest allowed ratios of the costs with our classes to the costs with Caffe's own classes.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
 
 
 def run(command, folder, log):
-    """Runs a program; returns its exit status, processor seconds and peak memory in MiB. Its output
-    goes to LOG.out and LOG.err."""
+    """Runs a program, whose output goes to LOG.out and LOG.err. Returns the program's exit status,
+    processor seconds and peak memory in MiB."""
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
@@ -58,8 +58,8 @@ def list_tests(program, caffe):
 
 
 def test_results(build, caffe, name):
-    """Returns {test: result}, seconds, MiB. If a test ends the program, runs the remaining tests;
-    retries a failed test of the wall clock."""
+    """Returns {test: result}, seconds, MiB. If a test crashes the program, runs the program again
+    with the remaining tests. Retries a failed CLOCK_TEST."""
     program, log = build / f"{name}_tests", build / name
     results, seconds, peak = {}, 0, 0
     left = list_tests(program, caffe)
@@ -134,8 +134,8 @@ def instructions(build, name, net):
 
 
 def times(build, sides, net):
-    """Returns the milliseconds of an iteration: the median of rounds, in each of which the sides
-    alternate."""
+    """Returns an iteration's milliseconds for each side (own, ours): the median of several rounds.
+    In a round, the sides alternate."""
     def one_round():
         slices = [[train(build, name, net, ITERATIONS[net.stem] // SLICES)[0] for name in sides]
                   for _ in range(SLICES)]

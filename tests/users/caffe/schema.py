@@ -50,7 +50,7 @@ def read_field(field):
 
 
 def read_schema(text):
-    """Reads caffe.schema, in which a number may repeat. Returns the same as read_proto."""
+    """Reads caffe.schema, in which a field's number may repeat. Returns the form of read_proto."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()
@@ -95,7 +95,7 @@ def in_nets(messages, enums):
 
 
 def differences(ours, theirs):
-    """Yields the parts of Caffe's messages that the schema lacks or that differ in it."""
+    """Yields the fields and values of Caffe that the schema lacks or defines differently."""
     (our_messages, our_enums), (messages, enums) = ours, theirs
     for name in sorted(in_nets(messages, enums)):
         target = schema_name(name)

@@ -54,7 +54,7 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// The number of allocations of the context that will still succeed; -1: all.
+// The number of allocations of the context that will still succeed; -1: all allocations succeed.
 long allocations = -1;
 
 void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {

@@ -25,7 +25,7 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
     softmax_loss split tanh window_data""".split()
-# Fields of a V1 layer that Caffe drops. syncblob keeps the first, and drops the second with a note.
+# Fields of a V1 layer that Caffe drops. syncblob keeps batch_norm_param, and drops bn_param with a note.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
 # Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
@@ -150,8 +150,8 @@ class Draw:
 
 
 def of_caffe(program, net, folder):
-    """Returns Caffe's text, None if Caffe refused the net, or UNKNOWN; and whether everything was
-    converted."""
+    """Returns two values: Caffe's text, None if Caffe refused the net, or UNKNOWN; and whether
+    Caffe converted all of the net."""
     out = folder / "caffe.prototxt"
     out.unlink(missing_ok=True)
     ran = subprocess.run([program, net, out], capture_output=True)

@@ -16,7 +16,7 @@ def check(claim, *explanation):
 
 
 def run(*command, cwd=None, status=0, environment=None):
-    """Runs a command; returns what it printed. If `status` is not 0, the command must fail."""
+    """Runs a command; returns its output. If `status` is not 0, the command must fail."""
     environment = {name: str(value) for name, value in (environment or os.environ).items()}
     done = subprocess.run([str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

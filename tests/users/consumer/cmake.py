@@ -141,8 +141,8 @@ def test_versions():
 
 
 def test_installed_files_contain_no_build_paths():
-    """Installed files do not contain a path of the build or of the first prefix, except the paths
-    of sources in binaries, for a debugger."""
+    """Installed files contain no path of the build or of the first prefix. Only binaries may contain
+    the paths of sources, for a debugger."""
     for path in whole().rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         if not content.startswith((b"\x7fELF", b"!<arch>")):

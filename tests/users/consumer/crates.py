@@ -31,7 +31,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# The environment without the variables that change how the library is found; tests set them.
+# The environment without the variables that change how the library is found; tests set the variables.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 
 def cargo(*options, cwd=SYS, target="debug", status=0, **environment):
-    """Runs cargo; returns what it printed."""
+    """Runs cargo; returns its output."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
     return claims.run("cargo", *options, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
@@ -124,8 +124,8 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Installs the library, shared and static or only static; returns the variables with which it
-    is found."""
+    """Installs the static library and, if `kind` is "shared", the shared library. Returns the
+    variables with which builds and programs find the library."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -156,7 +156,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has every file that is compiled, and no other file of the repository."""
+    """The package has all sources, headers and licences, and is too small to have much else."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")

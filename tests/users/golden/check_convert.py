@@ -127,7 +127,7 @@ class Checker(checking.Checker):
         return target
 
     def refusal_differences(self, source, *options):
-        """Yields a problem unless a file without a blob is refused."""
+        """Yields a problem if the command does not refuse a file without a blob."""
         try:
             self.convert(source, "nothing.safetensors", *options)
             yield "a file without a blob was converted"
@@ -172,7 +172,7 @@ def check_caffe_file(checker, name, path, file_format):
 
 
 def check_others_files(checker):
-    """Checks the conversion of files that the Python packages write to Caffe's formats."""
+    """Checks the conversion, to Caffe's formats, of files that the Python packages write."""
     rng = numpy.random.default_rng(1)
     arrays = {"conv1.0": rng.standard_normal((4, 3, 5, 5), "f4"), "conv1.1": rng.standard_normal(4, "f4"),
               "fc/2.0": rng.standard_normal((3, 7)), "fc/2.1": numpy.array([1.5, -0.0, numpy.inf])}
@@ -213,7 +213,7 @@ def bf16_of(array):
 
 
 def check_types(checker):
-    """Compares the values that --dtype writes with NumPy's rounding."""
+    """Checks that `convert --dtype` rounds values as NumPy does."""
     values = numpy.concatenate([numpy.array(normal(4000, 10.0 ** power), "f8") for power in range(-9, 6)])
     near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
     ties = (near[:-1] + near[1:]) / 2

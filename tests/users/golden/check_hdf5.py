@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the Python program that `syncblob info` prints for HDF5 files: runs the program on snapshots
-like Caffe's, converts the output with `syncblob convert`, and compares the blobs with the snapshots'.
+like Caffe's, converts the output with `syncblob convert`, and compares the blobs with the snapshots.
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 

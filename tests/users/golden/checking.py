@@ -66,7 +66,7 @@ class Checker(Tally):
             yield path.name, path, FORMAT_OF[path.suffix]
 
     def made_files(self):
-        """Yields the name, the path, which has no suffix, and the format of each made file."""
+        """Yields the name, the path (without a suffix) and the format of each made file."""
         for number, (name, file_format, data) in enumerate(made_files(self.messages, self.unpacked)):
             path = self.folder / f"made{number}"
             path.write_bytes(data)

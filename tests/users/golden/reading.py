@@ -101,7 +101,7 @@ def stats(found):
 
 
 def total(values):
-    """Returns the exactly rounded sum; None beyond the range of a double."""
+    """Returns the exactly rounded sum, or None if the sum exceeds the range of a double."""
     try:
         result = math.fsum(values)
     except OverflowError:

@@ -9,7 +9,7 @@ random weights, some also with trained weights. WORDS is a command that converts
 convert"; names of files are appended. --keep leaves each net's prototxt, caffemodel and ONNX in a
 folder. With Caffe's caffe.proto each whole net is also converted without its prototxt, from a
 caffemodel that has the layers' parameters; --small leaves out slow nets. The exit status is 0 if no
-net is wrong and no net is refused that must be converted.
+net is wrong, and no net is refused that ONNX can express.
 """
 
 import argparse
@@ -101,8 +101,8 @@ def check_layers(arguments):
 
 
 def is_expected(outcome):
-    """Returns whether a result is expected. A refusal is expected for nets that cannot be converted; it must
-    name the cause."""
+    """Returns whether a result is expected. For a net that cannot be converted, this is a refusal that names
+    the cause."""
     words = whole.MUST_BE_REFUSED.get(outcome.name)
     if words is None:
         return outcome.status in ("right", "no answer")

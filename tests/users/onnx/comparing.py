@@ -5,7 +5,7 @@ import math
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
-UNREAL = 1e30  # Caffe computes larger values or NaN for empty windows; these are not compared
+UNREAL = 1e30  # for empty windows, Caffe computes larger values or NaN, which are not compared
 SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
@@ -38,8 +38,8 @@ class Wanted:
         return array_problem(self._kept(found), self.values.reshape(-1), tolerance)
 
     def difference(self, found):
-        """Returns the least tolerance that accepts an output of this shape; None if no small
-        tolerance does."""
+        """Returns the least tolerance that accepts the output `found`, which has the wanted shape;
+        None if detections differ by more than 1e-3."""
         if self.detections:
             wanted, ladder = self.values.reshape(self.shape), numpy.geomspace(1e-8, 1e-3, 51)
             return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)

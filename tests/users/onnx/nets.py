@@ -16,7 +16,7 @@ class Net:
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections
-        self.losses = set()   # types of losses that are a softmax in inference
+        self.losses = set()   # types of losses that the converter replaces by a softmax
         self.names_differ = False  # whether ONNX may name the outputs differently
 
     def input(self, name, values):

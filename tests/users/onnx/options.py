@@ -3,7 +3,7 @@
 
     options.py SYNCBLOB [ROW...]
 
-SYNCBLOB is the command. The row "huge" takes gigabytes, and runs only if it is named.
+SYNCBLOB is the command. The row "huge" takes gigabytes, and runs only if an argument names the row.
 """
 
 import itertools
@@ -26,7 +26,7 @@ OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
 HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
-FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # floats, even if the net computes in halves
+FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # rows whose weights --fp16 keeps as floats
 # NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
@@ -83,8 +83,8 @@ def batches(program):
 
 
 def multiples():
-    """Yields nets with axes that are several batches long. A runtime that mistakes such an axis for the
-    batch would reuse a buffer that is too small."""
+    """Yields nets with axes whose lengths are multiples of the batch size. A runtime that mistakes such an
+    axis for the batch would reuse a buffer that is too small."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()

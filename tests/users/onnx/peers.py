@@ -5,11 +5,11 @@ with Caffe's.
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
-ENVIRONMENTS is a folder with a Python environment for each program (tests/release/users.sh makes them), or
-a file NAME.why with the reason why it has no environment; SYNCBLOB is our command. An output is right if it is
-within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have any
-names and shapes: only their values are compared. The run fails if a net is right in a peer, and neither
-right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer
+SYNCBLOB is our command. The folder ENVIRONMENTS has, for each program, a Python environment, or a file
+NAME.why with the reason why it has none (tests/release/users.sh makes the folder). An output is right if
+it is within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have
+any names and shapes: only their values are compared. The run fails if a net is right in a peer, and
+neither right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer
 does not run, the first reasons are printed.
 """
 
@@ -93,7 +93,7 @@ def outputs_of(peer, folder, arguments):
 
 
 def as_declared(model, inputs):
-    """Returns the inputs, with channels last if the model declares them so."""
+    """Returns the inputs, with channels last if the model declares such inputs."""
     sizes = [[size.dim_value for size in each.type.tensor_type.shape.dim] for each in model.graph.input]
     def declared(array):
         moved = numpy.moveaxis(array, 1, -1) if array.ndim == 4 else array
@@ -121,7 +121,7 @@ def by_label(rows):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Returns the problem of the output with this name, else None if any output is right."""
+    """Returns the problem of the output with this name. If no output has it, any right output is accepted."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the answers for the nets and compares them with the stored answers; --write stores them.
+"""Computes answers for the nets, and compares them with the stored answers or (--write) stores them.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
@@ -26,8 +26,8 @@ import whole
 from cases import forks
 from comparing import Wanted
 
-ROUNDING = 2e-6  # relative to an output's largest value: the effect of other BLAS kernels
-LEAST = 1e-4     # tolerance of a whole net
+ROUNDING = 2e-6  # tolerance relative to an output's largest value, because BLAS kernels round differently
+LEAST = 1e-4     # the least tolerance of a whole net
 OTHER_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}  # the kernels for the oldest processors
 
 

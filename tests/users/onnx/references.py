@@ -44,7 +44,7 @@ def power(layer, bottoms, _):
 
 
 def pooling_mask(layer, bottoms, _):
-    """Pools adjacent windows, which do not overlap; the image's end cuts the last window."""
+    """Pools adjacent windows, which do not overlap; the last window may be truncated."""
     (data,), p = bottoms, layer["pooling_param"]
     kernel = pair(p, "kernel_size", None)
     height, width = data.shape[2:]

@@ -13,7 +13,7 @@ import onnxruntime
 OPSET = 17
 SILENT = 4     # a log level: failures raise exceptions, too
 SECONDS = 600  # for one net, on a busy machine
-LINES = 20     # the most lines of a program's output in a message
+LINES = 20     # the largest number of lines of a program's output in a message
 FILES = "{prototxt} {caffemodel} -o {onnx}"
 
 
@@ -60,7 +60,7 @@ def reason(run):
 
 def check_model(model):
     """Checks that a model (bytes, or the path of a file) is valid; returns the sizes that it
-    declares for its outputs, with None for open sizes."""
+    declares for its outputs, with None for an undeclared size."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of several classes
@@ -74,8 +74,8 @@ def check_model(model):
 
 
 def run_model(model, inputs):
-    """Returns the outputs by name. If the model knows none of the inputs' names, passes the inputs
-    in order."""
+    """Returns the outputs by name. If no given input has the name of a model's input, passes the
+    inputs in order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT

@@ -38,7 +38,7 @@ def answers(case):
 
 
 def check_all_right():
-    """Tests that each case's own answers are right."""
+    """Tests that a net whose outputs are a case's stored answers is right in the case."""
     for row in cases.TABLES:
         for case in cases.answered(row):
             outcome = result(case, lambda *_, case=case: constant_net(answers(case), case.detections))
@@ -55,7 +55,7 @@ def set_first(array, value):
     return array
 
 
-# The planted error, the case, the change of its first answer, and the expected status.
+# The planted error, the case, the function that changes the case's first answer, and the expected status.
 PLANTED = (
     ("a value that is 3e-5 off", "Convolution/000", lambda array: add(array, 3e-5), "wrong"),
     ("a value that is 3e-6 off", "Convolution/000", lambda array: add(array, 3e-6), "right"),
@@ -72,7 +72,7 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name is only a row, returns the row's first case with
+    """Returns the case with this name. If the name has no index, returns the row's first case with
     more than three detections, of which the first two have the same label."""
     row, _, index = name.partition("/")
     if index:

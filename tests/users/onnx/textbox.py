@@ -1,5 +1,5 @@
-"""TextBoxes' net. Its PriorBox layers have two centres in each place; the tests' Caffe lacks such
-layers. Therefore this module computes the boxes as OpenCV does, and Caffe reads the boxes as inputs."""
+"""TextBoxes' net. Its PriorBox layers have two centres in each place. The Caffe of the tests lacks such
+layers, so this module computes the boxes as OpenCV does, and Caffe reads the boxes as inputs."""
 
 import re
 
@@ -25,7 +25,7 @@ def boxes(text):
 
 
 def priors(name, text):
-    """Returns the box for each place, size and centre, and then the boxes' variances."""
+    """Returns the box for each place, size and centre, followed by the boxes' variances."""
     places = PLACES[name]
     centres = list(zip(numbers("offset_w", text), numbers("offset_h", text)))
     corners = [[(column + x) * IMAGE / places - width / 2, (row + y) * IMAGE / places - height / 2,

@@ -17,7 +17,7 @@ from drawing import Draw
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 
-# Replacements that let the tests' Caffe read a prototxt: its names of layers and fields; no paths of files.
+# Replacements that adapt a prototxt to the tests' Caffe: other names of layers and fields; no file names.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
@@ -50,7 +50,7 @@ MUST_BE_REFUSED = {
 
 
 def names():
-    """Returns the names of the nets; none if their folder does not exist."""
+    """Returns the names of the nets; an empty list if their folder does not exist."""
     if not DATA.exists():
         print(f"skipped: whole nets: {DATA} is not there; SYNCBLOB_TEST_DATA names another folder")
         return []

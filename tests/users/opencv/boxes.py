@@ -16,7 +16,7 @@ import whole  # noqa: E402: of that folder
 from comparing import Wanted  # noqa: E402: of that folder
 from drawing import Draw  # noqa: E402: of that folder
 
-# Pictures of several sizes: the cascade's first net runs on each picture of a pyramid.
+# The shapes of the pictures. MTCNN's first net runs on several sizes of each picture.
 PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3, 3, 40, 40)],
             "mtcnn_kpzhang93_det2, trained": [(1, 3, 24, 24), (5, 3, 24, 24)],
             "mtcnn_kpzhang93_det3, trained": [(1, 3, 48, 48), (5, 3, 48, 48)],

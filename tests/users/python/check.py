@@ -78,7 +78,7 @@ def test(python, requirements, wheel, resnet, folder):
                               stderr=subprocess.STDOUT, check=False)
         out.seek(0)
         output = out.read()
-    # The form of unittest: "... skipped 'WHY'".
+    # unittest prints "... skipped 'WHY'".
     for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", output))):
         print(f"skipped: {why}")
     ran = re.search(r"^Ran (\d+) tests?", output, re.MULTILINE)

@@ -26,7 +26,7 @@ def data():
 
 
 def cifar10():
-    """Returns {name on the pages: path} of three real files, or {} if one is missing."""
+    """Returns {name in the documentation: path} of three real files; {} if a file is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -36,7 +36,7 @@ def cifar10():
 
 @contextlib.contextmanager
 def empty_folder():
-    """Makes an empty folder the current one, and removes it at the end."""
+    """Makes an empty folder, and makes it the current folder; removes it at the end."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -53,7 +53,7 @@ def run_code(code):
 
 
 def has_gpu():
-    """Returns whether there is a GPU, or the fake NVIDIA libraries."""
+    """Returns whether a GPU, or the fake NVIDIA libraries, can be used."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -121,13 +121,13 @@ def blob(values):
 
 
 def layer(name, kind, bottoms, tops, blobs=(), more=b""):
-    """Returns a layer as in Caffe's models, with its connections and other fields."""
+    """Returns a layer of a caffemodel, with its connections and other fields."""
     texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
     content = [field(number, text.encode()) for number, text in texts]
     return field(100, b"".join([*content, *(field(7, blob(values)) for values in blobs), more]))
 
 
-# A net whose model contains its connections, too; the layers' names do not show the connections.
+# A net. Its caffemodel contains the connections, too, which cannot be guessed from the layers' names.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }

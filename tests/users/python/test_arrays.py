@@ -1,6 +1,6 @@
-"""Tests that NumPy can use a blob's memory, and blobs an array's memory, by DLPack; test_torch.py and
-tvm_arrays.py run the same tests with other libraries. Nothing is copied, both sides see each other's
-writes, and memory lives as long as either side uses it."""
+"""Tests that by DLPack an array can use a blob's memory, and a blob an array's memory. Nothing is copied,
+both see each other's writes, and the memory lives as long as either uses it. test_torch.py and
+tvm_arrays.py run the same tests with other libraries than NumPy."""
 import concurrent.futures
 import ctypes
 import gc

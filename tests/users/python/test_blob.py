@@ -1,4 +1,4 @@
-"""Tests blobs: Caffe's calls, and memory that blobs share with arrays and that never dangles."""
+"""Tests blobs: Caffe's calls, and memory that blobs share with arrays without dangling pointers."""
 import copy
 import gc
 import os

@@ -98,7 +98,7 @@ class Stubs(unittest.TestCase):
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
                     "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
-                continue  # the stub lacks it, or its parameters have no visible names
+                continue  # the stub lacks the member, or the module hides its parameters' names
             if name.endswith(".__new__"):
                 thing = vars(_syncblob)[name.partition(".")[0]]
             elif not callable(thing) or inspect.isclass(thing):
@@ -108,7 +108,7 @@ class Stubs(unittest.TestCase):
                 stub = [p for p in parameters(node) if p[0] not in ("self", "cls")]
                 if len(self.stub[name]) == 1:
                     self.assertEqual(stub, real, name)
-                else:  # an overload may require parameters that others omit
+                else:  # an overload may require parameters that other overloads omit
                     self.assertLessEqual({p[:2] for p in stub}, {p[:2] for p in real}, name)
                 compared += 1
         self.assertGreater(compared, 30)
@@ -168,7 +168,7 @@ class Pages(unittest.TestCase):
             self.ran += 1
 
     def run_blocks(self, *words):
-        """Runs the blocks that require at most these names, on the pages with a block that requires them all."""
+        """Runs the blocks that require none or some of these words, on each page with a block that requires all."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -218,7 +218,7 @@ class Kinds(unittest.TestCase):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Interpreters other than the first that imported the module cannot use it, even after the first ended."""
+        """Only the interpreter that first imported the module can use it; no other can after its end."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
@@ -269,7 +269,7 @@ class Kinds(unittest.TestCase):
 
 
 class Odd:
-    """An object with the attributes that the module reads, of wrong types."""
+    """An object whose attributes, which the module reads, have wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):

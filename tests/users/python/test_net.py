@@ -46,7 +46,7 @@ class Reading(unittest.TestCase):
             for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
                 for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
                     found, paths = Net(prototxt, model).to_onnx(), (text, str(text), weights, str(weights))
-                    self.assertIn(wanted[64:], found)  # the graph, between the metadata
+                    self.assertIn(wanted[64:], found)  # the graph
                     for key, source in ((b"caffe.prototxt", prototxt), (b"caffe.model", model)):
                         known = any(source is path for path in paths)
                         self.assertEqual((key in found, key + b".blake3" in found), (known, known))

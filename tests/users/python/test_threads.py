@@ -16,8 +16,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once; raises an exception of one thread. The threads are
-    daemons, for which the interpreter's end does not wait, so that a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once. If a thread raises an exception, raises it. The threads
+    are daemons, for which the interpreter's end does not wait, so that a stuck thread is reported."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
@@ -61,8 +61,8 @@ def in_turns(turn):
 
 class Lock(unittest.TestCase):
     def lets_others_run(self, work):
-        """Returns whether another thread ran during the work. The long switch interval prevents the
-        interpreter from switching threads on its own."""
+        """Returns whether another thread ran during the work. The long switch interval prevents timed
+        switches: another thread can run only if the work releases the lock."""
         ticks, before = [], sys.getswitchinterval()
         with in_turns(lambda: ticks.append(None)):
             try:

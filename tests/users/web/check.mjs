@@ -1,5 +1,5 @@
-// Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...] FOLDER
-// has what ./dev web makes, and gets pictures of the page; PART: a name of PARTS.
+// Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...]. FOLDER
+// has the files that ./dev web makes, and receives pictures of the page; PART is a name of PARTS.
 import { spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -255,7 +255,7 @@ async function use({ browser }) {
     const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
     if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
   }
-  // Names that a chosen file has already.
+  // Files to save whose names are already the names of chosen files.
   const taken = [["report.caffemodel", "html", "report.html"], ["made.npz", "npz", "made (1).npz"], ["report.html", "html", "report (1).html"]];
   const bytes = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   const [npz] = written({ "made.caffemodel": bytes }).map((file) => path.dirname(file));

@@ -1,5 +1,5 @@
-/* A fake header, because the package of cuRAND is large. Declares the types of cuRAND that Caffe's
-   headers use. The tests need no random numbers of a device. */
+/* Replaces cuRAND's header, because the package of cuRAND is large. Declares the types of cuRAND
+   that Caffe's headers use. The tests draw no random numbers on a device. */
 #ifndef SYNCBLOB_TESTS_CAFFE_CURAND_H
 #define SYNCBLOB_TESTS_CAFFE_CURAND_H
 

@@ -1,4 +1,4 @@
-"""Layers of one bottom that compute each value independently."""
+"""Layers with one bottom that compute each value independently."""
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
@@ -23,7 +23,7 @@ def maybe(name, parameters):
 
 
 def some(draw, **options):
-    """Draws some of the fields, each with one of its values."""
+    """Draws some of the options, each with one of its possible values."""
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
 
 

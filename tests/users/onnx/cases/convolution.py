@@ -17,7 +17,7 @@ def extent(kernel, dilation):
 
 
 def spell(draw, axes, windows, fields):
-    """Returns parameters of windows, each in one of its equivalent spellings."""
+    """Returns the windows' parameters, each written in one of its equivalent forms."""
     parameters = {}
     for number, (word, long_word, default) in enumerate(fields):
         values = [each[number] for each in windows]

@@ -64,7 +64,7 @@ def batch_norm(draw, net):
 
 
 def batch_norm_of_batch(draw, net):
-    """Draws a BatchNorm that uses the batch's mean and variance, in phase TEST too."""
+    """Draws a BatchNorm that uses the batch's mean and variance also in phase TEST."""
     batch_norm_of(draw, net, {"use_global_stats": False, **some(draw, eps=(0.001, 0.01))}, 1)
 
 

@@ -4,7 +4,7 @@ import functools
 
 
 def parameters_of(draw, kernels, pads, strides):
-    """Returns parameters in one of their equivalent spellings."""
+    """Returns the parameters, each written in one of its equivalent forms."""
     parameters = {}
     for word, values, default in (("kernel", kernels, None), ("pad", pads, 0), ("stride", strides, 1)):
         same = values[0] == values[1]

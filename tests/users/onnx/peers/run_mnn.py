@@ -1,8 +1,8 @@
 """Converts and runs a net with MNN: run_mnn.py FOLDER. Reads net.prototxt, net.caffemodel and
 inputs.npz in the folder; writes net.mnn and outputs.npz.
 
-Calls the converter's module, because MNN's command for it installs packages and sends reports to
-MNN's makers.
+Calls the converter's module instead of MNN's command, because the command installs packages and
+sends reports to MNN's makers.
 """
 
 import pathlib
