@@ -11,8 +11,8 @@ void bench_fillers(void);
 void bench_growth(void);
 void bench_readers(void);
 
-/* Loads the model file by `reader`, "syncblob" or "caffe", and prints how many bytes the peak of
-   resident memory rose. Call it in a new process. */
+/* Loads the model file by `reader`, "syncblob" or "caffe", and prints by how many bytes the peak of
+   resident memory rose. Must be called in a new process. */
 int peak_memory(const char *reader, const char *path);
 
 #endif

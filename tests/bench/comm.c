@@ -1,7 +1,7 @@
-/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 by the reducer, by one MPI_Allreduce
-   over a buffer of the same size, and by one MPI_Allreduce for each blob, in turn. Rank 0 prints a
-   table with the goals, then the times by which a constant of the engine and a constant of the
-   reducer were chosen. */
+/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in turn by the reducer, by one
+   MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for each blob. Rank 0
+   prints a table with the goals, then the times for several values of a constant of the engine and
+   of a constant of the reducer. */
 #include "harness.h"
 
 #include <syncblob/mpi.h>
@@ -118,7 +118,7 @@ static void cut_blocking(void) {
         sum_in_place(buffer + i, total - i < length ? total - i : length);
 }
 
-/* Begins all calls before it waits for them, as the engine does. */
+/* Begins the reductions of all pieces, then waits for all of them, as the engine does. */
 static void reduce_pieces(float *values, int64_t count, int64_t piece) {
     static MPI_Request requests[4096];
     int num = 0;
@@ -152,7 +152,7 @@ static void blobs_gathered(void) {
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* Returns the time of the slowest rank, after all ranks have called. */
+/* Returns the time of the slowest rank. All ranks must call this function. */
 static double slowest(double ns) {
     (void)MPI_Allreduce(MPI_IN_PLACE, &ns, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return ns;
@@ -163,7 +163,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints which share of a reduction work hides, from its times without (`alone`) and with work. */
+/* Prints how much of a reduction's time is hidden by work: `alone` without, `beside` with work. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double work = WORK_SECONDS * 1e9, most = alone < work ? 1 : work / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,

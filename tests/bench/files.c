@@ -210,7 +210,7 @@ int peak_memory(const char *reader, const char *file) {
     return 0;
 }
 
-/* Loads the net in another process. Returns how much its peak memory rose, divided by `payload`. */
+/* Loads the net in another process. Returns the rise of its peak memory, divided by `payload`. */
 static double peak_of(const char *reader, size_t payload) {
     char command[4096], self[1024] = "", caffe[1024] = "";
     double peak = -1;

@@ -1,6 +1,6 @@
 /* Compares the time per layer in nets of 100 to 100,000 layers (--full: 1,000,000) with the time in
-   nets of 1,000 layers, and searches with hsearch_r. Also compares the time per blob in contexts of
-   1 and of 100,000 blobs with the time in a context of 1,000 blobs. */
+   nets of 1,000 layers; compares searches by name with hsearch_r. Compares the time per blob in
+   contexts of 1 and of 100,000 blobs with the time in a context of 1,000 blobs. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
@@ -15,7 +15,7 @@
 
 typedef char layer_name[NAME_BYTES];
 
-static sb_blob *values, *target; /* every layer's blob; a blob for loading it */
+static sb_blob *values, *target; /* every layer's blob; the blob into which layers are loaded */
 
 struct net {
     int64_t layers;
@@ -27,7 +27,7 @@ struct net {
     layer_name *listed;        /* all names, in the order of the layers */
 };
 
-/* Returns how many layers a run handles; a run repeats its work on small nets. */
+/* Returns how many layers a run handles. If the net has fewer layers, a run repeats its work. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : bench.effort == NORMAL ? MOST : 10 * MOST;
 }
@@ -120,8 +120,8 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    /* NULL: compares with nets of 1,000 layers. Searches in large nets cause cache misses, and are
-       compared with a peer's; the peer's hash function has no key, and is faster. */
+    /* The contestant; NULL: nets of 1,000 layers. Searches in large nets cause cache misses; their
+       contestant is hsearch_r, whose hash function has no key and is faster. */
     void (*peer)(struct net *net);
 } steps[] = {{"build", build_once, NULL},
              {"open", open_once, NULL},
@@ -211,7 +211,7 @@ static size_t host_bytes(sb_context *context) {
     return stats.host_bytes;
 }
 
-/* Returns how many bytes of memory a model of the net has for each layer. */
+/* Returns how many bytes of memory a model of the net uses for each layer. */
 static double bytes_of(const struct net *of, sb_model *(*make)(const struct net *, sb_context *)) {
     sb_context *context = make_context(0, NULL);
     const size_t before = host_bytes(context);
@@ -274,7 +274,7 @@ static void bench_nets(void) {
 
 static sb_blob **crowd, **thousand_blobs;
 
-/* Returns the blobs of a new context, which keep it alive. */
+/* Returns blobs of a new context; the blobs keep the context alive. */
 static sb_blob **make_crowd(int64_t count) {
     sb_context *context = make_context(0, NULL);
     sb_blob **blobs = malloc((size_t)count * sizeof *blobs);

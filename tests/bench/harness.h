@@ -1,5 +1,5 @@
-/* Contests: the library and others do the same work in turns, so that other load on the machine
-   slows all of them. All times are nanoseconds. */
+/* Contests: the library and other contestants do the same work in turns, so that other load on the
+   machine slows all contestants. All times are nanoseconds. */
 #ifndef SB_BENCH_HARNESS_H
 #define SB_BENCH_HARNESS_H
 
@@ -23,7 +23,7 @@ struct contestant {
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* the payload's size to which the goal applies; 0: any */
+    size_t bytes; /* the payload's size to which the goal applies; 0: any size */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */
@@ -36,7 +36,7 @@ struct contest {
 
 struct result {
     double best, median; /* of a run */
-    double ratio;        /* the median of the rounds' ratios of the library's time to this time */
+    double ratio;        /* the median over the rounds of the library's time divided by this time */
 };
 
 enum effort { QUICK, NORMAL, FULL };
@@ -44,7 +44,7 @@ enum effort { QUICK, NORMAL, FULL };
 struct bench {
     enum effort effort;
     int rounds; /* of a contest; 0: as many as the effort allows */
-    /* [nullable] returns the longest time; each process of a program calls this with its time */
+    /* [nullable] returns the longest of the times that all processes of a program pass to it */
     double (*slowest)(double ns);
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */
@@ -69,14 +69,14 @@ void goal_value(const char *what, size_t bytes, const char *unit, double value, 
 void each_size(void (*run)(size_t bytes));
 
 /* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a
-   multiple of 2 MiB and is advised to use huge pages, as the library's memory is. */
+   multiple of 2 MiB and, like the library's memory, uses huge pages if the kernel has them. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 
 sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for);
 /* Returns a blob with one axis and no memory. */
 sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
-/* Fills a blob's data or diff with random floats between -1 and 1 that are not 0; returns them. */
+/* Fills a blob's data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);

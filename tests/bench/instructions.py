@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that small operations stay within their budgets of instructions (instructions.txt).
 
-An operation fails if it executes more than 1.10 of its budget. Unlike times, the counts repeat exactly.
+An operation fails if it executes more than 1.10 times its budget. Unlike times, counts repeat exactly.
 callgrind counts inside the function `counted` of operations.c, including the C library and
 OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
 printed. With --caffe, a loop of 256 calls also fails if it executes more instructions than Caffe's loop.
@@ -19,7 +19,7 @@ import tempfile
 BUDGETS = pathlib.Path(__file__).with_name("instructions.txt")
 FACTOR = 1.10
 TIMES = 1000
-# Settings that fix which kernels OpenBLAS and the C library use, which otherwise depends on the processor.
+# Settings that fix the kernels of OpenBLAS and of the C library, which otherwise depend on the processor.
 CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
 
 

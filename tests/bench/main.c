@@ -1,6 +1,6 @@
 /* bench [--quick | --full] [--caffe LIBRARY] [--out FOLDER] [CASE...]
-   Measures the library and others, and checks the goals. Appends the goals to FOLDER/goals.csv and
-   all times to FOLDER/times.csv. */
+   Measures the library and other contestants, and checks the goals. Appends the goals to
+   FOLDER/goals.csv and all times to FOLDER/times.csv. */
 #include "cases.h"
 #include "harness.h"
 

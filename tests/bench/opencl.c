@@ -10,7 +10,7 @@
 
 enum { CALLS = 1000, FEW = 64 };
 
-/* Without fused multiply-adds, like the library's kernel. */
+/* Like the library's kernel, this kernel has no fused multiply-adds. */
 static const char source[] =
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
@@ -145,7 +145,7 @@ static void open_pair(size_t bytes) {
     pair.bytes = bytes;
     pair.host = fresh_memory(bytes);
     must(pair.host ? 0 : -1);
-    memset(pair.host, 0, bytes); /* unwritten pages, all one page, would be copied faster */
+    memset(pair.host, 0, bytes); /* the unwritten pages all map one page: a copy would be faster */
     pair.blob = device_blob(bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
@@ -194,10 +194,10 @@ static void plain_update(void) {
 
 /* --- calls, and reads of few bytes ------------------------------------------------------ */
 
-/* A blob of few bytes, and memory of plain OpenCL. */
+/* A blob of few bytes, and memory of plain OpenCL of the same size. */
 static sb_blob *few;
 static struct memory plain_few;
-static cl_command_queue other; /* beside the busy queue */
+static cl_command_queue other; /* does not have the work that keeps the device busy */
 
 static void call_gpu_on(void) {
     const void *in;

@@ -1,4 +1,4 @@
-/* The functions of Caffe as a contestant: libcaffe_peer.so (caffe.cpp) exports this table. */
+/* A table of functions that call Caffe. libcaffe_peer.so (caffe.cpp) exports the table. */
 #ifndef SB_BENCH_CAFFE_H
 #define SB_BENCH_CAFFE_H
 
@@ -36,12 +36,12 @@ struct caffe_peer {
     void (*scale)(void *blob); /* by -1 */
     void (*copy)(void *to, const void *from);
 
-    /* Fills a blob's data by one of enum peer_filler. */
+    /* Fills a blob's data with a filler of enum peer_filler. */
     void (*fill)(void *blob, int filler);
 
     /* Returns a new blob, which the caller destroys, and its mutable_cpu_data in `out`. */
     void *(*allocate)(int64_t count, float **out);
-    /* Reads a BlobProto message into the blob, or into a new blob if NULL. Returns the blob. */
+    /* Reads a BlobProto message into `blob` or, if it is NULL, a new blob. Returns the blob. */
     void *(*load)(void *blob, const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
     /* Parses the bytes with Google's protobuf, without a blob. */

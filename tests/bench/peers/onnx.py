@@ -4,9 +4,9 @@
     onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
 
 MODEL and PROTOTXT are a net of 24 MB; the program also makes a VGG-16 with 528 MiB of random weights. The
-contestants take turns. In memory (tmpfs) the contestants are cp and "syncblob convert". On the disk, cp with sync takes
-part too, because convert syncs its file; and for two rounds, each converter that has an environment in the folder
-ENVIRONMENTS (tests/release/users.sh). All files that are read are in the page cache.
+contestants take turns. In memory (tmpfs) the contestants are cp and "syncblob convert". On the disk there are two more
+contestants: cp with sync, because convert syncs its file; and, for two rounds, each converter that has an environment
+in the folder ENVIRONMENTS (of tests/release/users.sh). All files that are read are in the page cache.
 """
 
 import argparse

@@ -107,7 +107,7 @@ def compare_blobs():
 # --- a net ----------------------------------------------------------------------------------------
 
 def by_protobuf(path):
-    """Returns a loader by protobuf, with numpy.fromiter, the fastest copy of a repeated field to an array."""
+    """Returns a loader that uses protobuf and, as the fastest copy of a repeated field, numpy.fromiter."""
     import numpy
     Net = message_class("NetParameter")
 
