@@ -23,7 +23,7 @@
 #define SAME_NUMBER(ours, theirs) static_assert((long)(ours) == (long)(theirs), #ours)
 
 SAME_NUMBER(SB_DL_MAJOR_VERSION, DLPACK_MAJOR_VERSION);
-static_assert(SB_DL_MINOR_VERSION <= DLPACK_MINOR_VERSION, "dlpack.h is older than ours");
+static_assert(SB_DL_MINOR_VERSION <= DLPACK_MINOR_VERSION, "dlpack.h is older than our header");
 
 SAME_NUMBER(SB_DL_DEVICE_CPU, kDLCPU);
 SAME_NUMBER(SB_DL_DEVICE_CUDA, kDLCUDA);

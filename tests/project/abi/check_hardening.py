@@ -47,7 +47,7 @@ def problems(kind, path, run_paths=(), fortified=False):
                 yield complaint
     for tag, value in re.findall(r"\((RUNPATH|RPATH)\).*\[(.*)\]", text):
         for folder in value.split(":"):
-            # a foreign library's path leads to the build folder until the library is installed
+            # a foreign library's run path names the build folder until the library is installed
             if kind != "foreign" and folder.rstrip("/") not in run_paths:
                 yield f"{tag} has the folder '{folder}'"
 

@@ -1,6 +1,6 @@
 /* crossing LIBRARY: passes objects of the static library to the shared library, made of the same
-   sources. Each copy of the library must recognise the built-in context of the other copy, whose
-   address differs: it must report this context as NULL, and must not count the context's owners. */
+   sources. Each of these copies has a built-in context of its own address. A copy must recognise
+   the other copy's built-in context: report it as NULL, and not count its owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     LOAD(sb_blob_destroy);
     LOAD(sb_blob_create_shaped);
     LOAD(sb_mem_context);
-    for (int i = 0; i < 3; i++) { /* a round fails if an earlier one freed the context */
+    for (int i = 0; i < 3; i++) { /* a round fails if an earlier round freed the context */
         sb_blob *sharer = NULL;
         CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
         CHECK(sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL) == SB_OK);

@@ -1,5 +1,5 @@
 /* The program host local|global NAME PATH... contains a user of the library (user.c) and a copy of
-   the library. It loads other users, which are shared libraries with separate copies. */
+   the library. It loads other users: shared libraries, each with a separate copy of the library. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -163,7 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("--root", default=ROOT, type=pathlib.Path, help="of the headers")
+    parser.add_argument("--root", default=ROOT, type=pathlib.Path, help="repository with the headers")
     parser.add_argument("--baseline", default=ROOT / "c/abi/syncblob-x86_64.abi", type=pathlib.Path)
     parser.add_argument("--reviewed", action="store_true")
     parser.add_argument("action", choices=["exports", "compare", "update"])

@@ -13,7 +13,7 @@ import tempfile
 import check_hardening
 import interface
 
-# A file below c, a text in it, the replacement, the report of abidiff, the report of check_exports.
+# A file below c, a text in it, the replacement, and parts of the reports of abidiff and of check_exports.
 # An empty report means that no difference is found.
 CHANGES = [
     ("include/syncblob/blob.h", "const sb_blob *blob, int32_t start, int32_t end",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the tables of c/README.md name exactly the source files of the core library and of the
-libraries over it, by folder, and that cuda/README.md names exactly the files of cuda."""
+"""Checks that the tables of c/README.md name, by folder, exactly the source files of the core library and
+of the libraries that use it, and that cuda/README.md names exactly the files of cuda."""
 import re
 import sys
 

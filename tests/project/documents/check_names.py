@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the names on the pages exist: files with their folder, and functions, types and
-constants of our headers. check_names.py [PAGE...]
+"""Checks that the files (with their folders) that the pages name exist, and that our headers declare the
+functions, types and constants that the pages name. check_names.py [PAGE...]
 """
 import functools
 import pathlib

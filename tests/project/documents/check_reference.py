@@ -7,7 +7,7 @@ the list of its codes:
     Errors: none.
     Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
-Each code is in status.h; the function after "as" has a list, too; "the X's" stands for the codes
+Each code is in status.h. The function after "as" has such a list, too. "the X's" stands for the codes
 that the caller's callback X returns. Parentheses contain reasons. INVALID_ARGUMENT for a NULL need
 not be listed, because base.h documents it for every function. Every pointer has a line @param with
 [owned], [borrowed] or only [nullable], except the error, the object that the function is called on,
@@ -18,7 +18,7 @@ import pathlib
 import re
 import sys
 
-# The include folders of the core and of the libraries over it.
+# The include folders of the core library and of the libraries that use it, such as libsyncblob-comm.
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"

@@ -81,7 +81,7 @@ class Programs:
         run(["./first"], folder, self.environment)
 
     def run_fragment(self, text, folder, frame="fragment.c"):
-        """Runs statements within a frame, to whose label `failed` they may jump. A memory leak is a failure."""
+        """Runs statements within the program `frame`, whose label is `failed`. A memory leak is a failure."""
         text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text}, folder)
 

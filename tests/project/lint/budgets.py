@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
-Fails if a figure is above its budget, or so far below that the budget should be lowered. Therefore
+Fails if a figure is above its budget, or so far below it that the budget should be lowered. Therefore
 a commit that adds lines must also raise a budget, which a reviewer sees. --update writes the tree's
 figures to budgets.toml.
 """

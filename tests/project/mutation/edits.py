@@ -71,7 +71,7 @@ def number(found):
 
 
 def plant(source, edits, live):
-    """Returns the source with the edits' live mutants planted, and the set of planted mutants."""
+    """Plants the edits' mutants that are in `live`. Returns the source and the set of planted mutants."""
     edits = sorted(edits, key=lambda e: (e.start, -e.end, e.rank))
     placed = set()
     return _plant(source, 0, len(source), edits, live, placed), placed

@@ -138,8 +138,8 @@ class Finder:
                 self.walk(child)
 
     def is_literal(self, node):
-        """Returns whether the node is a number or the cast of a number: the compiler may need a
-        constant there."""
+        """Returns whether the node is a number or the cast of a number, where the compiler may require
+        a constant."""
         inner = list(node.get_children())
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
@@ -181,7 +181,7 @@ class Finder:
                   lambda m, x: f"({m} ? {other} : {x})", rank=4)
 
     def operator(self, children):
-        """Returns (left, right, sign) of a binary operator, or three None if a macro contains it."""
+        """Returns (left, right, sign) of a binary operator; three None if a macro contains the operator."""
         left, right = (self.source.span(child) for child in children)
         if not left or not right or left[1] > right[0]:
             return None, None, None
@@ -308,7 +308,7 @@ class Finder:
         if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
-        if node.kind == Kind.BINARY_OPERATOR:  # mutants of the operands cover one value
+        if node.kind == Kind.BINARY_OPERATOR:  # for && and ||, the operands' mutants cover one value
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and re.fullmatch(r"\w+(\(.*\))?", words):

@@ -1,4 +1,4 @@
-"""Runs the tests that reach a mutant, fast tests that are likely to fail first, until one fails."""
+"""Runs the tests that reach a mutant until a test fails; first runs fast tests that are likely to fail."""
 
 import collections
 import concurrent.futures
@@ -8,12 +8,12 @@ import threading
 from results import KILLED, NOT_REACHED, SURVIVED
 
 START, LEAST_SECONDS, SLOWER = 0.03, 2, 10
-MANY = 15  # if fewer programs reach a mutant, all are tried
+MANY = 15  # `patience` applies only if more programs reach a mutant
 
 
 class Judge:
     """Judges mutants. A program that has killed no mutant of a folder in `patience` seconds is not run
-    for the folder's other mutants until a second pass; None: no limit."""
+    for the folder's other mutants; if `patience` is None, all programs run."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience
@@ -38,8 +38,8 @@ class Judge:
         return not self.kills[folder] and self.tries[folder] * program.seconds > self.patience
 
     def verdict(self, mutant):
-        """Returns the mutant's outcome; for a killed mutant also the program that killed it, and
-        how."""
+        """Returns the mutant's outcome; for a killed mutant also the program that killed the mutant,
+        and how the program failed."""
         reaching = sorted((p for p in self.programs if mutant.number in p.reached),
                           key=lambda program: self.cost(program, mutant))
         for program in reaching:

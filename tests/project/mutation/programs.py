@@ -1,4 +1,4 @@
-"""The test programs of a build; runs them so that no mutant harms the machine."""
+"""Runs the test programs of a build under limits, so that no mutant harms the machine."""
 
 import contextlib
 import json

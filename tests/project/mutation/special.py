@@ -72,8 +72,8 @@ def call(pattern, by, change="left out"):
 
 
 def lock(pattern):
-    """Makes an operator with one mutant for each lock in a function: it removes all calls that take
-    or release the lock."""
+    """Makes an operator with one mutant for each lock in a function. The mutant removes all calls
+    that take or release the lock."""
     def look(place):
         held = {}
         for m, span, given in place.calls(pattern + r"\s*\("):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that a bill of materials lists exactly the crates of the command `syncblob`, for all systems:
-check_materials.py BILL
+"""check_materials.py BILL: checks that a bill of materials lists exactly the crates from which the command
+`syncblob` is built, on any system.
 
 The list must equal cargo's list of the program's crates, and each entry must have a licence. Paths
 must be relative to the repository's root, not paths of the machine where the bill was made.
