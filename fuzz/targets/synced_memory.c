@@ -262,7 +262,7 @@ static void check_result(const struct world *w, const struct request *r) {
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
                sb_status_name(st), sb_status_name(expected), st == SB_OK ? "" : call_error.message);
-    bool falls_back = /* the host can use the device's memory instead of its own */
+    bool falls_back = /* if no device memory can be allocated, the call allocates host memory */
         r->plan.side == SB_SIDE_CPU && table_plan(&r->subject->state, r->call).on_device;
     fuzz_check(st != SB_OK || !strike->allocator || falls_back,
                "%s succeeded although its host allocation was made to fail", r->kind->name);

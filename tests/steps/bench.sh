@@ -34,7 +34,7 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# Measures opencl:0 beside plain OpenCL.
+# Compares opencl:0 with plain OpenCL.
 bench_opencl() { # [KIND]
     build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
     "$bench_folder/tests/bench/bench_opencl" "$@"
@@ -103,7 +103,7 @@ with_blas_threads() { # COMMAND...
     LD_LIBRARY_PATH=${library%/*} OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
 }
 
-# Times the page in Chromium beside the command.
+# Compares the times of the page in Chromium with those of the command.
 bench_web() {
     need web_packages
     build_web

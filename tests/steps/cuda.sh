@@ -38,7 +38,7 @@ gpu_glibc=2.28
 
 # Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc and the libraries in
 # the folder lib beside them; zig links them without OpenBLAS and gcc's library. --disable-new-dtags makes the
-# loader search lib also for the libraries that libraries need.
+# loader search lib also for the dependencies of these libraries.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do

@@ -1,6 +1,6 @@
 /* crossing LIBRARY: passes objects of the static library to the shared library, made of the same
-   sources. Each of these copies has a built-in context of its own address. A copy must recognise
-   the other copy's built-in context: report it as NULL, and not count its owners. */
+   sources. The built-in contexts of these two copies have different addresses. A copy must recognise
+   the built-in context of the other copy: report it as NULL, and not count its owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>

@@ -47,8 +47,8 @@ END
     echo "${packages[*]}" >"$folder/packages"
 }
 
-# Builds the standard library with these options of cargo. MinGW's programs also need Rust's two
-# objects for their begin and end.
+# Builds the standard library with these options of cargo. MinGW's programs also need the two
+# objects that Rust links first and last.
 build_std() { # TARGET PREFIX OPTION...
     local work=$folder/std to=$2/lib/rustlib/$1/lib object
     local sources=$folder/usr/lib/rustlib/src/rust/library

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the library as two files. Each compiler compiles them without a warning; the README's
+# Tests the two files of c/bundle.py. Each compiler compiles them without a warning; the README's
 # program runs with the object, in C and as part of a C++ program; and the numbers of the fillers
 # and of arithmetic equal the CMake build's, also if the compiler may contract expressions. For
 # Windows the files are only compiled:

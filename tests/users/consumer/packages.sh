@@ -32,7 +32,7 @@ depends() { # PACKAGE EXPRESSION
 depends libsyncblob0.1 libprotobuf-c1
 depends libsyncblob0.1 libopenblas0-serial
 depends libsyncblob-dev 'libsyncblob0.1 \(= [0-9.]+-1\)'
-depends_over() { # NAME BELOW: one of the libraries over the core, and the one that it is over
+depends_over() { # NAME USED: suffixes of the names of a library and of the library that it uses
     depends "libsyncblob$1"0.1 "libsyncblob$2"'0.1 \(= [0-9.]+-1\)'
     depends "libsyncblob$1-dev" "libsyncblob$1"'0.1 \(= [0-9.]+-1\)'
     depends "libsyncblob$1-dev" "libsyncblob$2"'-dev \(= [0-9.]+-1\)'
