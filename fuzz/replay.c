@@ -15,7 +15,7 @@ static void die(const char *path, const char *what) {
     exit(2);
 }
 
-/* Reads a file into memory of exactly its size, so that a sanitizer detects a read beyond it. */
+/* Reads a file into memory of the same size, so that a sanitizer detects a read beyond the end. */
 static uint8_t *read_input(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     struct stat info;

@@ -5,9 +5,9 @@
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
     selftest.py --check                  checks that each text that a bug replaces occurs once
 
-A changed C source is compiled, and its object is linked with the fuzzer before the library. A changed
-crate is built as a copy. libFuzzer begins with seeds, corpus and regressions, AFL++ with the seeds
-only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
+A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
+crate, a copy of the tree is built. libFuzzer begins with seeds, corpus and regressions, AFL++ with the
+seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures
@@ -65,7 +65,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """Compiles the changed source and links the fuzzer with it, by the commands of the build."""
+    """Compiles the changed source, and links the fuzzer with its object, by the commands of the build."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
+/* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 /* The state of an edit. The edit writes to `out` a replacement of the fields `at` to `end` - 1. */
@@ -88,7 +88,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Returns the size of the first element of a packed field, or 0 if it has no complete element. */
+/* Returns the size of a packed field's first element, or 0 if the field has no whole element. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -199,8 +199,8 @@ static bool nest(struct edit *edit) {
 
 #define MAX_DIMS 40
 
-/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or are more
-   than MAX_DIMS numbers. */
+/* Reads packed numbers. Returns how many; 0 if the bytes are not packed numbers, or more numbers
+   than MAX_DIMS. */
 static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
     size_t count = 0, at = 0;
     while (at < size && count < MAX_DIMS) {

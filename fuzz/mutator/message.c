@@ -14,7 +14,7 @@ size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out) {
     return 0;
 }
 
-/* Returns the end of the value that begins at `at`, or 0 if it is malformed or incomplete. */
+/* Returns the end of the value that begins at `at`; 0 if the value is malformed or incomplete. */
 static size_t value_end(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
     uint64_t value;
     size_t length = 0;

@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. Since mutations
-   need it, the parser does not check values, and the writer can write invalid messages. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. Mutations need
+   invalid messages, so the parser does not check values, and the writer can write any value. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 
@@ -23,7 +23,7 @@ struct message {
     const uint8_t *bytes;
     size_t size;
     size_t count; /* number of fields, at most MAX_FIELDS */
-    size_t tail;  /* where the last field ends; the bytes after it are not a field */
+    size_t tail;  /* where the last field ends; the bytes from here on are not a field */
     struct field fields[MAX_FIELDS];
 };
 
@@ -33,7 +33,7 @@ size_t message_begin(const struct message *message, size_t field);
 /* Returns whether the bytes are one or more fields and nothing else. */
 bool message_is_whole(const uint8_t *bytes, size_t size);
 
-/* Reads a varint; returns the number of bytes read, or 0 if the bytes do not begin with one. */
+/* Reads a varint; returns the number of bytes read; 0 if the bytes do not begin with a varint. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 /* A buffer for writing. A write that does not fit writes nothing and sets `full`. */

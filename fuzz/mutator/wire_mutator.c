@@ -15,7 +15,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed);
 
-/* Returns the index of a random field that holds a message, or `count` if it finds none. */
+/* Returns the index of a random field that holds a message; `count` if it finds no such field. */
 static size_t choose_child(const struct message *message, uint64_t *dice) {
     for (int tries = 0; tries < 8 && message->count > 0; tries++) {
         size_t at = below(dice, message->count);

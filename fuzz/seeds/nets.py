@@ -33,7 +33,7 @@ def schema():
 
 @functools.cache
 def types():
-    """Returns (type of layer, name of its parameters or None) for each type of layer in the crate."""
+    """Returns (type of layer, name of its parameters or None) for each type of layer of syncblob-net."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))

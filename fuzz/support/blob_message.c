@@ -82,7 +82,7 @@ sb_status message_judge(const struct blob_message *message, struct plain_shape *
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob) {
     int32_t axes = blob->num_axes;
-    /* The number of leading dimensions that the message has and the blob lacks; they must be 1. */
+    /* The number of leading dimensions that only the message has; these dimensions must be 1. */
     int32_t missing = message->legacy && axes >= 0 && axes <= 4 ? 4 - axes : 0;
     if (axes + missing != judged->num_axes)
         return false;

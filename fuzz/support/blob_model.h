@@ -9,7 +9,7 @@
 /* Blobs have few or absurdly many elements: the model can predict whether memory suffices. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; absurd counts need more */
+#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; blobs of absurd counts need more */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
@@ -67,7 +67,7 @@ struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
    memory, marks its loans as due: their deleters must have run. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Both return the status that the library must return for the call; plain_do updates the model. */
+/* These return the status that the library must return. plain_do also updates the model. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

@@ -47,7 +47,7 @@ struct decoded_blob {
     const uint8_t *message; /* in the input */
     size_t size;
     bool legacy;
-    bool c3d; /* a blob of C3D 1.0: legacy with five axes */
+    bool c3d; /* a blob of C3D 1.0, with five legacy dimensions */
     size_t num_axes;
     int64_t dims[MAX_AXES];
     int64_t count;
@@ -65,13 +65,13 @@ struct decoded_layer {
 struct decoded_file {
     const struct decoder_limits *limits;
     unsigned faults; /* DECODER_*; 0: the members below are valid */
-    bool recognised; /* the message has a field of the format */
+    bool recognised; /* the message has at least one field of the format */
     bool c3d;        /* at least one blob is from C3D 1.0 */
     struct decoded_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;
     size_t num_layers, room_layers;
-    struct decoded_blob *blobs; /* all blobs, in layers or not, in the order of the file */
+    struct decoded_blob *blobs; /* all blobs, within layers or not, in the file's order */
     size_t num_blobs, room_blobs;
 };
 

@@ -1,5 +1,5 @@
-/* Functions that all harnesses use: checks that end the run, the input as a sequence of choices,
-   and calls of the library whose error is checked. */
+/* Functions that all harnesses use: to check conditions, to read the input as a sequence of
+   choices, and to check the status and the error of a call of the library. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 

@@ -20,7 +20,7 @@ struct simulated_options {
 /* The armed fault of the device; if `nth` is 0, no fault is armed. */
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* `base` is the number of calls when the fault was armed */
+    int64_t nth, base; /* `base` is the number of calls before the fault was armed */
 };
 
 struct simulated {

@@ -1,4 +1,4 @@
-/* A source that reads the input. Its n-th read can fail, or the reads from the n-th on can return
+/* A source of the input's bytes. Its n-th read can fail, or its reads from the n-th on can return
    changed bytes. Also a sink whose n-th write can fail. */
 #ifndef SB_FUZZ_UNSTEADY_H
 #define SB_FUZZ_UNSTEADY_H
@@ -31,7 +31,7 @@ void unsteady_check(const struct unsteady *unsteady, sb_status status);
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* counts writes down; the write that makes `left` 0 fails; initially 0: none fails */
+    int left; /* counts down; the write that makes `left` 0 fails; initially 0: no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -140,7 +140,7 @@ static bool is_of_the_whole(const char *message) {
     return false;
 }
 
-/* Returns whether the message ends with `end`, or with `end` and a guess, "; this is ...". */
+/* Returns whether the message ends with `end`, or with `end` and a guess ("; this is a ..."). */
 static bool reason_ends(const char *message, const char *end) {
     for (const char *at = strstr(message, end); at; at = strstr(at + 1, end)) {
         const char *rest = at + strlen(end);

@@ -27,7 +27,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 
 /* --- a fresh target -------------------------------------------------------------- */
 
-/* Checks how much memory the read that filled `blob` needed. */
+/* Checks the peak of the memory during the read that filled `blob`. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
@@ -165,7 +165,7 @@ static void check_existing(const struct run *run, struct trial trial, uint32_t f
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
     sb_status st = read_into(run, trial.blob, flags, NULL);
     if (st == SB_OK)
-        fuzz_check(fresh != NULL, "a blob with contents, but no fresh blob, can be read");
+        fuzz_check(fresh != NULL, "only a blob with contents accepts the message");
     else
         fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));

@@ -1,5 +1,5 @@
-/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and must
-   survive encoding and reading. If the read fails, the caller's struct must be unchanged. */
+/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and be
+   equal after encoding and reading. If the read fails, the caller's struct must be unchanged. */
 #include "decoder.h"
 #include "watched.h"
 #include "wire_builder.h"

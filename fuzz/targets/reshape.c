@@ -26,7 +26,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* many inputs open only the first */
+    struct simulated sims[2]; /* the second is open for half of the inputs */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -318,8 +318,8 @@ static enum call writing(int32_t side) {
     return side == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
 }
 
-/* The memory to which a call writes: the blob's memory, or a new memory if the blob has none or its
-   memory is too small. */
+/* The memory to which a call writes: the blob's memory or, if that is missing or too small, a new
+   memory. */
 struct target {
     struct plain_memory *memory, *fresh;
     enum call call;
@@ -486,7 +486,7 @@ static struct loan *make_loan(struct world *w, bool device, size_t bytes, bool r
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
-/* Returns whether to misalign the loan by one byte, which is impossible for elements of a byte. */
+/* Returns whether to misalign the loan by one byte; elements of one byte cannot be misaligned. */
 static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
     return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
 }
@@ -620,7 +620,7 @@ static void draw_legacy(struct tape *tape, struct blob_message *message) {
             message->legacy_dims[i] = dims[tape_below(tape, 8)];
 }
 
-/* Draws a number of values: `count`, one more, one less, or 0. */
+/* Draws a number of values: `count`, `count` + 1, `count` - 1, or 0. */
 static int64_t draw_count(struct tape *tape, int64_t count) {
     uint32_t code = tape_below(tape, 8);
     if (code == 7 || count > SMALL_COUNT)

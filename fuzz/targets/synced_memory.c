@@ -1,7 +1,7 @@
 /* Tests sb_mem. The input chooses calls on up to three memories of a context, and faults of the
    allocator and of the device's operations. The context has the simulated device, which may be
    host-coherent, or no device. After every step the harness compares heads, storage, bytes on both
-   sides, loans, and the numbers of copies and allocations with tests/support/state_table.c.
+   sides, loans, and numbers of copies and allocations with the table of state_table.c.
 
    A step without a fault has one correct result. A step with a fault may fail, and then must have
    changed nothing. After a fault in queued work the run is unsettled: any call that waits may
@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. If it fails, head and bytes become `fallback` and `value`. */
+/* Queued work that writes a side. If the work fails, `fallback` is the head, `value` the bytes. */
 struct pending {
     int32_t side; /* -1: no work is queued */
     int32_t fallback;
@@ -81,7 +81,7 @@ static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* Returns the faults that occurred in the last call of the library; follows each such call. */
+/* Returns the faults of the last call of the library. Must be called after each such call. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)

@@ -18,7 +18,7 @@
 
 static size_t bytes, count;
 static sb_blob *blob, *target;
-static float *data, *diff, *copied; /* of `blob`; the data of `target` */
+static float *data, *diff, *copied; /* data and diff of `blob`, data of `target` */
 static void *caffe_blob, *caffe_target;
 
 /* --- the library and Caffe ---------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in turn by the reducer, by one
    MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for each blob. Rank 0
-   prints a table with the goals, then the times for several values of a constant of the engine and
-   of a constant of the reducer. */
+   prints a table with the goals, then times for several sizes of pieces and of small blobs, by
+   which constants of the engine and of the reducer were chosen. */
 #include "harness.h"
 
 #include <syncblob/mpi.h>
@@ -31,7 +31,7 @@ static void add(int64_t count) {
     total += count;
 }
 
-/* Adds a convolution's weights (it has no bias), and its normalisation's scales and biases. */
+/* Adds a convolution without bias: its weights, and the scales and biases of its normalisation. */
 static void add_convolution(int64_t in, int64_t out, int64_t kernel) {
     add(out * in * kernel * kernel);
     add(out);
@@ -163,7 +163,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints how much of a reduction's time is hidden by work: `alone` without, `beside` with work. */
+/* Prints how much of a reduction's time work hides. `alone`: without work; `beside`: with work. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double work = WORK_SECONDS * 1e9, most = alone < work ? 1 : work / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,

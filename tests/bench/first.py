@@ -4,7 +4,7 @@
     first.py PROGRAM LIBRARIES SYNCBLOB WHEELS MODEL
 
 PROGRAM is compiled from first.c, LIBRARIES is the folder of the libraries. The processes run in turn; the best
-time counts. The limits apply to the difference to a process without the library (true, cat, Python and NumPy).
+time counts. The limits apply to differences from a process without the library (true, cat, Python and NumPy).
 """
 import collections
 import os

@@ -11,7 +11,7 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the array of added layers doubles, so a part of it is unused */
+#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling: a part is unused */
 
 typedef char layer_name[NAME_BYTES];
 

@@ -63,7 +63,7 @@ static double sample(const struct player *p) {
     return bench.slowest ? bench.slowest(ns) : ns;
 }
 
-/* Sets the number of runs of a sample, so that the clock is precise enough. Also warms caches. */
+/* Sets the number of runs of a sample, so that a sample is long enough to time. Warms caches. */
 static void calibrate(struct player *p) {
     for (p->runs = 1;; p->runs *= 4) {
         (void)sample(p);

@@ -26,7 +26,7 @@ import nets  # noqa: E402: of that folder
 
 MEMORY = pathlib.Path("/dev/shm")
 PEER_ROUNDS = 2
-# The goal, and the limit with --check, for the seconds divided by cp's, and for the peak memory in MiB.
+# The goal and the limit of --check: for the seconds, divided by cp's seconds, and for the peak memory in MiB.
 GOALS = {"seconds": (1.2, 2.0), "MiB": (16, 24)}
 
 PEERS = {

@@ -60,7 +60,7 @@ def message_class(wanted):
 
 
 def judge(what, ratio, goal, bound):
-    """Prints the ratio. Returns whether it is within the bound of --check."""
+    """Prints the ratio. Returns whether the ratio is within the bound of --check."""
     print(f"{what}: {ratio:.3f}, at most {goal}: {'met' if ratio <= goal else 'MISSED'}")
     return bound is None or ratio <= bound
 

@@ -1,5 +1,5 @@
 /* crossing LIBRARY: passes objects of the static library to the shared library, made of the same
-   sources. The built-in contexts of these two copies have different addresses. A copy must recognise
+   sources. The built-in contexts of these copies have different addresses. A copy must recognise
    the built-in context of the other copy: report it as NULL, and not count its owners. */
 #include <syncblob/syncblob.h>
 

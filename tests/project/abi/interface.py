@@ -9,7 +9,7 @@
 symbol version of its tier (stable, backend, experimental), and has the SONAME of its version. NAME is
 "core", or X for libsyncblob-X.
 
-"compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
+"compare" fails if abidiff finds a difference from the recorded interface of x86-64. "update" records
 the new interface if it only adds to the recorded interface; with --reviewed, always. To read the
 interface, both commands compile a file that defines every function that is not experimental, a variable of
 every struct, and an enum of all constants. c/abi/README.md has the rules.

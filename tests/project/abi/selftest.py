@@ -40,7 +40,7 @@ CHANGES = [
 HARD = ["-g", "-O2", "-fPIC", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2",
         "-fcf-protection=full"]
 LINKED = ["-shared", "-Wl,-z,relro,-z,now,-z,noexecstack,-z,ibt,-z,shstk"]
-# Additional flags, and the complaint about a library that is compiled with them.
+# Additional flags, and the complaint about a library that is compiled with these flags.
 WEAK = [
     ([], ""),
     (["-Wl,-z,norelro"], "no RELRO"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the files (with their folders) that the pages name exist, and that our headers declare the
-functions, types and constants that the pages name. check_names.py [PAGE...]
+"""check_names.py [PAGE...]: checks that pages name only files (with their folders) that exist, and only
+functions, types and constants that our headers declare.
 """
 import functools
 import pathlib

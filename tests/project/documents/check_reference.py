@@ -122,7 +122,7 @@ def check_returned(function, structs):
 
 
 def check_names(function):
-    """Checks that words in brackets are in the vocabulary, and that @param names existing
+    """Checks that the words in brackets describe ownership, and that @param names existing
     parameters."""
     known = {name for _, name in function.parameters}
     for names in re.findall(r"@param\s+((?:\w+, )*\w+)", function.text):

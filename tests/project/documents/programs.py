@@ -60,8 +60,8 @@ class Programs:
             folder, self.environment)
 
     def page_environment(self, folder):
-        """Returns the environment of a page's commands. It lacks the paths to the library, which the
-        page must set."""
+        """Returns the environment of a page's commands. The page itself must set the paths to the
+        library."""
         home = folder / "home"
         home.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items()
@@ -81,7 +81,7 @@ class Programs:
         run(["./first"], folder, self.environment)
 
     def run_fragment(self, text, folder, frame="fragment.c"):
-        """Runs statements within the program `frame`, whose label is `failed`. A memory leak is a failure."""
+        """Runs statements within the program `frame`, which has the label `failed`. Detects memory leaks."""
         text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text}, folder)
 

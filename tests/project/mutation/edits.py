@@ -25,7 +25,7 @@ class Mutant:
 
 
 class Wrap:
-    """An edit with one mutant: `render` makes its C code from `Mutant.chosen` and the holes' texts."""
+    """An edit with one mutant: `render` makes the C code from `Mutant.chosen` and the holes' texts."""
 
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span

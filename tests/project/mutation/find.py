@@ -27,9 +27,9 @@ BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT:
 
 
 def file_offset(location):
-    """Returns (file, offset) where the code was written. For code from a macro's definition, returns
-    the place where the macro is used; a macro's argument has a separate place. libclang has this
-    function, but its Python module does not."""
+    """Returns (file, offset) where the code was written: for code from a macro's definition, the place
+    of the macro's use; for a macro's argument, the place of the argument. libclang has this function,
+    but its Python module does not."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -45,7 +45,7 @@ class Source:
 
     @staticmethod
     def span(node):
-        """Returns a node's (start, end); None if they are in two files or in the wrong order."""
+        """Returns a node's (start, end); None if start and end are in two files or in the wrong order."""
         (first, start), (last, end) = (file_offset(node.extent.start), file_offset(node.extent.end))
         return (start, end) if first == last and start < end else None
 

@@ -27,8 +27,8 @@ class Judge:
                 self.shares[path, program.name] = len(program.reached & there) / len(there)
 
     def cost(self, program, mutant):
-        """Returns the program's time divided by its probability of killing the mutant, estimated
-        from its kills in the file, and at first from the share of the file that it reaches."""
+        """Returns the program's time divided by its probability of killing the mutant. The program's
+        kills in the file and the share of the file's mutants that it reaches give the probability."""
         file = mutant.path, program.name
         likely = (self.kills[file] + 2 * self.shares[file]) / (self.tries[file] + 3)
         return (program.seconds + START) / (likely + 0.01)

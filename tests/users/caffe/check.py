@@ -20,7 +20,7 @@ import sys
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
 COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
-# Caffe's tests that a sleep is accurate to 30 ms of the wall clock. Such a test may fail on a busy machine.
+# The names of Caffe's tests that measure a sleep to within 30 ms, and may fail on a busy machine.
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median

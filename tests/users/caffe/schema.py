@@ -50,7 +50,7 @@ def read_field(field):
 
 
 def read_schema(text):
-    """Reads caffe.schema, in which a field's number may repeat. Returns the form of read_proto."""
+    """Reads caffe.schema, in which a field's number may repeat. Returns what read_proto returns."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()

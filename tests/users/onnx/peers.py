@@ -6,7 +6,7 @@ with Caffe's.
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
 SYNCBLOB is our command. The folder ENVIRONMENTS has, for each program, a Python environment, or a file
-NAME.why with the reason why it has none (tests/release/users.sh makes the folder). An output is right if
+NAME.why with the reason of its absence (tests/release/users.sh makes the folder). An output is right if
 it is within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have
 any names and shapes: only their values are compared. The run fails if a net is right in a peer, and
 neither right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer

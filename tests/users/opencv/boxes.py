@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares the outputs of Caffe's detectors in OpenCV 4, which imports Caffe's nets, and in OpenCV 5,
-for which syncblob.opencv converts them:
+for which syncblob.opencv converts the nets:
 
     boxes.py run OUT.npz            stores the outputs of the installed OpenCV
     boxes.py compare FOUR.npz FIVE.npz

@@ -218,7 +218,7 @@ class Kinds(unittest.TestCase):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Only the interpreter that first imported the module can use it; no other can after its end."""
+        """The module works only in the interpreter that imported it first, even after that has ended."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters

@@ -46,8 +46,8 @@ def upsample(draw, net):
 
 
 def pool_with_mask(draw, net, scales, sides):
-    """Adds a pooling layer whose windows do not overlap, with its mask, and a blob of the pooled
-    shape that has other values than the maxima."""
+    """Adds a pooling layer whose windows do not overlap, with its mask, and a blob that has the
+    pooled shape, but other values than the maxima."""
     net.input("data", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]))
     net.layer("Pooling", "data", ("pool", "mask"),
               pooling_param=parameters_of(draw, scales, (0, 0), scales))

@@ -87,7 +87,7 @@ TABLE = {
     "Pooling": (240, pooling),
     "PoolingCeilMode": (30, ceil_mode),
     "PoolingEmptyWindow": (10, functools.partial(draw_pooling, empty=True)),
-    # The second top has the place of each maximum in its plane.
+    # The second top has the index of each maximum within its plane of height x width.
     "PoolingMask": (20, functools.partial(draw_pooling, tops=("pool", "mask"), method="MAX")),
     "SPP": (40, spp),
 }
