@@ -395,7 +395,7 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     void *out;
     memcpy(before, w->host, REGION);
     fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
-    fuzz_check((out == start) != is_read_only(w), "a write must copy only read-only memory");
+    fuzz_check((out == start) != is_read_only(w), "a write must copy iff the memory is read-only");
     fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "the tensor's bytes changed");
     fuzz_check(w->ended == is_read_only(w), "deleted %d times", w->ended);
     memset(out, 0x5A, bytes);
