@@ -147,7 +147,7 @@ static void compare_host(struct plain_memory *memory, const sb_mem *mem, int32_t
     const void *seen;
     check_ok(sb_mem_cpu(mem, &seen, &call_error));
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
-               "%zu host bytes are wrong", memory->state.bytes);
+               "the %zu host bytes differ from the plain memory", memory->state.bytes);
     compare_place(memory, SB_SIDE_CPU, seen);
 }
 
@@ -161,7 +161,7 @@ static void compare_device(const struct world *w, struct plain_memory *memory, c
         return;
     check_ok(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, &call_error));
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
-               "%zu device bytes are wrong", memory->state.bytes);
+               "the %zu device bytes differ from the plain memory", memory->state.bytes);
 }
 
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {

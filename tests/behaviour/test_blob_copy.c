@@ -59,7 +59,8 @@ TEST_ON(rig, every_pair_of_heads_within_a_context) {
                 copy_within(f, s, t, part);
 }
 
-/* As in Caffe, a copy of data that was never written zeros the target, so an update succeeds. */
+/* As in Caffe, a copy from a blob whose data was never written sets the target to zeros, so an
+   update of the target succeeds. */
 TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)

@@ -928,7 +928,8 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-/* Makes a graph larger than one read, so that the library reads its first node and end again. */
+/* Makes a graph that is larger than one read, so the library must read two parts a second time: the
+   first node and the end. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
     wire_number(out, 1, 7);

@@ -17,7 +17,7 @@ enum driver_mode {
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
 /* Makes the `nth` call of `name` and all later calls fail. */
 void driver_fail_from(const char *name, int64_t nth, cl_int code);
-/* Returns the function whose call failed since the last driver_fail, or NULL. */
+/* Returns the name of the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
 /* The numbers of live OpenCL objects. */

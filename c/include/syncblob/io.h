@@ -4,9 +4,10 @@
  * process. The library reads a source at offsets and writes a sink in order. proto.h and model.h
  * have the functions that use sources and sinks.
  *
- * Callbacks run on the thread that called the library, which then holds no lock. Callbacks may call
- * the library, but must not change or destroy the object that is being read or written, nor make
- * any call on a blob that is being loaded or on its memories. Callbacks must not throw or longjmp.
+ * Callbacks run on the thread that called the library. The library holds no lock during a callback.
+ * A callback may call the library, but must not change or destroy the object that is being read or
+ * written, nor make any call on a blob that is being loaded or on its memories. Callbacks must not
+ * throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
  * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other

@@ -376,8 +376,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 /* Records an event on `stream`. If the backend has no events, its work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Called before an event is recorded on `stream`. That event would also report a failure of earlier
-   work, but the library may drop the event without a wait. If no call has waited for the last
+/* Called before an event is recorded on `stream`. A wait for that event also returns a failure of
+   earlier work, but no call may ever wait for the event. If no call has waited for the last
    arithmetic on the library's stream, the context therefore records and keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the

@@ -58,8 +58,8 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Waits until all streams may use a new allocation, since a call that overwrites never waits
-   later. */
+/* Waits until all streams may use a new allocation: a call that overwrites has no later step that
+   waits. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;

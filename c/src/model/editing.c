@@ -253,6 +253,7 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
 
 sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
                              size_t type_size, int64_t *out_layer, sb_error *err) {
+    uint32_t hash = 0;
     char *texts;
     if (!model || (!name && name_size > 0) || (!type && type_size > 0))
         return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
@@ -263,6 +264,8 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size
         st = check_text(type_size, err);
     if (st == SB_OK)
         st = reserve_layer(model, err);
+    if (st == SB_OK)
+        hash = sb__names_hash(&model->new_names, name, name_size);
     if (st == SB_OK)
         st = sb__texts_take(&model->new_texts, model->context, name_size + 1 + type_size + 1,
                             &texts, err);
@@ -277,6 +280,6 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size
                                                .type_size = (uint32_t)type_size,
                                                .generation = SB_LAYER_CURRENT};
     (void)put_text(texts + name_size + 1, type, type_size);
-    sb__names_add(&model->new_names, model->new_layers, (uint32_t)at);
+    sb__names_add(&model->new_names, model->new_layers, (uint32_t)at, hash);
     return SB_OK;
 }
