@@ -207,7 +207,7 @@ TEST_ON(folder, test_a_file_that_is_not_shared) {
     HANDLE other = open_with(f, GENERIC_READ, 0);
     assert_true(read_file(f->file, &err) == -1);
     assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
-    assert_non_null(strstr(err.message, "open in a program"));
+    assert_non_null(strstr(err.message, "has the file open"));
     assert_status(SB_ERR_IO, write_file(f->file, 2, &err));
     assert_true(CloseHandle(other));
     assert_true(read_file(f->file, &err) == 1);

@@ -82,7 +82,7 @@ typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
-     *  unknown. Runs at least once for each MiB that is read or written, and with `done` equal to
+     *  unknown. Runs at least about once per MiB that is read or written, and with `done` equal to
      *  `total` before the result is published. `done` may increase by much more than a MiB between
      *  two reports: opening a model skips the values, and if a blob's diff precedes its data in the
      *  file, the data are read after `done` has reached the diff's end. A return value other than 0

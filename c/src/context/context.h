@@ -66,7 +66,7 @@ enum {
 };
 
 /* The last failure that a wait for a slot's stream has reported, in values of events.clock. Later
-   events of the stream may not report the failure again. A slot with a failure is never reused. */
+   events of the stream need not report the failure again. A slot with a failure is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
     uint64_t last;  /* the failed work was queued before this time; 0: no failure */
@@ -290,7 +290,7 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
 /* Makes later work on the library's stream wait for work queued on default streams. Called before
-   work on memory whose pointer a caller has fetched without a stream. */
+   work on memory whose pointer a caller has fetched without a stream, or that a caller has lent. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */

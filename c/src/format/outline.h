@@ -13,7 +13,7 @@ struct sb__outline {
     struct {
         uint32_t begin, end;
     } first[SB__OUTLINE_FIELDS]; /* the bytes of each field's first value */
-    bool others;                 /* a field is present whose number is not an index of `seen` */
+    bool others;                 /* a field is present whose number is neither 1 to 13 nor 100 */
     enum {
         SB__WHOLE,
         SB__BROKEN,

@@ -3,7 +3,8 @@
 
 #include "memory/retired.h"
 
-/* Zeroes a memory's first `bytes` bytes: on the host if its head is AT_CPU, else on the device. */
+/* Zeroes a memory's first `bytes` bytes on the side of its head (SYNCED: the device). Does nothing
+   if the memory was never written; fails if the memory is LOST. */
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err);
 
 #endif

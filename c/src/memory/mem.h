@@ -9,9 +9,10 @@
 
 /* The atomic state word holds the head in its low bits, and the conditions of the fast paths in the
    other bits. A side is READY if its bytes may be read without a wait. The device side is READY
-   only if, in addition, a caller has received a pointer to its bytes. A side is WRITABLE if its
-   bytes may be written in place, and PENDING while a transfer into the side is queued. The library
-   stores the word with release order, after it has stored the members that the word describes. */
+   only if, in addition, a caller has received or lent a pointer to its bytes. A side is WRITABLE if
+   its bytes may be written in place, and PENDING while a transfer into the side is queued. The
+   library stores the word with release order, after it has stored the members that the word
+   describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,

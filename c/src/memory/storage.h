@@ -14,8 +14,8 @@ struct sb__storage {
     /* Streams with work that may use the storage. For device storage, all streams that have used
        the storage; for host storage, streams with a copy that may still be running. */
     uint64_t users;
-    bool is_exposed; /* device storage: a caller that passed no stream has received a pointer, and
-                        may use it on a default stream */
+    bool is_exposed; /* device storage: a caller has received a pointer without passing a stream,
+                        or has lent the storage, and may use it on a default stream */
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* the entry for quarantine; NULL in a host-only context */

@@ -32,7 +32,8 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
    sb__blob_index_path. */
 sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
                             const struct sb__payload *payload, sb_error *err);
-/* Checks the payloads that are present; if `whole`, also checks that data is present. */
+/* Checks the payloads that are present; if `whole`, absent data fails unless the shape has no
+   elements. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
 /* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */
