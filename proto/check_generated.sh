@@ -3,7 +3,8 @@
 # with the files that are checked in. With --update, replaces these files instead.
 #
 # The comparison ignores two differences between releases of protoc-c that have
-# no effect: the compiler's version, and the oldest compiler that it supports.
+# no effect: the compiler's version, and the oldest version of protobuf-c's
+# headers that the generated code accepts.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

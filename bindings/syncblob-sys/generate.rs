@@ -18,7 +18,7 @@ fn generate(
 }
 
 /// The headers of libsyncblob-testing; COMM lists the headers of libsyncblob-comm.
-#[allow(dead_code)] // unused if the build script links neither library
+#[allow(dead_code)] // unused if the build script does not link this library
 const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];

@@ -166,10 +166,10 @@ static cl_int wait_for_marker(cl_command_queue queue) {
     return result;
 }
 
-/* Waits for the last command and, if the queue has had a barrier, for the queue. Neither wait is
-   enough: in pocl 3.1 clFinish may return while a barrier waits for another queue, and a barrier
-   that fails may end before the commands that precede it. Call with queued.lock held; releases it
-   while it waits. */
+/* Waits for the last command and, if a barrier was queued since the last such wait, for the queue.
+   Neither wait is enough: in pocl 3.1 clFinish may return while a barrier waits for another queue,
+   and a barrier that fails may end before the commands that precede it. Call with queued.lock held;
+   releases it while it waits. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_order *order,
                             cl_command_queue queue) {
     struct sb__opencl_command *last = order->last;
