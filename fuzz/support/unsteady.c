@@ -5,8 +5,8 @@
 static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err) {
     struct unsteady *unsteady = user;
     fuzz_check(bytes > 0 && offset <= unsteady->size && bytes <= unsteady->size - offset,
-               "a read of %zu bytes at %llu exceeds %zu", bytes, (unsigned long long)offset,
-               unsteady->size);
+               "an empty or too long read: %zu bytes at %llu of %zu", bytes,
+               (unsigned long long)offset, unsteady->size);
     if (unsteady->left > 0)
         unsteady->left--;
     if (unsteady->trouble == TROUBLE_FAILS && unsteady->left == 0) {

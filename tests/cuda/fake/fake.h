@@ -21,7 +21,7 @@ enum fake_setting {
     FAKE_PEERS,   /* whether devices can access one another's memory */
     FAKE_INIT,    /* the result of cuInit */
     FAKE_MEMORY,  /* the bytes of each device, and the limit of page-locked memory */
-    FAKE_LOSS,    /* the error, such as 700, that the driver returns once a context is lost */
+    FAKE_LOSS,    /* the driver's error after a call of cuBLAS has lost the context, such as 700 */
     FAKE_SETTINGS
 };
 

@@ -6,8 +6,8 @@
 
 #include "wire/wire.c"
 
-/* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. Only a number that
-   is cut or has more than 64 bits is MALFORMED.
+/* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. A number that is cut
+   or has more than 64 bits is MALFORMED; no other number is.
    --unwind 11: ten bytes
    planted: "reader->at >= end || !in_window"
         -> "!in_window"

@@ -63,7 +63,7 @@ def largest(array):
 
 
 def distances(found, wanted):
-    """Returns the distance of each value; 0 where the magnitude of Caffe's value is UNREAL or larger."""
+    """Returns the distance of each value; 0 where Caffe's value is NaN, or its magnitude is UNREAL or larger."""
     real = numpy.abs(wanted) < UNREAL
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 
