@@ -253,7 +253,6 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
 
 sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
                              size_t type_size, int64_t *out_layer, sb_error *err) {
-    uint32_t hash = 0;
     char *texts;
     if (!model || (!name && name_size > 0) || (!type && type_size > 0))
         return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
@@ -265,12 +264,11 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size
     if (st == SB_OK)
         st = reserve_layer(model, err);
     if (st == SB_OK)
-        hash = sb__names_hash(&model->new_names, name, name_size);
-    if (st == SB_OK)
         st = sb__texts_take(&model->new_texts, model->context, name_size + 1 + type_size + 1,
                             &texts, err);
     if (st != SB_OK)
         return st;
+    const uint32_t hash = sb__names_hash(&model->new_names, name, name_size);
     if (out_layer)
         *out_layer = sb_model_num_layers(model);
     const int64_t at = model->num_new_layers++;
