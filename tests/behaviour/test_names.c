@@ -27,12 +27,6 @@ static void add(struct net *net, const char *name, size_t size) {
     net->layers[i] = (struct sb__layer){.name = net->texts[i], .name_size = (uint32_t)size};
 }
 
-static void add_name(struct net *net, int64_t i) {
-    const struct sb__layer *layer = &net->layers[i];
-    sb__names_add(&net->names, net->layers, (uint32_t)i,
-                  sb__names_hash(&net->names, layer->name, layer->name_size));
-}
-
 /* Makes a table with space for all layers of `net` and adds the first `most` layers. */
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
@@ -41,7 +35,7 @@ static void fill(struct net *net, int64_t most) {
     sb__names_begin(&net->names, net->slots, net->num_layers);
     net->num_layers = most;
     for (int64_t i = 0; i < most; i++)
-        add_name(net, i);
+        sb__names_add(&net->names, net->layers, (uint32_t)i);
     for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* slots past the table */
         assert_int_equal(net->slots[i].place, 0);
 }
@@ -143,7 +137,7 @@ TEST(names_move_to_a_larger_table) {
                 net->names = more;
             }
             add(net, name, (size_t)snprintf(name, sizeof name, "n%d", (int)below(200)));
-            add_name(net, net->num_layers - 1);
+            sb__names_add(&net->names, net->layers, (uint32_t)net->num_layers - 1);
             if (below(10) == 0)
                 assert_finds_all(net);
         }

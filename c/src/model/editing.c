@@ -268,7 +268,6 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size
                             &texts, err);
     if (st != SB_OK)
         return st;
-    const uint32_t hash = sb__names_hash(&model->new_names, name, name_size);
     if (out_layer)
         *out_layer = sb_model_num_layers(model);
     const int64_t at = model->num_new_layers++;
@@ -278,6 +277,6 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size
                                                .type_size = (uint32_t)type_size,
                                                .generation = SB_LAYER_CURRENT};
     (void)put_text(texts + name_size + 1, type, type_size);
-    sb__names_add(&model->new_names, model->new_layers, (uint32_t)at, hash);
+    sb__names_add(&model->new_names, model->new_layers, (uint32_t)at);
     return SB_OK;
 }

@@ -190,8 +190,7 @@ static sb_status add_layer(struct builder *b, const struct sb__layout *layout,
     if (st != SB_OK || !b->filling)
         return st;
     b->index.layers[index] = layer;
-    sb__names_add(&b->index.names, b->index.layers, (uint32_t)index,
-                  sb__names_hash(&b->index.names, layer.name, layer.name_size));
+    sb__names_add(&b->index.names, b->index.layers, (uint32_t)index);
     return SB_OK;
 }
 

@@ -80,12 +80,13 @@ static bool has_name(const struct sb__named *slot, const struct sb__layer *layer
     return layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0);
 }
 
-/* Returns the slot of the name, or the free slot for the name. */
+/* Returns the slot of the name, or the free slot for the name; sets `*hash` to the name's hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
-                                 const char *name, size_t size, uint32_t hash) {
-    struct sb__named *group = home_of(names, hash);
+                                 const char *name, size_t size, uint32_t *hash) {
+    *hash = (uint32_t)sb__hash(key.words, name, size);
+    struct sb__named *group = home_of(names, *hash);
     for (;; group = after(names, group, GROUP)) {
-        for (uint32_t found = matches(group, hash); found; found &= found - 1)
+        for (uint32_t found = matches(group, *hash); found; found &= found - 1)
             if (has_name(&group[__builtin_ctz(found)], layers, name, size))
                 return &group[__builtin_ctz(found)];
         const uint32_t unused = free_slots(group);
@@ -94,16 +95,10 @@ static struct sb__named *slot_of(const struct sb__names *names, const struct sb_
     }
 }
 
-uint32_t sb__names_hash(const struct sb__names *names, const char *name, size_t size) {
-    const uint32_t hash = (uint32_t)sb__hash(key.words, name, size);
-    __builtin_prefetch(home_of(names, hash), 1); /* same: the result does not change */
-    return hash;
-}
-
-void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer,
-                   uint32_t hash) {
+void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
+    uint32_t hash;
     struct sb__named *slot =
-        slot_of(names, layers, layers[layer].name, layers[layer].name_size, hash);
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
     if (slot->place == 0)
         *slot = (struct sb__named){hash, layer + 1};
 }
@@ -139,17 +134,17 @@ static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
 }
 
 void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
-    const char *name = layers[layer].name;
-    const size_t size = layers[layer].name_size;
-    struct sb__named *slot = slot_of(names, layers, name, size, sb__names_hash(names, name, size));
+    uint32_t hash;
+    struct sb__named *slot =
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
     if (slot->place == layer + 1)
         clear_slot(names, slot);
 }
 
 int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,
                        const char *name, size_t size) {
+    uint32_t hash;
     if (names->room == 0)
         return -1;
-    const uint32_t hash = sb__names_hash(names, name, size);
-    return (int64_t)slot_of(names, layers, name, size, hash)->place - 1;
+    return (int64_t)slot_of(names, layers, name, size, &hash)->place - 1;
 }

@@ -23,12 +23,8 @@ struct sb__names {
 bool sb__names_bytes(int64_t layers, size_t *out);
 /* Initialises the table with zeroed slots for `layers` layers; `slots` is unused for 0 layers. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Returns a name's hash, and begins to load the name's slot: in a large table this takes long. */
-uint32_t sb__names_hash(const struct sb__names *names, const char *name, size_t size);
-/* Adds a layer, whose name has the hash. Callers add layers in order; the table keeps the first
-   layer of each name. */
-void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer,
-                   uint32_t hash);
+/* Adds a layer. Callers add layers in order; the table keeps the first layer of each name. */
+void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);
 /* Removes the last added layer. */

@@ -124,7 +124,7 @@ static void hash_a_name(void *out) {
     size_t bytes;
     child_wants(sb__names_bytes(1, &bytes) && bytes == sizeof slots);
     sb__names_begin(&names, slots, 1);
-    sb__names_add(&names, &layer, 0, sb__names_hash(&names, layer.name, layer.name_size));
+    sb__names_add(&names, &layer, 0);
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         *(uint32_t *)out += slots[i].hash; /* one slot is used */
 }
