@@ -32,8 +32,7 @@
 SB_BEGIN_DECLS
 
 /** Collective: creates a communicator over a duplicate of `mpi_comm`, so messages of `mpi_comm`
- *  and of the duplicate do not mix. If MPI cannot make the duplicate, MPI calls the error handler of
- *  `mpi_comm`.
+ *  and of the duplicate do not mix. Errors of MPI_Comm_dup go to the error handler of `mpi_comm`.
  *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
  *  @param mpi_comm an intracommunicator, which the caller still owns
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize
