@@ -127,6 +127,32 @@ TEST_ON(place, foreign_pointers_are_in_no_buffer) {
     assert_null(f->opencl->buffer(f->device, &local, &offset));
 }
 
+/* --- queues that wait for an event of the caller ----------------------------------------- */
+
+struct blocked {
+    cl_event user, barrier;
+};
+
+/* Makes later commands of a queue wait for a new event of the caller. */
+static struct blocked block(const struct place *place, cl_command_queue queue) {
+    cl_int result;
+    struct blocked blocked = {
+        .user = clCreateUserEvent(place->opencl->context(place->device), &result)};
+    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &blocked.user, &blocked.barrier),
+                     CL_SUCCESS);
+    return blocked;
+}
+
+/* Completes the event, or makes it fail: pocl then also fails the commands that wait for it. */
+static void unblock(const struct blocked *blocked, cl_int status) {
+    assert_int_equal(clSetUserEventStatus(blocked->user, status), CL_SUCCESS);
+}
+
+static void blocked_end(const struct blocked *blocked) {
+    (void)clReleaseEvent(blocked->barrier);
+    (void)clReleaseEvent(blocked->user);
+}
+
 /* --- failures of queued commands ------------------------------------------------------- */
 
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
@@ -267,20 +293,16 @@ TEST_ON(place, only_shared_queues_need_markers) {
     wait_for_events(f, f->own);
 }
 
-/* Tests a failure in the driver itself: the queue waits for an event of the caller, which fails.
-   pocl then also fails the commands that wait for this event. */
+/* Tests a failure in the driver itself. */
 TEST_ON(place, a_failure_before_a_push_fails_the_push) {
-    cl_int result;
     sb_mem *mem = test_filled(f->context, COUNT, 0x44);
-    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
-    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &user, &held), CL_SUCCESS);
+    const struct blocked blocked = block(f, f->queue);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)f->queue, &err));
-    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&blocked, CL_OUT_OF_RESOURCES);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
-    (void)clReleaseEvent(held);
-    (void)clReleaseEvent(user);
+    blocked_end(&blocked);
     test_end(mem);
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
 }
@@ -288,20 +310,17 @@ TEST_ON(place, a_failure_before_a_push_fails_the_push) {
 /* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
 static void wait_for_a_failed_event(struct place *f) {
     const sb_stream stream = (sb_stream)f->queue;
-    cl_int result;
     void *ptr = alloc(f);
-    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
-    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &user, &held), CL_SUCCESS);
+    const struct blocked blocked = block(f, opened(f)->queue);
     copy(f, ptr);
     void *event = record(f);
-    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&blocked, CL_OUT_OF_RESOURCES);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
     assert_ok(f->table->stream_wait(f->device, stream, event, &err));
     assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
     f->table->event_destroy(f->device, event);
-    (void)clReleaseEvent(held);
-    (void)clReleaseEvent(user);
+    blocked_end(&blocked);
     release(f, ptr);
 }
 
@@ -311,17 +330,14 @@ TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
 
 /* pocl 3.1 aborts if a command whose event was released fails. */
 static void destroy_an_event_before_its_work_fails(struct place *f) {
-    cl_int result;
     void *ptr = alloc(f);
-    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
-    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &user, &held), CL_SUCCESS);
+    const struct blocked blocked = block(f, opened(f)->queue);
     copy(f, ptr);
     f->table->event_destroy(f->device, record(f));
-    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&blocked, CL_OUT_OF_RESOURCES);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    (void)clReleaseEvent(held);
-    (void)clReleaseEvent(user);
+    blocked_end(&blocked);
     release(f, ptr);
 }
 
@@ -342,19 +358,14 @@ static bool is_done(const struct place *place, void *event) {
 /* The library's queue has a copy that waits for `late`, then a barrier that fails if `user` fails.
    In pocl the failed barrier ends before the copy. */
 struct failing {
-    cl_event late, user, held[2];
+    struct blocked late, user;
     void *ptr, *failed, *copied;
 };
 
 static struct failing failing_make(const struct place *f) {
-    const cl_context context = f->opencl->context(f->device);
     struct failing b = {.ptr = alloc(f)};
-    cl_int result;
-    b.late = clCreateUserEvent(context, &result);
-    b.user = clCreateUserEvent(context, &result);
-    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &b.late, &b.held[0]),
-                     CL_SUCCESS);
-    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &b.user, &b.held[1]), CL_SUCCESS);
+    b.late = block(f, opened(f)->queue);
+    b.user = block(f, f->queue);
     assert_ok(f->table->event_record(f->device, (sb_stream)f->queue, &b.failed, &err));
     copy(f, b.ptr);
     b.copied = record(f); /* later events need not report the copy */
@@ -365,7 +376,7 @@ static struct failing failing_make(const struct place *f) {
 /* Makes the barrier fail, and waits until the last command that the library queued has failed. */
 static void failing_fail(const struct place *f, const struct failing *b) {
     cl_int progress = CL_COMPLETE;
-    assert_int_equal(clSetUserEventStatus(b->user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&b->user, CL_OUT_OF_RESOURCES);
     for (int i = 0; i < 2000 && progress >= 0; i++) {
         (void)nanosleep(&MOMENT, NULL);
         assert_int_equal(sb__opencl_progress(opened(f)->queued.last->event, &progress), CL_SUCCESS);
@@ -373,18 +384,12 @@ static void failing_fail(const struct place *f, const struct failing *b) {
     assert_true(progress < 0);
 }
 
-static void run_the_copy(const struct failing *b) {
-    assert_int_equal(clSetUserEventStatus(b->late, CL_COMPLETE), CL_SUCCESS);
-}
-
 static void failing_end(const struct place *f, const struct failing *b) {
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     f->table->event_destroy(f->device, b->copied);
     f->table->event_destroy(f->device, b->failed);
-    for (int i = 0; i < 2; i++)
-        (void)clReleaseEvent(b->held[i]);
-    (void)clReleaseEvent(b->user);
-    (void)clReleaseEvent(b->late);
+    blocked_end(&b->late);
+    blocked_end(&b->user);
 }
 
 static void record_behind_a_failed_barrier(struct place *f) {
@@ -401,7 +406,7 @@ static void record_behind_a_failed_barrier(struct place *f) {
         (void)nanosleep(&MOMENT, NULL);
     assert_false(is_done(f, event));
     assert_false(is_done(f, elsewhere));
-    run_the_copy(&b);
+    unblock(&b.late, CL_COMPLETE);
     assert_ok(f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, b.copied));
     assert_ok(f->table->event_wait(f->device, elsewhere, &err));
@@ -421,32 +426,24 @@ TEST_ON(place, an_event_behind_a_failed_barrier_waits_for_the_work_before_the_ba
 
 /* The same for a barrier of the caller, which the library does not know. */
 TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_work) {
-    const cl_context context = f->opencl->context(f->device);
-    cl_event late, user, held[2];
-    cl_int result;
     void *ptr = alloc(f);
     assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is shared now */
-    late = clCreateUserEvent(context, &result);
-    user = clCreateUserEvent(context, &result);
-    const cl_command_queue queue = opened(f)->queue;
-    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &late, &held[0]), CL_SUCCESS);
+    const struct blocked late = block(f, opened(f)->queue);
     copy(f, ptr);
     void *copied = record(f);
-    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &user, &held[1]), CL_SUCCESS);
+    const struct blocked user = block(f, opened(f)->queue);
     void *event = record(f);
-    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&user, CL_OUT_OF_RESOURCES);
     for (int i = 0; i < 50 && !is_done(f, event); i++)
         (void)nanosleep(&MOMENT, NULL);
     assert_false(is_done(f, event));
-    assert_int_equal(clSetUserEventStatus(late, CL_COMPLETE), CL_SUCCESS);
+    unblock(&late, CL_COMPLETE);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, copied));
     f->table->event_destroy(f->device, copied);
     f->table->event_destroy(f->device, event);
-    for (int i = 0; i < 2; i++)
-        (void)clReleaseEvent(held[i]);
-    (void)clReleaseEvent(user);
-    (void)clReleaseEvent(late);
+    blocked_end(&user);
+    blocked_end(&late);
     release(f, ptr);
     ignore(f->table->stream_synchronize(f->device, f->own, &err));
 }
@@ -472,7 +469,7 @@ static void free_after_the_copy(const struct place *f, const struct failing *b, 
     for (int i = 0; i < 50 && driver_live().blocks; i++)
         (void)nanosleep(&MOMENT, NULL);
     assert_int_equal(driver_live().blocks, 1);
-    run_the_copy(b);
+    unblock(&b->late, CL_COMPLETE);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
@@ -504,7 +501,7 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
         if (is_queued) {
             assert_ok(f->table->stream_synchronize(f->device, other, &err));
             assert_int_equal(driver_live().blocks, 1);
-            run_the_copy(&b);
+            unblock(&b.late, CL_COMPLETE);
             failing_end(f, &b);
             assert_ok(f->table->stream_synchronize(f->device, other, &err));
             assert_int_equal(driver_live().blocks, 0);
@@ -518,22 +515,19 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
 
 /* A copy that fails because earlier work of the caller has failed reports the earlier failure. */
 TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
-    cl_int result;
     void *out;
     const void *in;
     sb_blob *blobs[] = {test_vector(f->context, SB_DTYPE_F32, COUNT),
                         test_vector(f->context, SB_DTYPE_F32, COUNT)};
-    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
     for (int i = 0; i < 2; i++)
         assert_ok(sb_blob_mutable_gpu_on(blobs[i], SB_DATA, (sb_stream)f->queue, &out, &err));
-    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &user, &held), CL_SUCCESS);
+    const struct blocked blocked = block(f, f->queue);
     assert_ok(sb_mem_prefetch_cpu(data_of(blobs[0]), (sb_stream)f->queue, &err));
-    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    unblock(&blocked, CL_OUT_OF_RESOURCES);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
     assert_int_equal(sb_mem_head(data_of(blobs[0])), SB_HEAD_LOST);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
-    (void)clReleaseEvent(held);
-    (void)clReleaseEvent(user);
+    blocked_end(&blocked);
     test_end(blobs[0]);
     test_end(blobs[1]);
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
