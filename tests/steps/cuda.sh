@@ -28,9 +28,10 @@ check_real_driver() { # SUITE
     nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u |
         comm -23 "$folder/wanted" - | diff - /dev/null # fails if the library lacks a name
     gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
-        tests/cuda/fake/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
+        tests/cuda/fake/no_device.c -o "$folder/no_device" "$build/asan/c/libsyncblob.a" \
+        -lprotobuf-c -lopenblas -lm -ldl -pthread
     # version 535 of the driver leaks memory when it is closed
-    ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
+    ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=${library%/*} "$folder/no_device"
 }
 
 # The glibc of RHEL 8; Ubuntu 20.04 has a newer glibc.
