@@ -155,8 +155,9 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for an OpenCL device");
     device->ordinal = ordinal;
     device->table.lock = device->queued.lock = unlocked;
-    device->order.lock = device->reads_order.lock = device->callers_order.lock = unlocked;
-    device->callers_order.is_shared = true;
+    device->order.lock = device->reads_order.lock = unlocked;
+    for (int i = 0; i < SB__OPENCL_ORDERS; i++)
+        device->callers_orders[i] = (struct sb__opencl_order){.lock = unlocked, .is_shared = true};
     device->arithmetic.lock = device->arithmetic.sum_lock = unlocked;
     st = open_device(device, user ? *(const int32_t *)user : 0, err);
     if (st == SB_OK)

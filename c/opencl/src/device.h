@@ -86,18 +86,17 @@ struct sb__opencl_command {
     void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
-/* The order of the commands in one of the library's queues, or in all queues of callers. While only
-   the library adds commands to a queue, a wait for the last command is a wait for the queue, and no
-   marker is needed. */
+/* The order of the commands in one of the library's queues, or in several queues of callers. While
+   only the library adds commands to a queue, a wait for the last command is a wait for the queue,
+   and no marker is needed. */
 struct sb__opencl_order {
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
     struct sb__opencl_command *last; /* NULL: a wait has shown that all commands have ended */
     bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
-    int64_t barriers, finished; /* numbers of barriers: queued, and before the last clFinish */
 };
 
-enum { SB__OPENCL_FAILED = 64 };
+enum { SB__OPENCL_FAILED = 64, SB__OPENCL_ORDERS = 8 };
 
 struct sb__opencl_queued {
     sb__opencl_lock lock;
@@ -147,7 +146,8 @@ struct sb__opencl_device {
     cl_context context;
     cl_command_queue queue; /* the library's */
     cl_command_queue reads; /* runs downloads while `queue` runs other work */
-    struct sb__opencl_order order, reads_order, callers_order;
+    struct sb__opencl_order order, reads_order;
+    struct sb__opencl_order callers_orders[SB__OPENCL_ORDERS]; /* by a hash of the queue */
     bool has_returned_queue; /* own_stream was called; guarded by queued.lock */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
@@ -205,14 +205,27 @@ void sb__opencl_share(struct sb__opencl_device *device);
 
 /* An event of the backend: the work before it has ended when all of its commands have ended. One is
    the queue's last command, or a marker. The event contains further commands because OpenCL reports
-   a command's failure only in the command's own event, and because a barrier that fails may end
-   before earlier commands: if the queue may have a barrier, the event contains all commands. */
+   a command's failure only in the command's own event. If the queue may have a barrier, which ends
+   before earlier commands if it fails, the work also contains the queue's listed commands with
+   numbers below `end`. */
 struct sb__opencl_event {
-    cl_uint count;    /* 0: a wait has shown that all work before the event has ended */
+    cl_uint count;
     cl_uint reported; /* the first commands, whose failures the event reports */
     bool is_ordered;  /* no barrier: the last of the commands ends last */
+    cl_command_queue queue;
+    int64_t end;
     struct sb__opencl_command *at[];
 };
+
+/* Waits for the work before the event, even if it fails; returns OpenCL's code. */
+cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
+/* Returns whether work before the event has not ended, except commands in `at`. */
+bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
+/* Allocates an array of the commands for which a barrier must wait; the caller frees the array and
+   releases the events. The commands have not ended: pocl 3.1 never runs a barrier that waits for a
+   command that has failed. */
+sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
+                             cl_event **out, cl_uint *out_count, sb_error *err);
 
 /* Returns an event with the queue's commands, except commands after which their thread has already
    recorded an event. */

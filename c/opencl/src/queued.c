@@ -57,14 +57,23 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(queued, command);
 }
 
-/* Returns a command that has not ended and whose number is less than `end`, or NULL. */
-static struct sb__opencl_command *running_before(struct sb__opencl_queued *queued, int64_t end) {
-    struct sb__opencl_command *at = queued->first;
+/* Returns a command of the queue (NULL: of any queue) that has not ended and whose number is in
+   [from, end), or NULL. */
+static struct sb__opencl_command *running_in(struct sb__opencl_queued *queued,
+                                             cl_command_queue queue, int64_t from, int64_t end) {
     cl_int progress;
-    for (; at && at->number < end; at = at->next)
-        if (sb__opencl_progress(at->event, &progress) != CL_SUCCESS || progress > CL_COMPLETE)
+    for (struct sb__opencl_command *at = queued->first; at && at->number < end; at = at->next)
+        if (at->number >= from && (!queue || at->queue == queue) &&
+            (sb__opencl_progress(at->event, &progress) != CL_SUCCESS || progress > CL_COMPLETE))
             return at;
     return NULL;
+}
+
+static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
+    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
+            return true;
+    return false;
 }
 
 /* Removes commands that need no report, so that the list stays short if a program never waits. */
@@ -82,7 +91,9 @@ static void drop_first(struct sb__opencl_device *device) {
 static struct sb__opencl_order *order_of(struct sb__opencl_device *device, cl_command_queue queue) {
     if (queue == device->queue)
         return &device->order;
-    return queue == device->reads ? &device->reads_order : &device->callers_order;
+    if (queue == device->reads)
+        return &device->reads_order;
+    return &device->callers_orders[((uintptr_t)queue >> 6) % SB__OPENCL_ORDERS];
 }
 
 static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_order *order,
@@ -124,7 +135,6 @@ static void enlist(struct sb__opencl_device *device, struct sb__opencl_command *
     sb__opencl_lock_take(&device->queued.lock);
     drop_first(device);
     append(&device->queued, command);
-    order->barriers += command->kind == SB__OPENCL_BARRIER;
     if (!order->is_shared)
         set_last(&device->queued, order, command);
     sb__opencl_lock_give(&device->queued.lock);
@@ -152,37 +162,57 @@ cl_int sb__opencl_wait_for(cl_event event) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
 }
 
-/* Waits for a marker, and then for the queue, because commands of the caller may fail before
-   earlier commands end, and so may the marker. */
-static cl_int wait_for_marker(cl_command_queue queue) {
-    cl_event marker;
-    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
-    if (result != CL_SUCCESS)
-        return result;
-    result = sb__opencl_wait_for(marker);
-    if (result == CL_SUCCESS)
-        result = clFinish(queue);
-    (void)clReleaseEvent(marker);
+/* Waits for commands of the queue (NULL: of all queues) with numbers below `end`; returns the first
+   error. Call with queued.lock held; releases it while it waits. */
+static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queue, int64_t end) {
+    struct sb__opencl_command *running;
+    cl_int result = CL_SUCCESS;
+    for (int64_t from = 0; (running = running_in(&device->queued, queue, from, end));) {
+        from = running->number + 1;
+        running->refs++;
+        sb__opencl_lock_give(&device->queued.lock);
+        const cl_int waited = sb__opencl_wait_for(running->event);
+        sb__opencl_lock_take(&device->queued.lock);
+        release(&device->queued, running);
+        result = result == CL_SUCCESS ? waited : result;
+    }
     return result;
 }
 
-/* Waits for the last command and, if a barrier was queued since the last such wait, for the queue.
-   Neither wait is enough: in pocl 3.1 clFinish may return while a barrier waits for another queue,
-   and a barrier that fails may end before the commands that precede it. Call with queued.lock held;
-   releases it while it waits. */
+/* Waits for a marker, and then for the queue, because commands of the caller may fail before
+   earlier commands end, and so may the marker. Call with queued.lock held; releases it while it
+   waits. */
+static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue queue) {
+    cl_event marker;
+    cl_int progress = CL_COMPLETE;
+    sb__opencl_lock_give(&device->queued.lock);
+    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
+    const bool is_queued = result == CL_SUCCESS;
+    if (is_queued)
+        result = sb__opencl_wait_for(marker);
+    if (result == CL_SUCCESS)
+        result = clFinish(queue);
+    sb__opencl_lock_take(&device->queued.lock);
+    if (is_queued && sb__opencl_progress(marker, &progress) == CL_SUCCESS && progress < 0)
+        release_later(&device->queued, marker);
+    else if (is_queued)
+        (void)clReleaseEvent(marker);
+    return result;
+}
+
+/* Waits for the last command. If it has failed, or the queue has a barrier, earlier commands may
+   still run, because a barrier that fails ends before earlier commands; so waits for all. Call with
+   queued.lock held; releases it while it waits. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_order *order,
                             cl_command_queue queue) {
     struct sb__opencl_command *last = order->last;
-    const int64_t barriers = order->barriers;
-    const bool needs_finish = barriers != order->finished;
     last->refs++;
     sb__opencl_lock_give(&device->queued.lock);
-    cl_int result = sb__opencl_wait_for(last->event);
-    if (result == CL_SUCCESS && needs_finish)
-        result = clFinish(queue);
+    cl_int result = clWaitForEvents(1, &last->event);
     sb__opencl_lock_take(&device->queued.lock);
-    if (result == CL_SUCCESS)
-        order->finished = barriers;
+    if (result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ||
+        (result == CL_SUCCESS && has_barrier(device, queue)))
+        result = wait_below(device, queue, last->number);
     if (result == CL_SUCCESS && order->last == last)
         set_last(&device->queued, order, NULL);
     release(&device->queued, last);
@@ -192,52 +222,36 @@ static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_
 /* Call with queued.lock held; releases it while it waits. */
 static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_order *order = order_of(device, queue);
-    if (!order->is_shared)
-        return order->last ? wait_for_last(device, order, queue) : CL_SUCCESS;
-    sb__opencl_lock_give(&device->queued.lock);
-    const cl_int result = wait_for_marker(queue);
-    sb__opencl_lock_take(&device->queued.lock);
-    return result;
+    if (order->is_shared)
+        return wait_for_marker(device, queue);
+    return order->last ? wait_for_last(device, order, queue) : CL_SUCCESS;
 }
 
-/* Call with queued.lock held. */
-static bool has_failed_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
+/* Returns the number of the queue's last failed barrier plus 1, or 0. Call with queued.lock held.
+ */
+static int64_t failed_barrier_end(const struct sb__opencl_device *device, cl_command_queue queue) {
+    int64_t end = 0;
     cl_int progress;
     for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
         if (at->queue == queue && at->kind == SB__OPENCL_BARRIER &&
             sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress < 0)
-            return true;
-    return false;
+            end = at->number + 1;
+    return end;
 }
 
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue) {
     sb__opencl_lock_take(&device->queued.lock);
-    const bool has = has_failed_barrier(device, queue);
+    const bool has = failed_barrier_end(device, queue) > 0;
     sb__opencl_lock_give(&device->queued.lock);
     return has;
-}
-
-/* Waits for the commands of all queues. Call with queued.lock held; releases it while it waits. */
-static cl_int wait_for_listed(struct sb__opencl_device *device) {
-    struct sb__opencl_command *running;
-    const int64_t end = device->queued.count;
-    cl_int result = CL_SUCCESS;
-    while (result == CL_SUCCESS && (running = running_before(&device->queued, end))) {
-        running->refs++;
-        sb__opencl_lock_give(&device->queued.lock);
-        result = sb__opencl_wait_for(running->event);
-        sb__opencl_lock_take(&device->queued.lock);
-        release(&device->queued, running);
-    }
-    return result;
 }
 
 /* A barrier that failed has not waited for the other commands of its event. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     sb__opencl_lock_take(&device->queued.lock);
     cl_int result = wait_locked(device, queue);
-    if (result == CL_SUCCESS && has_failed_barrier(device, queue))
-        result = wait_for_listed(device);
+    if (result == CL_SUCCESS)
+        result = wait_below(device, NULL, failed_barrier_end(device, queue));
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
@@ -258,7 +272,7 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
             result = sb__opencl_progress(at->event, &progress);
         if (result != CL_SUCCESS || progress > CL_COMPLETE ||
             (progress < 0 && at->kind != SB__OPENCL_WORK &&
-             running_before(&device->queued, at->number))) {
+             running_in(&device->queued, NULL, 0, at->number))) {
             before = at;
             continue;
         }
@@ -293,7 +307,7 @@ void sb__opencl_share(struct sb__opencl_device *device) {
 void sb__opencl_queued_end(struct sb__opencl_device *device) {
     struct sb__opencl_queued *queued = &device->queued;
     sb__opencl_lock_take(&queued->lock);
-    (void)wait_for_listed(device);
+    (void)wait_below(device, NULL, queued->count);
     set_last(queued, &device->order, NULL);
     set_last(queued, &device->reads_order, NULL);
     while (queued->first) {
@@ -348,14 +362,6 @@ static void put_reported(struct sb__opencl_device *device, cl_command_queue queu
     event->reported = event->count;
 }
 
-/* Adds the other commands. */
-static void put_others(struct sb__opencl_device *device, cl_command_queue queue,
-                       struct sb__opencl_event *event) {
-    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && !is_reported(at))
-            put(event, at);
-}
-
 /* Adds `last` as the event's last command, unless it already is. */
 static void put_last(struct sb__opencl_event *event, struct sb__opencl_command *last) {
     if (last && (!event->count || event->at[event->count - 1] != last))
@@ -383,13 +389,6 @@ static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_comm
     return NULL;
 }
 
-static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
-    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
-            return true;
-    return false;
-}
-
 static sb_status collect(struct sb__opencl_device *device, cl_command_queue queue,
                          const struct sb__opencl_order *order, struct sb__opencl_event **out,
                          sb_error *err) {
@@ -403,13 +402,13 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
         return err->code;
     }
     put_reported(device, queue, marker, event);
-    event->is_ordered = !marker && !has_barrier(device, queue);
-    if (event->is_ordered)
-        put_last(event, order->last);
-    else
-        put_others(device, queue, event);
     if (marker)
         append(&device->queued, marker);
+    else
+        put_last(event, order->last);
+    event->is_ordered = !marker && !has_barrier(device, queue);
+    event->queue = queue;
+    event->end = device->queued.count;
     cover(device, queue);
     *out = event;
     return SB_OK;
@@ -428,6 +427,58 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
     if (may_have_marker)
         (void)clFlush(queue);
     return st;
+}
+
+/* Waits for the last command first: if the event is ordered, the others have then ended. */
+cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event) {
+    cl_int result = CL_SUCCESS;
+    for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
+        result = sb__opencl_wait_for(event->at[i]->event);
+    if (event->is_ordered || result != CL_SUCCESS)
+        return result;
+    sb__opencl_lock_take(&device->queued.lock);
+    result = wait_below(device, event->queue, event->end);
+    sb__opencl_lock_give(&device->queued.lock);
+    return result;
+}
+
+bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event) {
+    if (event->is_ordered)
+        return false;
+    sb__opencl_lock_take(&device->queued.lock);
+    const bool runs = running_in(&device->queued, event->queue, 0, event->end);
+    sb__opencl_lock_give(&device->queued.lock);
+    return runs;
+}
+
+static cl_uint add_if_running(cl_event event, cl_event *out) {
+    cl_int progress;
+    if (sb__opencl_progress(event, &progress) == CL_SUCCESS && progress <= CL_COMPLETE)
+        return 0;
+    *out = event;
+    return clRetainEvent(event) == CL_SUCCESS;
+}
+
+/* Commands that have not ended are listed, so for an unordered event the list has all of them. */
+sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
+                             cl_event **out, cl_uint *out_count, sb_error *err) {
+    struct sb__opencl_queued *queued = &device->queued;
+    size_t most = 1;
+    sb__opencl_lock_take(&queued->lock);
+    for (const struct sb__opencl_command *at = queued->first; at && !event->is_ordered;
+         at = at->next)
+        most += at->queue == event->queue;
+    *out_count = 0;
+    *out = malloc(most * sizeof **out);
+    if (*out && event->is_ordered && event->count)
+        *out_count = add_if_running(event->at[event->count - 1]->event, *out);
+    for (const struct sb__opencl_command *at = queued->first; *out && at && !event->is_ordered;
+         at = at->next)
+        if (at->queue == event->queue && at->number < event->end)
+            *out_count += add_if_running(at->event, *out + *out_count);
+    sb__opencl_lock_give(&queued->lock);
+    return *out ? SB_OK
+                : sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a wait for an event", err);
 }
 
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event) {

@@ -63,26 +63,14 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return st;
 }
 
-/* Writes the commands for which a barrier must wait, and returns their number. The commands have
-   not ended: pocl 3.1 never runs a barrier that waits for a command that has failed. */
-static cl_uint running_in(const struct sb__opencl_event *event, cl_event *out) {
-    cl_uint count = 0;
-    for (cl_uint i = event->is_ordered ? event->count - 1 : 0; i < event->count; i++) {
-        cl_int progress;
-        out[count] = event->at[i]->event;
-        count += sb__opencl_progress(out[count], &progress) != CL_SUCCESS || progress > CL_COMPLETE;
-    }
-    return count;
-}
-
 /* If the work before the event fails, the barrier fails, too, but this is not a failure of this
    stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
    aborts if a command fails whose event was released.
 
    Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
-   before the caller's earlier commands. If a command fails between running_in and the call, pocl
-   3.1 never runs the barrier. Once a barrier has failed, pocl 3.1 runs commands that are queued
-   later at once. */
+   before the caller's earlier commands. If a command fails between sb__opencl_running and the
+   call, pocl 3.1 never runs the barrier, and no wait for the barrier ends. Once a barrier has
+   failed, pocl 3.1 runs commands that are queued later at once. */
 static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queue queue,
                                cl_uint count, const cl_event *events, sb_error *err) {
     struct sb__opencl_command *command;
@@ -94,18 +82,17 @@ static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queu
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
-sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
+sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const struct sb__opencl_event *event = recorded;
-    sb_status st = SB_OK;
-    if (!event->count)
-        return SB_OK;
-    cl_event *events = malloc(event->count * sizeof *events);
-    if (!events)
-        return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a wait for an event", err);
-    const cl_uint count = running_in(event, events);
+    cl_event *events;
+    cl_uint count;
+    sb_status st = sb__opencl_running(device, event, &events, &count, err);
+    if (st != SB_OK)
+        return st;
     if (count)
         st = queue_barrier(device, (cl_command_queue)stream, count, events, err);
+    for (cl_uint i = 0; i < count; i++)
+        (void)clReleaseEvent(events[i]);
     free(events);
     return st;
 }
@@ -113,10 +100,11 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded,
 /* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
    false if a command has not ended. The marker is the last reported command, because its code may
    be less specific. */
-static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
+static cl_int inspect(struct sb__opencl_device *device, const struct sb__opencl_event *event,
+                      cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;
-    *out_done = true;
+    *out_done = !sb__opencl_runs(device, event);
     for (cl_uint i = 0; i < event->count && result == CL_SUCCESS; i++) {
         cl_int progress = CL_COMPLETE;
         result = sb__opencl_progress(event->at[i]->event, &progress);
@@ -127,23 +115,15 @@ static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure,
     return result;
 }
 
-/* Waits for the last command first: without a failed barrier, the others have then ended. */
-static cl_int await(const struct sb__opencl_event *event) {
-    cl_int result = CL_SUCCESS;
-    for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
-        result = sb__opencl_wait_for(event->at[i]->event);
-    return result;
-}
-
 sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
     struct sb__opencl_device *device = opened;
     const struct sb__opencl_event *event = recorded;
     cl_int failure;
     bool done;
-    cl_int result = await(event);
+    cl_int result = sb__opencl_await(device, event);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clWaitForEvents", err);
-    result = inspect(event, &failure, &done);
+    result = inspect(device, event, &failure, &done);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
     if (failure != CL_SUCCESS)
@@ -152,10 +132,10 @@ sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
 }
 
 sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done, sb_error *err) {
-    const struct sb__opencl_device *device = opened;
+    struct sb__opencl_device *device = opened;
     cl_int failure;
     bool done;
-    const cl_int result = inspect(recorded, &failure, &done);
+    const cl_int result = inspect(device, recorded, &failure, &done);
     *out_done = result == CL_SUCCESS && done;
     return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
 }
