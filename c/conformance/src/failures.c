@@ -166,8 +166,7 @@ static void waits_for_failures_go_on(struct sb__kit *kit) {
         sb_error err;
         const sb_status st = kit->table.event_wait(kit->device, last, &err);
         if (st == SB_OK && memcmp(found, c.old, BYTES) != 0)
-            sb__kit_fail(kit,
-                         "event_wait returned SB_OK, but the work after the wait did not run");
+            sb__kit_fail(kit, "event_wait returned SB_OK, but the work after the wait did not run");
     }
     EXPECT_FAILURE(kit, event_wait, failed);
     if (last)

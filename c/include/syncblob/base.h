@@ -18,8 +18,8 @@
  *    object of the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
  *    the name of a function stands for all codes of that function. Besides these, a
- *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's backend
- *    returns (backend.h).
+ *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's
+ * backend returns (backend.h).
  *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
  *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
  *    paths are UTF-8; any other encoding results in SB_ERR_IO.

@@ -222,8 +222,7 @@ static const struct scenario {
 } scenarios[] = {
     {"no driver", no_driver, 0, "there is no NVIDIA driver", "-", NULL, NULL},
     {"no driver: the remedy", no_driver, 0, "install one", "-", NULL, NULL},
-    {"an old driver", no_driver, 0, "is made for CUDA 11.1; install", "d", "FAKE_VERSION",
-     "11010"},
+    {"an old driver", no_driver, 0, "is made for CUDA 11.1; install", "d", "FAKE_VERSION", "11010"},
     {"a driver that lacks functions", no_driver, 0,
      "the NVIDIA driver lacks cuInit; install a driver for CUDA 12.0 or later", "w", NULL, NULL},
     {"no device", no_driver, 100, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device", "d",
