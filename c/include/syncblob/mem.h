@@ -159,7 +159,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_er
  *  Errors: as sb_mem_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
-/** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`.
+/** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`. If
+ *  many calls are queued without a wait, a call may wait for the oldest work.
  *  The memory records `stream` as a user: every later transfer, free, evict or set is ordered after
  *  the work queued on the stream. The stream must exist until sb_context_forget_stream, even if it
  *  is the library's stream of another context (sb_context_stream).
