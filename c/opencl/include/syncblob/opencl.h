@@ -22,10 +22,10 @@
  *
  * An OpenCL queue does not record failures: if a command of the program fails and ends before the
  * library's next call on the command's queue, no call reports the failure. Wait for the events of
- * your kernels. After a failed kernel, overwrite the memories that the queue's kernels wrote. In pocl,
- * a command fails at once if an event in its wait list fails, also while earlier commands of its
- * queue run; the library may then release memory that these commands use. Call clFinish before you
- * release or overwrite such memory.
+ * your kernels. After a failed kernel, overwrite the memories that the queue's kernels wrote. In
+ * pocl, a command fails at once if an event in its wait list fails, also while earlier commands of
+ * its queue run; the library may then release memory that these commands use. Call clFinish before
+ * you release or overwrite such memory.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
