@@ -179,12 +179,13 @@ static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queu
     return result;
 }
 
-/* Waits for a marker, and then for the queue, because commands of the caller may fail before
-   earlier commands end, and so may the marker. Call with queued.lock held; releases it while it
-   waits. */
+/* Waits for a marker, for the queue, and for its listed commands: commands of the caller, and so
+   the marker, may fail before earlier commands end, and in pocl 3.1 clFinish may return while a
+   barrier waits for another queue. Call with queued.lock held; releases it while it waits. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue queue) {
+    const int64_t end = device->queued.count;
+    cl_int progress = CL_QUEUED;
     cl_event marker;
-    cl_int progress = CL_COMPLETE;
     sb__opencl_lock_give(&device->queued.lock);
     cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
     const bool is_queued = result == CL_SUCCESS;
@@ -193,10 +194,13 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue
     if (result == CL_SUCCESS)
         result = clFinish(queue);
     sb__opencl_lock_take(&device->queued.lock);
-    if (is_queued && sb__opencl_progress(marker, &progress) == CL_SUCCESS && progress < 0)
-        release_later(&device->queued, marker);
-    else if (is_queued)
+    if (result == CL_SUCCESS)
+        result = wait_below(device, queue, end);
+    if (is_queued && sb__opencl_progress(marker, &progress) == CL_SUCCESS &&
+        progress == CL_COMPLETE)
         (void)clReleaseEvent(marker);
+    else if (is_queued)
+        release_later(&device->queued, marker);
     return result;
 }
 

@@ -98,13 +98,12 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb
 }
 
 /* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
-   false if a command has not ended. The marker is the last reported command, because its code may
-   be less specific. */
-static cl_int inspect(struct sb__opencl_device *device, const struct sb__opencl_event *event,
-                      cl_int *out_failure, bool *out_done) {
+   false if a command of the event has not ended. The marker is the last reported command, because
+   its code may be less specific. */
+static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;
-    *out_done = !sb__opencl_runs(device, event);
+    *out_done = true;
     for (cl_uint i = 0; i < event->count && result == CL_SUCCESS; i++) {
         cl_int progress = CL_COMPLETE;
         result = sb__opencl_progress(event->at[i]->event, &progress);
@@ -123,7 +122,7 @@ sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
     cl_int result = sb__opencl_await(device, event);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clWaitForEvents", err);
-    result = inspect(device, event, &failure, &done);
+    result = inspect(event, &failure, &done);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
     if (failure != CL_SUCCESS)
@@ -135,8 +134,8 @@ sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done
     struct sb__opencl_device *device = opened;
     cl_int failure;
     bool done;
-    const cl_int result = inspect(device, recorded, &failure, &done);
-    *out_done = result == CL_SUCCESS && done;
+    const cl_int result = inspect(recorded, &failure, &done);
+    *out_done = result == CL_SUCCESS && done && !sb__opencl_runs(device, recorded);
     return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
 }
 

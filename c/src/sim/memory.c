@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUBBISH      0xCB
-#define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
-#define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* the smallest segment's size  \
-                                                                    */
-#define ALIGNMENT ((size_t)64)       /* the alignment of small backings */
-#define LARGE     ((size_t)16 << 20) /* backings of at least this size are mapped */
+#define RUBBISH 0xCB
+#define GRANULE ((size_t)256) /* alignment of addresses, and the gap between blocks */
+#define SEGMENT_SIZE                                                                               \
+    ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* the smallest segment's size                   \
+                                                   */
+#define ALIGNMENT ((size_t)64)                    /* the alignment of small backings */
+#define LARGE     ((size_t)16 << 20)              /* backings of at least this size are mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {
     memset(host, RUBBISH, bytes);
