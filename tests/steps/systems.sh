@@ -12,7 +12,7 @@ build_s390x() { # [-- TARGET...]
 
 build_i386() {
     cross sysroot i386 "$cache/sysroot-i386" "${cross_packages[@]}"
-    build i386 debug "-DSYNCBLOB_SYSROOT=$cache/sysroot-i386" -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
+    build i386 release "-DSYNCBLOB_SYSROOT=$cache/sysroot-i386" -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/i386.cmake"
 }
 

@@ -217,8 +217,10 @@ static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_
     if (result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ||
         (result == CL_SUCCESS && has_barrier(device, queue)))
         result = wait_below(device, queue, last->number);
-    if (result == CL_SUCCESS && order->last == last)
-        set_last(&device->queued, order, NULL);
+    if (result == CL_SUCCESS && order->last == last) {
+        order->last = NULL;
+        last->refs--; /* the reference of this call remains */
+    }
     release(&device->queued, last);
     return result;
 }
