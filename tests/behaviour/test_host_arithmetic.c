@@ -345,10 +345,10 @@ TEST(sums_of_many_pieces_are_complete) {
 
 /* Every element must change once, and the elements after the array must not change. */
 TEST(updates_of_many_pieces_change_each_element_once) {
-    enum { MORE = 4 };
+    enum { MORE = 4, SMALL = 1 << 14 }; /* smaller arrays are scaled by a direct call */
     static const struct {
         int64_t count, tasks;
-    } updates[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};
+    } updates[] = {{SMALL - 1, 0}, {SMALL, 0}, {PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};
     int64_t tasks = 0;
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
     double *x = malloc((size_t)(3 * PIECE + MORE) * sizeof *x);

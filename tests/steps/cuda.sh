@@ -29,7 +29,7 @@ check_real_driver() { # SUITE
         comm -23 "$folder/wanted" - | diff - /dev/null # fails if the library lacks a name
     gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
         tests/cuda/fake/no_device.c -o "$folder/no_device" "$build/asan/c/libsyncblob.a" \
-        -lprotobuf-c -lopenblas -lm -ldl -pthread
+        "-L/usr/lib/$(uname -m)-linux-gnu/openblas-serial" -lprotobuf-c -lopenblas -lm -ldl -pthread
     # version 535 of the driver leaks memory when it is closed
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=${library%/*} "$folder/no_device"
 }

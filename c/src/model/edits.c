@@ -22,7 +22,8 @@ static uint64_t priority_of(const struct sb__edit *edit) {
     return z ^ z >> 31;                               /* same: another hash also works */
 }
 
-/* The bound of `room`. A file has at most 2^30 blobs, so indices of edits fit an int32_t. */
+/* The bound of `room`. A file has at most 2^30 layers and blobs, and names.c allows fewer than 2^30
+   added layers, so the layers and indices of edits fit an int32_t. */
 #define MOST (UINT32_C(1) << 30)
 
 /* --- room --------------------------------------------------------------------------- */
@@ -34,8 +35,9 @@ sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_err
     size_t more_bytes;
     if (edits->count < edits->room)
         return SB_OK;
-    if (more > MOST || !sb__mul_size(more, sizeof *edits->items, &more_bytes))
-        return sb__fail_memory(err, SIZE_MAX); /* same: no test has so many edits */
+    if (more > MOST || /* same: no test has so many */
+        !sb__mul_size(more, sizeof *edits->items, &more_bytes))
+        return sb__fail_memory(err, SIZE_MAX);
     sb_status st = sb__object_grow(context, &items, bytes, more_bytes, err);
     if (st != SB_OK)
         return st;

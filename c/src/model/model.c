@@ -320,7 +320,7 @@ int64_t sb__num_blobs(const sb_model *model, int64_t layer) {
     int64_t first;
     int64_t blobs = sb__model_index_blobs(&model->index, model->format, layer, &first);
     const struct sb__edit *last = sb__edits_last_of(&model->edits, layer);
-    return last && last->index >= blobs ? last->index + 1 : blobs;
+    return last && last->index >= blobs ? (int64_t)last->index + 1 : blobs;
 }
 
 sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err) {

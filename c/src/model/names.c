@@ -33,7 +33,7 @@ static void draw_key(void) {
    searches; one slot is always free. */
 static bool slots_for(int64_t layers, int64_t *out) {
     *out = (layers + (layers + 3) / 4 + GROUP - 1) / GROUP * GROUP;
-    return layers < UINT32_MAX / 2; /* same: no test has so many layers */
+    return layers < INT32_MAX / 2; /* same: no test has so many layers */
 }
 
 bool sb__names_bytes(int64_t layers, size_t *out) {
