@@ -52,7 +52,7 @@ bench_rust() { # [--lto]
 # Measures the time from exec to the first blob, and the library's size.
 bench_first() {
     local model python
-    python=$(environment tests/users/python/requirements.txt)
+    python=$(environment tests/bench/peers/requirements.txt)
     model=$(download model)
     make_wheel release
     build_bench -- first
