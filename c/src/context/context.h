@@ -201,7 +201,8 @@ static inline bool sb__context_is_ours(const sb_context *context) {
 /* Allocates a zeroed object of the library, for example an sb_mem. `bytes` > 0. */
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 void sb__object_free(sb_context *context, void *object, size_t bytes);
-/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. */
+/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. The bytes
+   behind the old ones are unspecified. */
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 

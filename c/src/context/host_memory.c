@@ -48,10 +48,18 @@ void sb__object_free(sb_context *context, void *object, size_t bytes) {
         sb__ordinary_free(context, object, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
 }
 
+/* Returns the flags of an allocation. Requests zeros, because malloc may return bytes of another
+   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels that request. */
+static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
+    const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
+    return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
+}
+
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err) {
     void *grown = NULL; /* gcc does not see that success sets the pointer */
-    sb_status st = sb__object_alloc(context, new_bytes, &grown, err);
+    const uint32_t flags = SB_ALLOC_OBJECT | flags_of(context, SB__ANY_BYTES);
+    sb_status st = sb__ordinary_alloc(context, new_bytes, flags, &grown, err);
     if (st != SB_OK)
         return st;
     if (old_bytes)
@@ -70,13 +78,6 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
     return context->has_device && context->backend.alloc_pinned &&
            sb__cache_class(context, bytes) <= context->pinned.cap &&
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
-}
-
-/* Returns the flags of an allocation. Requests zeros, because malloc may return bytes of another
-   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels that request. */
-static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
-    const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
-    return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
 }
 
 /* Allocates page-locked memory, or returns NULL, so that the caller uses ordinary memory. Also

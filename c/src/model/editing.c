@@ -209,17 +209,18 @@ static sb_status reserve_layer(sb_model *model, sb_error *err) {
     const int64_t room = 2 * model->room_new_layers + 4;
     struct sb__names names;
     size_t layer_bytes, name_bytes, bytes;
-    void *block;
+    void *block = NULL;
     if (model->num_new_layers < model->room_new_layers)
         return SB_OK;
     if (!sb__bytes_of(room, sizeof *model->new_layers, &layer_bytes) ||
         !sb__names_bytes(room, &name_bytes) || !sb__add_size(layer_bytes, name_bytes, &bytes))
         return sb__fail_memory(err, SIZE_MAX);
-    sb_status st = sb__object_alloc(model->context, bytes, &block, err);
+    sb_status st = sb__object_grow(model->context, &block, 0, bytes, err);
     if (st != SB_OK)
         return st;
     if (model->new_layers)
         memcpy(block, model->new_layers, (size_t)model->num_new_layers * sizeof *model->new_layers);
+    memset((char *)block + layer_bytes, 0, name_bytes);
     sb__names_begin(&names, (char *)block + layer_bytes, room);
     sb__names_move(&names, &model->new_names);
     sb__object_free(model->context, model->new_layers, model->new_layers_bytes);
