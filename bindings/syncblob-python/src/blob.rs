@@ -344,7 +344,7 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Makes the blob use the data of another blob instead of its own data, like Caffe's ShareData.
+    /// Makes the blob share the data of another blob, like Caffe's ShareData.
     /// The blobs must have equally many elements, of the same type, on the same device; their shapes
     /// may differ.
     ///

@@ -233,7 +233,7 @@ static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue que
     return order->last ? wait_for_last(device, order, queue) : CL_SUCCESS;
 }
 
-/* Returns the number of the queue's last failed barrier plus 1, or 0. Call with queued.lock held.
+/* Returns the number of the queue's last failed barrier plus 1, or 0; call with queued.lock held.
  */
 static int64_t failed_barrier_end(const struct sb__opencl_device *device, cl_command_queue queue) {
     int64_t end = 0;
