@@ -77,6 +77,7 @@ struct sb__opencl_command {
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
     bool has_failed;
+    _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
     enum {
         SB__OPENCL_WORK, /* the only kind whose failure is reported */
         SB__OPENCL_BARRIER,
@@ -185,8 +186,6 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
-/* Waits for a command, even if it fails; returns OpenCL's code. */
-cl_int sb__opencl_wait_for(cl_event event);
 /* Waits for all commands of the queue, and for those of other queues that they should have waited
    for, even if some fail; returns OpenCL's code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
@@ -221,11 +220,12 @@ struct sb__opencl_event {
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Returns whether work before the event has not ended, except commands in `at`. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Allocates an array of the commands for which a barrier must wait; the caller frees the array and
-   releases the events. The commands have not ended: pocl 3.1 never runs a barrier that waits for a
-   command that has failed. */
+/* Allocates an array of the commands for which a barrier must wait; pass it to
+   sb__opencl_running_end. The commands have not ended: pocl 3.1 never runs a barrier that waits for
+   a command that has failed. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_event **out, cl_uint *out_count, sb_error *err);
+void sb__opencl_running_end(cl_event *events, cl_uint count);
 
 /* Returns an event with the queue's commands, except commands after which their thread has already
    recorded an event. */
@@ -234,8 +234,9 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
 /* Removes the records of commands whose failure a wait for the event returns. */
 void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. */
-cl_int sb__opencl_progress(cl_event event, cl_int *out);
+/* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does
+   not query a command that is known to be complete. */
+cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out);
 
 /* --- slots: memory.c, streams.c, arithmetic.c, sums.c ---------------------------------- */
 

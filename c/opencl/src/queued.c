@@ -12,8 +12,15 @@ static const void *this_thread(void) {
     return &here;
 }
 
-cl_int sb__opencl_progress(cl_event event, cl_int *out) {
-    return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out, out, NULL);
+cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out) {
+    *out = CL_COMPLETE;
+    if (command->is_complete)
+        return CL_SUCCESS;
+    const cl_int result =
+        clGetEventInfo(command->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out, out, NULL);
+    if (result == CL_SUCCESS && *out == CL_COMPLETE)
+        command->is_complete = true;
+    return result;
 }
 
 /* --- the list; call with queued.lock held ----------------------------------------------- */
@@ -64,7 +71,7 @@ static struct sb__opencl_command *running_in(struct sb__opencl_queued *queued,
     cl_int progress;
     for (struct sb__opencl_command *at = queued->first; at && at->number < end; at = at->next)
         if (at->number >= from && (!queue || at->queue == queue) &&
-            (sb__opencl_progress(at->event, &progress) != CL_SUCCESS || progress > CL_COMPLETE))
+            (sb__opencl_progress(at, &progress) != CL_SUCCESS || progress > CL_COMPLETE))
             return at;
     return NULL;
 }
@@ -80,8 +87,7 @@ static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue
 static void drop_first(struct sb__opencl_device *device) {
     struct sb__opencl_command *first;
     cl_int progress;
-    while ((first = device->queued.first) &&
-           sb__opencl_progress(first->event, &progress) == CL_SUCCESS &&
+    while ((first = device->queued.first) && sb__opencl_progress(first, &progress) == CL_SUCCESS &&
            (progress == CL_COMPLETE || (progress < 0 && first->kind != SB__OPENCL_WORK)))
         take_out(device, NULL, first, progress);
 }
@@ -109,14 +115,13 @@ static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_order *
 
 static struct sb__opencl_command *make(struct sb__opencl_device *device, cl_command_queue queue,
                                        sb_error *err) {
-    struct sb__opencl_command *command = calloc(1, sizeof *command);
+    struct sb__opencl_command *command = malloc(sizeof *command); /* calloc is slower */
     if (!command) {
         (void)sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a command", err);
         return NULL;
     }
-    command->queue = queue;
-    command->order = order_of(device, queue);
-    command->thread = this_thread();
+    *command = (struct sb__opencl_command){
+        .queue = queue, .order = order_of(device, queue), .thread = this_thread()};
     return command;
 }
 
@@ -157,9 +162,17 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
 
 /* --- waits ----------------------------------------------------------------------------- */
 
-cl_int sb__opencl_wait_for(cl_event event) {
-    const cl_int result = clWaitForEvents(1, &event);
+/* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
+static cl_int ignore_failure(cl_int result) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
+}
+
+/* Returns an error if the command has failed, as OpenCL requires of clWaitForEvents. */
+static cl_int wait_for_command(struct sb__opencl_command *command) {
+    const cl_int result = clWaitForEvents(1, &command->event);
+    if (result == CL_SUCCESS)
+        command->is_complete = true;
+    return result;
 }
 
 /* Waits for commands of the queue (NULL: of all queues) with numbers below `end`; returns the first
@@ -171,7 +184,7 @@ static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queu
         from = running->number + 1;
         running->refs++;
         sb__opencl_lock_give(&device->queued.lock);
-        const cl_int waited = sb__opencl_wait_for(running->event);
+        const cl_int waited = ignore_failure(wait_for_command(running));
         sb__opencl_lock_take(&device->queued.lock);
         release(&device->queued, running);
         result = result == CL_SUCCESS ? waited : result;
@@ -184,20 +197,19 @@ static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queu
    barrier waits for another queue. Call with queued.lock held; releases it while it waits. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue queue) {
     const int64_t end = device->queued.count;
-    cl_int progress = CL_QUEUED;
+    cl_int waited = CL_SUCCESS;
     cl_event marker;
     sb__opencl_lock_give(&device->queued.lock);
     cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
     const bool is_queued = result == CL_SUCCESS;
     if (is_queued)
-        result = sb__opencl_wait_for(marker);
+        result = ignore_failure(waited = clWaitForEvents(1, &marker));
     if (result == CL_SUCCESS)
         result = clFinish(queue);
     sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_SUCCESS)
         result = wait_below(device, queue, end);
-    if (is_queued && sb__opencl_progress(marker, &progress) == CL_SUCCESS &&
-        progress == CL_COMPLETE)
+    if (is_queued && waited == CL_SUCCESS)
         (void)clReleaseEvent(marker);
     else if (is_queued)
         release_later(&device->queued, marker);
@@ -212,7 +224,7 @@ static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_
     struct sb__opencl_command *last = order->last;
     last->refs++;
     sb__opencl_lock_give(&device->queued.lock);
-    cl_int result = clWaitForEvents(1, &last->event);
+    cl_int result = wait_for_command(last);
     sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ||
         (result == CL_SUCCESS && has_barrier(device, queue)))
@@ -238,9 +250,9 @@ static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue que
 static int64_t failed_barrier_end(const struct sb__opencl_device *device, cl_command_queue queue) {
     int64_t end = 0;
     cl_int progress;
-    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
         if (at->queue == queue && at->kind == SB__OPENCL_BARRIER &&
-            sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress < 0)
+            sb__opencl_progress(at, &progress) == CL_SUCCESS && progress < 0)
             end = at->number + 1;
     return end;
 }
@@ -265,7 +277,8 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
 /* Removes the records of the queue's commands that have ended, and writes the first failure. Keeps
    barriers, markers and frees that failed early: earlier commands of any queue may use the freed
    memory, and pocl 3.1 aborts if a command ends after the release of an event that waited for the
-   command. */
+   command. Keeps the last command of the library's queue if the command is known to be
+   complete: drop_first releases its event after the next command is queued. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
     struct sb__opencl_command *before = NULL, *next;
@@ -274,8 +287,9 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
          at = next) {
         cl_int progress = CL_QUEUED;
         next = at->next;
-        if (at->queue == queue)
-            result = sb__opencl_progress(at->event, &progress);
+        if (at->queue == queue &&
+            !(at->is_complete && at == device->queued.last && !at->order->is_shared))
+            result = sb__opencl_progress(at, &progress);
         if (result != CL_SUCCESS || progress > CL_COMPLETE ||
             (progress < 0 && at->kind != SB__OPENCL_WORK &&
              running_in(&device->queued, NULL, 0, at->number))) {
@@ -318,7 +332,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     set_last(queued, &device->reads_order, NULL);
     while (queued->first) {
         cl_int progress = CL_COMPLETE;
-        (void)sb__opencl_progress(queued->first->event, &progress);
+        (void)sb__opencl_progress(queued->first, &progress);
         take_out(device, NULL, queued->first, progress);
     }
     for (int i = 0; i < SB__OPENCL_FAILED; i++)
@@ -333,15 +347,17 @@ static bool is_reported(const struct sb__opencl_command *command) {
 }
 
 /* Removes completed commands of the queue from the list, and counts the others. Does not query the
-   commands behind a running one. */
+   commands behind a running one, nor the last, because a query delays the driver's thread that runs
+   the command. */
 static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_command *before = NULL, *next;
     cl_uint count = 0;
     cl_int progress = CL_COMPLETE;
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         next = at->next;
-        if (at->queue == queue && progress <= CL_COMPLETE &&
-            sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE) {
+        const bool is_last = at == at->order->last && at->kind != SB__OPENCL_BARRIER;
+        if (at->queue == queue && !is_last && progress <= CL_COMPLETE &&
+            sb__opencl_progress(at, &progress) == CL_SUCCESS && progress == CL_COMPLETE) {
             take_out(device, before, at, CL_COMPLETE);
             continue;
         }
@@ -439,7 +455,7 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event) {
     cl_int result = CL_SUCCESS;
     for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
-        result = sb__opencl_wait_for(event->at[i]->event);
+        result = ignore_failure(wait_for_command(event->at[i]));
     if (event->is_ordered || result != CL_SUCCESS)
         return result;
     sb__opencl_lock_take(&device->queued.lock);
@@ -457,18 +473,22 @@ bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_e
     return runs;
 }
 
-static cl_uint add_if_running(cl_event event, cl_event *out) {
+/* Adds the event of a command that has not ended. */
+static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_uint *count) {
     cl_int progress;
-    if (sb__opencl_progress(event, &progress) == CL_SUCCESS && progress <= CL_COMPLETE)
-        return 0;
-    *out = event;
-    return clRetainEvent(event) == CL_SUCCESS;
+    if (sb__opencl_progress(command, &progress) == CL_SUCCESS && progress <= CL_COMPLETE)
+        return CL_SUCCESS;
+    const cl_int result = clRetainEvent(command->event);
+    if (result == CL_SUCCESS)
+        out[(*count)++] = command->event;
+    return result;
 }
 
 /* Commands that have not ended are listed, so for an unordered event the list has all of them. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_event **out, cl_uint *out_count, sb_error *err) {
     struct sb__opencl_queued *queued = &device->queued;
+    cl_int result = CL_SUCCESS;
     size_t most = 1;
     sb__opencl_lock_take(&queued->lock);
     for (const struct sb__opencl_command *at = queued->first; at && !event->is_ordered;
@@ -476,15 +496,25 @@ sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__
         most += at->queue == event->queue;
     *out_count = 0;
     *out = malloc(most * sizeof **out);
-    if (*out && event->is_ordered && event->count)
-        *out_count = add_if_running(event->at[event->count - 1]->event, *out);
-    for (const struct sb__opencl_command *at = queued->first; *out && at && !event->is_ordered;
-         at = at->next)
+    if (!*out)
+        result = CL_OUT_OF_HOST_MEMORY;
+    else if (event->is_ordered && event->count)
+        result = add_running(event->at[event->count - 1], *out, out_count);
+    for (struct sb__opencl_command *at = queued->first;
+         at && !event->is_ordered && result == CL_SUCCESS; at = at->next)
         if (at->queue == event->queue && at->number < event->end)
-            *out_count += add_if_running(at->event, *out + *out_count);
+            result = add_running(at, *out, out_count);
     sb__opencl_lock_give(&queued->lock);
-    return *out ? SB_OK
-                : sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a wait for an event", err);
+    if (result == CL_SUCCESS)
+        return SB_OK;
+    sb__opencl_running_end(*out, *out_count);
+    return sb__opencl_status(device, result, "a wait for an event", err);
+}
+
+void sb__opencl_running_end(cl_event *events, cl_uint count) {
+    for (cl_uint i = 0; i < count; i++)
+        (void)clReleaseEvent(events[i]);
+    free(events);
 }
 
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event) {
@@ -513,7 +543,7 @@ void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl
             before = at;
             continue;
         }
-        (void)sb__opencl_progress(at->event, &progress);
+        (void)sb__opencl_progress(at, &progress);
         take_out(device, before, at, progress);
     }
     sb__opencl_lock_give(&device->queued.lock);

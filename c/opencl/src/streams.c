@@ -91,9 +91,7 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb
         return st;
     if (count)
         st = queue_barrier(device, (cl_command_queue)stream, count, events, err);
-    for (cl_uint i = 0; i < count; i++)
-        (void)clReleaseEvent(events[i]);
-    free(events);
+    sb__opencl_running_end(events, count);
     return st;
 }
 
@@ -106,7 +104,7 @@ static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure,
     *out_done = true;
     for (cl_uint i = 0; i < event->count && result == CL_SUCCESS; i++) {
         cl_int progress = CL_COMPLETE;
-        result = sb__opencl_progress(event->at[i]->event, &progress);
+        result = sb__opencl_progress(event->at[i], &progress);
         if (progress < 0 && i < event->reported && *out_failure == CL_SUCCESS)
             *out_failure = progress;
         *out_done = *out_done && progress <= CL_COMPLETE;
