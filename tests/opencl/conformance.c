@@ -36,7 +36,7 @@ static void check(const char *name, int32_t memory) {
     options.stream_destroy = stream_destroy;
     options.fail_copy = fail_copy;
     options.user = &backend;
-    options.seconds = 2; /* few, since each round of random operations compiles the kernels */
+    options.seconds = 1; /* few, since each round of random operations compiles the kernels */
     assert_conforms(name, &backend, &options);
     assert_nothing_is_live();
 }

@@ -40,7 +40,8 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
     # By default a program under ThreadSanitizer sleeps for a second at its end, for threads that still run.
-    env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j "$jobs" --no-tests=error "${@:2}" || status=$?
+    # One job more than there are processors, because some tests sleep.
+    env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j $((jobs + 1)) --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
     return $status

@@ -32,12 +32,19 @@ coverage() { # [OPTION-OF-GCOVR...]
 
 build_fuzzers() { # PRESET
     build "$1" "$1" >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
-    [ "$1" != fuzz ] || bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
+}
+
+# Runs the fuzzers in C. The crate's tests run the targets in Rust, whose fuzzers take longest to build.
+fuzz_c() { # SECONDS
+    build_fuzzers fuzz
+    # shellcheck disable=SC2046 # names
+    fuzz/run.sh "$build" "$cache/fuzz" "$1" $(basename -s .c fuzz/targets/*.c)
 }
 
 # Runs the fuzzers. Their corpora are in $cache/fuzz; for a test, in $fuzz_work.
 fuzz() { # [--afl] --selftest WORD... | [--afl] SECONDS TARGET... | --merge | --edges
     build_fuzzers fuzz
+    bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
     if [ "${1:-}" = --afl ]; then
         need afl
         AFL_QUIET=1 build_fuzzers afl
