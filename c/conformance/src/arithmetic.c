@@ -126,7 +126,8 @@ static void alpha_is_rounded(struct sb__kit *kit) {
 
 static void check_sum(const struct sb__array *x, const char *slot, double found,
                       long double expected, double bound) {
-    if (sb__kit_goes(x->kit) &&
+    const bool is_same = found == (double)expected || (isnan(found) && isnan(expected));
+    if (sb__kit_goes(x->kit) && !is_same &&
         !(fabsl((long double)found - expected) <= (long double)bound * expected))
         sb__kit_fail(x->kit, "%s of %lld %s is %.17g, not %.17Lg", slot, (long long)x->count,
                      sb_dtype_name(x->dtype), found, expected);
@@ -167,6 +168,22 @@ static void sums_are_in_double(struct sb__kit *kit) {
         sb__array_set(&x, i, i ? 1 : 0x1p24);
     sb__array_upload(&x);
     check_sums(&x, 1e-6);
+    sb__array_free(&x);
+}
+
+/* The squares and sums of these floats are too large or too small for floats; the rest is not
+   finite. */
+static void sums_have_the_range_of_doubles(struct sb__kit *kit) {
+    static const float values[] = {1e30F, 1e-30F, 3e38F, INFINITY, NAN};
+    if (!sb__kit_has_arithmetic(kit))
+        return;
+    struct sb__array x = sb__array_make(kit, SB_DTYPE_F32, 5, 12);
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        for (int64_t i = 0; i < x.count; i++)
+            sb__array_set(&x, i, (double)values[v]);
+        sb__array_upload(&x);
+        check_sums(&x, 2e-7);
+    }
     sb__array_free(&x);
 }
 
@@ -244,6 +261,7 @@ const struct sb__claim sb__kit_arithmetic_claims[] = {
     {"axpy and scale round alpha to the element type", alpha_is_rounded},
     {"asum and sumsq are close to the exact sums", sums_are_close},
     {"Sums of floats are added in double", sums_are_in_double},
+    {"Sums of floats have the range of doubles, infinity and NaN", sums_have_the_range_of_doubles},
     {"asum and sumsq wait for earlier work on the stream", sums_wait},
     {"A device without doubles returns UNSUPPORTED from every slot of arithmetic",
      doubles_are_refused_alike},

@@ -150,9 +150,9 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Work that waits for failed work may also fail. If its wait succeeds, the work must have run. */
-static void waits_for_failures_go_on(struct sb__kit *kit) {
-    sb_stream other = sb__kit_stream_create(kit);
+/* Work behind failed work may also fail. If its wait succeeds, the work must have run. `other`
+   waits for the failed work. */
+static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
     struct copies c = copies_make(kit, true);
     void *failed = NULL, *last = NULL;
     unsigned char *found = sb__kit_memory(kit, BYTES);
@@ -173,9 +173,18 @@ static void waits_for_failures_go_on(struct sb__kit *kit) {
         kit->table.event_destroy(kit->device, last);
     if (failed)
         kit->table.event_destroy(kit->device, failed);
-    sb__kit_stream_destroy(kit, other);
     sb__kit_memory_free(kit, found);
     copies_free(&c);
+}
+
+static void waits_for_failures_go_on(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    work_behind_failures_goes_on(kit, other);
+    sb__kit_stream_destroy(kit, other);
+}
+
+static void streams_go_on(struct sb__kit *kit) {
+    work_behind_failures_goes_on(kit, kit->stream);
 }
 
 static void synchronize_reports_failures(struct sb__kit *kit) {
@@ -205,6 +214,51 @@ static void synchronize_reports_on_threads(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     sb__kit_on_thread(kit, synchronize_on_thread, &waiter);
     copies_free(&c);
+}
+
+/* Waits for the failed work, and may return any status. */
+static void synchronize_before(void *arg) {
+    const struct waiter *waiter = arg;
+    sb_error err;
+    if (sb__kit_goes(waiter->kit))
+        (void)waiter->kit->table.stream_synchronize(waiter->kit->device, waiter->kit->stream, &err);
+}
+
+static void wait_for_event_before(void *arg) {
+    struct waiter *waiter = arg;
+    sb_error err;
+    record_on_thread(waiter);
+    if (sb__kit_goes(waiter->kit))
+        (void)waiter->kit->table.event_wait(waiter->kit->device, waiter->event, &err);
+}
+
+/* Another thread waits first; the thread that queued the work must still get the failure. */
+static void failure_returns(struct sb__kit *kit, void (*before)(void *), bool by_event) {
+    struct copies c = copies_make(kit, true);
+    struct waiter other = {kit, NULL}, own = {kit, NULL};
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    sb__kit_on_thread(kit, before, &other);
+    if (by_event) {
+        record_on_thread(&own);
+        EXPECT_FAILURE(kit, event_wait, own.event);
+    } else {
+        EXPECT_FAILURE(kit, stream_synchronize, kit->stream);
+    }
+    if (own.event)
+        kit->table.event_destroy(kit->device, own.event);
+    if (other.event)
+        kit->table.event_destroy(kit->device, other.event);
+    copies_free(&c);
+}
+
+static void events_return_failures_to_their_thread(struct sb__kit *kit) {
+    failure_returns(kit, synchronize_before, true);
+    failure_returns(kit, wait_for_event_before, true);
+}
+
+static void synchronize_returns_failures_to_their_thread(struct sb__kit *kit) {
+    failure_returns(kit, synchronize_before, false);
+    failure_returns(kit, wait_for_event_before, false);
 }
 
 static void sum_reports_failures(struct sb__kit *kit, bool of_squares) {
@@ -239,9 +293,14 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"stream_synchronize does not clear the failure of an earlier event",
      synchronize_keeps_failures},
     {"Work that waits for a failed event runs or fails", waits_for_failures_go_on},
+    {"Work behind failed work on its stream runs or fails", streams_go_on},
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},
+    {"stream_synchronize returns a failure to its thread after another thread's wait",
+     synchronize_returns_failures_to_their_thread},
+    {"An event returns a failure to its thread after another thread's wait",
+     events_return_failures_to_their_thread},
     {"asum returns the failure of earlier work on the stream", asum_reports_failures},
     {"sumsq returns the failure of earlier work on the stream", sumsq_reports_failures},
     {NULL, NULL},

@@ -101,6 +101,24 @@ static sb_status failure_of_first_event(void *device, void *event, sb_error *err
                                 : failure_of_no_event(device, event, err);
 }
 
+static bool is_taken; /* a wait has returned a failure, which no later wait returns */
+
+static sb_status synchronize_of_first(void *device, sb_stream stream, sb_error *err) {
+    sb_status st = right.stream_synchronize(device, stream, err);
+    if (st == SB_OK || is_taken)
+        return SB_OK;
+    is_taken = true;
+    return st;
+}
+
+static sb_status event_wait_of_first(void *device, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, err);
+    if (st == SB_OK || is_taken)
+        return SB_OK;
+    is_taken = true;
+    return st;
+}
+
 static bool is_cleared; /* stream_synchronize has returned a failure */
 
 static sb_status clearing_synchronize(void *device, sb_stream stream, sb_error *err) {
@@ -369,6 +387,15 @@ static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, cons
     return SB_OK;
 }
 
+/* A sum of squares that are floats. */
+static sb_status sumsq_in_float(void *device, sb_dtype dtype, int64_t count, const void *x,
+                                double *out, sb_stream stream, sb_error *err) {
+    sb_status st = right.sumsq(device, dtype, count, x, out, stream, err);
+    if (st == SB_OK && dtype == SB_DTYPE_F32)
+        *out = (double)(float)*out;
+    return st;
+}
+
 static sb_status rounded_asum(void *device, sb_dtype dtype, int64_t count, const void *x,
                               double *out, sb_stream stream, sb_error *err) {
     const void *aligned = (const void *)((uintptr_t)x / 64 * 64);
@@ -408,6 +435,10 @@ static const struct planted planted[] = {
     {"stream_synchronize does not clear",
      {.stream_synchronize = clearing_synchronize, .event_wait = wait_unless_synchronized}},
     {"waits for a failed event", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
+    {"Work behind failed work", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
+    {"synchronize returns a failure to its thread", {.stream_synchronize = synchronize_of_first}},
+    {"An event returns a failure to its thread",
+     {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
     {"event_query does not clear a failure",
      {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
@@ -441,6 +472,8 @@ static const struct planted planted[] = {
     {"check_pointer accepts the device's memory", {.check_pointer = unfilled_error}},
     {"round alpha to the element type", {.axpy = axpy_in_double}},
     {"added in double", {.asum = asum_in_float}},
+    {"have the range of doubles", {.asum = asum_in_float}},
+    {"have the range of doubles", {.sumsq = sumsq_in_float}},
     {"close to the exact sums", {.asum = rounded_asum}},
 };
 
@@ -497,6 +530,7 @@ TEST(every_planted_error_is_found) {
     right.open = two_ordinals;
     for (size_t i = 0; i < COUNT_OF(planted); i++) {
         failed_event = first_event = NULL;
+        is_taken = false;
         if (is_found(&right, planted[i].claim))
             fail_with("row %zu: the correct table fails: %s", i, planted[i].claim);
         assert_found(planted[i].claim, &planted[i].slots, i);

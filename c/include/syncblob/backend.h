@@ -14,10 +14,11 @@
  * c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
- * the work is complete. A backend whose work is always complete on return leaves all stream and
- * event slots NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL
- * stream. NULL is the legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM the device has no
- * such stream: NULL from a caller then means own_stream, and slots never receive NULL.
+ * the work is complete. Work behind failed work runs, or fails, too. A backend whose work is always
+ * complete on return leaves all stream and event slots NULL; then asynchronous calls are
+ * synchronous, and `_on` calls accept only the NULL stream. NULL is the legacy default stream. With
+ * SB_BACKEND_NO_DEFAULT_STREAM the device has no such stream: NULL from a caller then means
+ * own_stream, and slots never receive NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -68,15 +69,17 @@ typedef struct sb_backend {
      *  call leaves nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. Before the call, all memory has been freed and
-     *  all events destroyed; no other slot runs during or after the call. The slot is also called
-     *  on a lost device, and must not fail. */
+     *  all events destroyed, but callers' streams may exist; no other slot runs during or after the
+     *  call. The slot is also called on a lost device, and must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
 
-    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. The core
-     *  treats NULL with SB_OK as DEVICE_FAILURE. Later work on `stream` may use the memory; work on
-     *  any other stream may use it once `stream` has been synchronised. */
+    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. If too
+     *  little memory is free, waits for queued frees before it returns OUT_OF_MEMORY, because the
+     *  core does not retry. The core treats NULL with SB_OK as DEVICE_FAILURE. Later work on
+     *  `stream` may use the memory; work on any other stream may use it once `stream` has been
+     *  synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, frees it if that is
      *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
@@ -109,7 +112,8 @@ typedef struct sb_backend {
     /* --- callers' pointers: optional; if NULL, all pointers are accepted --- */
 
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
-     *  WRONG_DEVICE. Some backends can also use memory of another `open` of the same device. */
+     *  WRONG_DEVICE. Some backends can also use memory of another `open` of the same device. A
+     *  backend that cannot detect freed memory or the end of a block may accept such ranges. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all slots or none ---------------------------- */
@@ -124,18 +128,20 @@ typedef struct sb_backend {
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
      *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
-     *  NULL and own_stream are always valid; a device may have no other streams. A caller creates
-     *  streams with functions of the driver or of a table from `extension`. If the handle is not an
-     *  existing stream, the driver defines the behaviour. */
+     *  own_stream is always valid, and NULL is if the device has a default stream; a device may
+     *  have no other streams. A caller creates streams with functions of the driver or of a table
+     *  from `extension`. If the handle is not an existing stream, the driver defines the
+     *  behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
-    /** Waits for all work queued on `stream` and returns a failure of that work at least once, but
-     *  need not on every call. A failure on own_stream must be returned to the thread that waits,
-     *  even if another thread queued the work: the core detects failed arithmetic on own_stream
-     *  only here. On other streams the core waits for events. SB_OK and DEVICE_LOST mean that the
-     *  work has ended, successfully or not. After any other status the core retries the wait; until
-     *  a wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused,
-     *  and its deleter does not run. The core also calls the slot on a lost device, where work may
-     *  continue after another slot has failed. */
+    /** Waits for all work queued on `stream`. Returns a failure of that work to the thread that
+     *  queued the work, in its first wait, even if a wait of another thread has already returned
+     *  the failure; later waits need not return it. A failure on own_stream must also be returned
+     *  to the first other thread that waits: the core detects failed arithmetic on own_stream only
+     *  here. On other streams the core waits for events, but may call this slot, too. SB_OK and
+     *  DEVICE_LOST mean that the work has ended, successfully or not. After any other status the
+     *  core retries the wait; until a wait returns SB_OK or DEVICE_LOST, memory that the work uses
+     *  is neither freed nor reused, and its deleter does not run. The core also calls the slot on a
+     *  lost device, where work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
@@ -145,14 +151,16 @@ typedef struct sb_backend {
      *  failed, the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
-     *  earlier work on the event's stream. An event may omit two kinds of failures: first, a
-     *  failure that a wait returned before the event was recorded; second, a failure of work that a
-     *  slot queued (not the caller), if the thread that called the slot recorded an earlier event
-     *  after that work. If an event nevertheless returns a failure of the second kind, the core
-     *  treats the work between the two events as failed, too. The core records an event after each
-     *  copy and each arithmetic operation whose failure it must detect. The core retries a failed
-     *  wait: if the second wait returns SB_OK, the work has succeeded. An event may outlive its
-     *  stream. The statuses mean the same as for stream_synchronize. */
+     *  earlier work on the event's stream. The first event that a thread records after it has
+     *  queued work must return the failure of that work, even if a wait of another thread has
+     *  already returned the failure; the thread's later events need not. Other events (those of
+     *  other threads, and those after a caller's work) need not if a wait returned the failure
+     *  before the event was recorded. If a later event nevertheless returns an old failure, the
+     *  core treats the work between the two events as failed, too; if all later events do, the
+     *  stream stays unusable. The core records an event after each copy and each arithmetic
+     *  operation whose failure it must detect. The core retries a failed wait: if the second wait
+     *  returns SB_OK, the work has succeeded. An event may outlive its stream. The statuses mean
+     *  the same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -173,10 +181,11 @@ typedef struct sb_backend {
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]| to `*out` on the host, added in double or with equal precision: a
-     *  device without doubles may add pairs of floats, or add on the host. Waits for the result,
-     *  and returns a failure of earlier work on `stream` as stream_synchronize does: the core does
-     *  not wait for that work again. A call that fails may have written `*out`. */
+    /** Writes the sum of |x[i]| to `*out` on the host, added in double or with equal precision and
+     *  range: a device without doubles adds on the host, or pairs of floats that are scaled, so
+     *  that large and small values, infinity and NaN give the sums that doubles give. Waits for the
+     *  result, and returns a failure of earlier work on `stream` as stream_synchronize does: the
+     *  core does not wait for that work again. A call that fails may have written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
@@ -211,10 +220,10 @@ typedef struct sb_backend {
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this
-     *  slot on the device of one context when another context ends. DEVICE_LOST means that the work
-     *  has ended; after any other failure the state of the work is unknown. The core also calls the
-     *  slot on a lost device. */
+     *  0; a failure of the work is not a failure of the query. Never waits, and does not clear a
+     *  failure that event_wait returns. The core calls this slot on the device of one context when
+     *  another context ends. DEVICE_LOST means that the work has ended; after any other failure the
+     *  state of the work is unknown. The core also calls the slot on a lost device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
     /* --- extensions: optional ------ */
@@ -228,7 +237,8 @@ typedef struct sb_backend {
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
      *  own_stream, and is not ordered with other streams. The core never passes this stream to a
      *  caller. If a caller reads bytes that own_stream has not written, the core downloads them on
-     *  this stream, so that the read does not wait for own_stream. Called once, after `open`. */
+     *  this stream, so that the read does not wait for own_stream. The core waits for this stream
+     *  as for callers' streams. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */

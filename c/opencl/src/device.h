@@ -77,6 +77,7 @@ struct sb__opencl_command {
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
     bool has_failed;
+    bool is_reported;         /* a wait has returned the command's failure */
     _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
     enum {
         SB__OPENCL_WORK, /* the only kind whose failure is reported */
@@ -232,8 +233,8 @@ void sb__opencl_running_end(cl_event *events, cl_uint count);
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
-/* Removes the records of commands whose failure a wait for the event returns. */
-void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl_event *event);
+/* Records that a wait for the event has returned the failures of its commands. */
+void sb__opencl_note_failures(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does
    not query a command that is known to be complete. */
 cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out);

@@ -296,8 +296,16 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
             before = at;
             continue;
         }
-        if (progress < 0 && at->kind == SB__OPENCL_WORK && *out_failure == CL_SUCCESS)
-            *out_failure = progress;
+        if (progress < 0 && at->kind == SB__OPENCL_WORK) {
+            const bool is_own = at->thread == this_thread();
+            if (*out_failure == CL_SUCCESS && (is_own || !at->is_reported))
+                *out_failure = progress;
+            at->is_reported = true;
+            if (!is_own && !at->is_covered) { /* its thread must get the failure, too */
+                before = at;
+                continue;
+            }
+        }
         take_out(device, before, at, progress);
     }
     return result;
@@ -342,8 +350,12 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
 
 /* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
 
-static bool is_reported(const struct sb__opencl_command *command) {
-    return !command->is_covered && command->kind == SB__OPENCL_WORK;
+/* Returns whether the next event of this thread reports a failure of the command. If a wait has
+   returned the failure, only the thread that queued the command needs the report, and it may have
+   ended. */
+static bool must_report(const struct sb__opencl_command *command) {
+    return command->kind == SB__OPENCL_WORK && !command->is_covered &&
+           (!command->is_reported || command->thread == this_thread());
 }
 
 /* Removes completed commands of the queue from the list, and counts the others. Does not query the
@@ -377,7 +389,7 @@ static void put_reported(struct sb__opencl_device *device, cl_command_queue queu
                          struct sb__opencl_command *marker, struct sb__opencl_event *event) {
     event->count = 0;
     for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && is_reported(at))
+        if (at->queue == queue && must_report(at))
             put(event, at);
     if (marker)
         put(event, marker);
@@ -533,13 +545,16 @@ static bool reports(const struct sb__opencl_event *event,
     return false;
 }
 
-void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl_event *event) {
+void sb__opencl_note_failures(struct sb__opencl_device *device,
+                              const struct sb__opencl_event *event) {
     struct sb__opencl_command *before = NULL, *next;
     sb__opencl_lock_take(&device->queued.lock);
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         cl_int progress = CL_COMPLETE;
         next = at->next;
-        if (!reports(event, at)) {
+        const bool is_its = reports(event, at);
+        at->is_reported = at->is_reported || is_its;
+        if (!is_its || !at->is_covered) {
             before = at;
             continue;
         }

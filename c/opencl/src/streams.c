@@ -124,7 +124,7 @@ sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
     if (failure != CL_SUCCESS)
-        sb__opencl_forget(device, event);
+        sb__opencl_note_failures(device, event);
     return sb__opencl_wait_status(device, failure, "queued work", err);
 }
 

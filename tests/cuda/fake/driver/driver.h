@@ -62,6 +62,7 @@ struct CUstream_st {
     CUresult failure; /* a transient failure, until a wait for the stream returns it, or until the
                          thread of the failed item records an event */
     pthread_t failed_by; /* the thread of the failed item */
+    bool is_reported;    /* a wait has returned the failure */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;

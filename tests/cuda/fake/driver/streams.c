@@ -189,9 +189,16 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
+/* Returns the stream's failure. After a wait of another thread has returned the failure, only the
+   thread of the failed item gets the failure. */
+static CUresult failure_for(CUstream stream, pthread_t thread) {
+    return pthread_equal(stream->failed_by, thread) || !stream->is_reported ? stream->failure
+                                                                            : CUDA_SUCCESS;
+}
+
 static void run_record(CUstream stream, const struct item *item) {
     item->record->done = true;
-    item->record->failure = item->failure ? item->failure : stream->failure;
+    item->record->failure = item->failure ? item->failure : failure_for(stream, item->thread);
     if (pthread_equal(stream->failed_by, item->thread))
         stream->failure = CUDA_SUCCESS;
 }
@@ -235,6 +242,7 @@ static void step(CUstream stream) {
     if (failure && item->passing) {
         stream->failure = failure;
         stream->failed_by = item->thread;
+        stream->is_reported = false;
     } else if (failure)
         lose(stream->context, failure);
     drop_record(item->record);
@@ -592,8 +600,10 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
         return result;
     run_stream(stream);
     trim_pools(c.context->device);
-    result = stream->failure;
-    stream->failure = CUDA_SUCCESS;
+    result = failure_for(stream, pthread_self());
+    stream->is_reported = true;
+    if (pthread_equal(stream->failed_by, pthread_self()))
+        stream->failure = CUDA_SUCCESS;
     return c.context->lost ? c.context->lost : result;
 }
 
