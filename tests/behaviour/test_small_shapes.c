@@ -1,6 +1,5 @@
 /* Tests every small shape. The elements must have the offsets of row-major order. Other indices
-   must be refused, except that a legacy index may equal its dimension. A reshape must replace a
-   blob's memory only if the memory is too small. */
+   must be refused, except that a legacy index may equal its dimension. */
 #include "blobs.h"
 
 #define MAX_AXES 4
@@ -37,8 +36,6 @@ static sb_blob *blob_with(const struct shape *shape) {
     assert_int_equal(sb_blob_count(blob), shape->count);
     return blob;
 }
-
-/* --- offsets --------------------------------------------------------------------- */
 
 static void check_answer(sb_status st, const int64_t *found, bool is_inside, int64_t expected) {
     assert_int_equal(st, is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
@@ -116,60 +113,4 @@ TEST(every_element_has_its_offset) {
             check_offsets(&shape);
             check_fewer_indices(&shape);
         }
-}
-
-/* --- capacity -------------------------------------------------------------------- */
-
-struct memories {
-    sb_mem *mem[2]; /* data and diff; NULL: no memory */
-    int64_t room[2];
-};
-
-/* Checks that a memory is replaced if and only if its capacity is too small. */
-static void reshape(sb_blob *blob, const struct shape *to, struct memories *has) {
-    static const uint32_t flags[] = {SB_REALLOCATED_DATA, SB_REALLOCATED_DIFF};
-    uint32_t replaced = 99;
-    assert_ok(sb_blob_reshape(blob, to->dims, to->axes, &replaced, &err));
-    assert_int_equal(sb_blob_count(blob), to->count);
-    assert_int_equal(sb_blob_num_axes(blob), to->axes);
-    if (to->axes > 0)
-        assert_memory_equal(sb_blob_shape(blob), to->dims, (size_t)to->axes * sizeof *to->dims);
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        const bool is_replaced = has->mem[part] && has->room[part] < to->count;
-        assert_int_equal((replaced & flags[part]) != 0, is_replaced);
-        if (is_replaced) {
-            has->mem[part] = NULL;
-            has->room[part] = 0;
-        }
-        assert_int_equal(sb_blob_capacity(blob, part), has->room[part]);
-    }
-}
-
-/* Creates data for the shape `first`, diff for the shape `second`, and reshapes to `third`. */
-static void check_three(const struct shape *first, const struct shape *second,
-                        const struct shape *third) {
-    sb_blob *blob = blob_with(first);
-    struct memories has = {{data_of(blob), NULL}, {first->count, 0}};
-    reshape(blob, second, &has);
-    has.mem[SB_DIFF] = diff_of(blob);
-    has.room[SB_DIFF] = second->count;
-    reshape(blob, third, &has);
-    assert_true(!has.mem[SB_DATA] || data_of(blob) == has.mem[SB_DATA]);
-    assert_true(!has.mem[SB_DIFF] || diff_of(blob) == has.mem[SB_DIFF]);
-    assert_true(sb_mem_size(diff_of(blob)) >= (size_t)third->count * sizeof(float));
-    sb_blob_destroy(blob);
-}
-
-TEST(memories_stay_while_there_is_room) {
-    struct shape shapes[1 + DIMS + DIMS * DIMS];
-    int count = 0;
-    for (int32_t axes = 0; axes <= 2; axes++)
-        for (int number = 0; shape_of(axes, number, &shapes[count]); number++)
-            if (++count == (int)(sizeof shapes / sizeof *shapes))
-                break;
-    assert_int_equal(count, sizeof shapes / sizeof *shapes);
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < count; j++)
-            for (int k = 0; k < count; k++)
-                check_three(&shapes[i], &shapes[j], &shapes[k]);
 }
