@@ -1,5 +1,6 @@
 /* Tests the export of blobs as DLPack tensors: fields, shared storage, lifetime of the storage. */
 #include "blobs.h"
+#include "pointers.h"
 
 #include "sim/table.h"
 #include <syncblob/dlpack.h>
@@ -21,38 +22,24 @@ static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, in
 }
 
 TEST_ON(rig, a_tensor_describes_its_blob) {
-    static const struct {
-        int32_t dtype;
-        sb_dl_data_type type;
-    } types[] = {
-#define ROW(NAME, number, name, type, kind, with)                                                  \
-    {SB_DTYPE_##NAME, {SB_DL_CODE_##kind, 8 * sizeof(type), 1}},
-        SB_DTYPE_LIST(ROW, )
-#undef ROW
-    };
     rig_reopen_on(f, NULL, 0);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        sb_blob *blob = test_blob(f->context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
-        sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
-        const void *data = host_of(blob, SB_DATA);
-        assert_int_equal(t->version.major, 1);
-        assert_int_equal(t->flags, SB_DL_READ_ONLY);
-        assert_ptr_equal(t->dl_tensor.data, data);
-        assert_int_equal(t->dl_tensor.byte_offset, 0);
-        assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
-        assert_int_equal(t->dl_tensor.device.device_id, 0);
-        assert_memory_equal(&t->dl_tensor.dtype, &types[i].type, sizeof types[i].type);
-        assert_int_equal(t->dl_tensor.ndim, 3);
-        assert_memory_equal(t->dl_tensor.shape, ((int64_t[]){2, 1, 5}), 24);
-        assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){5, 5, 1}), 24);
-        end(t);
-    }
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 3, (int64_t[]){2, 1, 5});
+    sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
+    const void *data = host_of(blob, SB_DATA);
+    assert_int_equal(t->version.major, 1);
+    assert_ptr_equal(t->dl_tensor.data, data);
+    assert_int_equal(t->dl_tensor.byte_offset, 0);
+    assert_int_equal(t->dl_tensor.ndim, 3);
+    assert_memory_equal(t->dl_tensor.shape, ((int64_t[]){2, 1, 5}), 24);
+    assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){5, 5, 1}), 24);
+    end(t);
 }
 
 /* For each head and side, and for reading and for writing, an export changes the head, copies bytes
    and returns a pointer as the corresponding accessor does. */
 TEST_ON(rig, an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
+    static const enum call reading[] = {CPU_DATA, GPU_DATA}, writing[] = {MUTABLE_CPU, MUTABLE_GPU};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int32_t side = 0; side < 2; side++)
             for (int how = 0; how < 4; how++) {
@@ -64,15 +51,8 @@ TEST_ON(rig, an_export_is_an_access_to_its_side) {
                 sb_mem *mem = mem_of(blob, part), *same = data_of(twin);
                 mem_place(mem, head, values, sizeof values);
                 mem_place(same, head, values, sizeof values);
-                const void *in;
-                void *out;
                 struct tally before = rig_tally(f);
-                if (side == SB_SIDE_CPU)
-                    assert_ok(writes ? sb_mem_mutable_cpu(same, &out, &err)
-                                     : sb_mem_cpu(same, &in, &err));
-                else
-                    assert_ok(writes ? sb_mem_mutable_gpu(same, &out, &err)
-                                     : sb_mem_gpu(same, &in, &err));
+                (void)mem_pointer(same, writes ? writing[side] : reading[side]);
                 struct tally access = rig_since(f, &before);
                 before = rig_tally(f);
                 sb_dl_managed_versioned *t =
@@ -84,48 +64,20 @@ TEST_ON(rig, an_export_is_an_access_to_its_side) {
                 assert_int_equal(t->dl_tensor.device.device_type,
                                  side == SB_SIDE_GPU ? SB_DL_DEVICE_EXTENSION : SB_DL_DEVICE_CPU);
                 assert_int_equal(t->dl_tensor.device.device_id, side == SB_SIDE_GPU ? 3 : 0);
-                if (side == SB_SIDE_CPU)
-                    assert_ok(sb_mem_cpu(mem, &in, &err));
-                else
-                    assert_ok(sb_mem_gpu(mem, &in, &err));
-                assert_ptr_equal(t->dl_tensor.data, in);
+                assert_ptr_equal(t->dl_tensor.data, mem_pointer(mem, reading[side]));
                 end(t);
             }
 }
 
-/* A write through a tensor changes the blob, and the next access on the device copies the bytes to
-   the device. Before each further write, the caller must call a mutable accessor. */
-TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
-    const void *in;
-    float seen[4];
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-    sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
-    float *elements = t->dl_tensor.data;
-    elements[2] = 5;
-    const float *data = host_of(blob, SB_DATA);
-    assert_true(data[2] == 5);
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
-    assert_true(seen[2] == 5);
-    void *again = host_to_write(blob, SB_DATA);
-    assert_ptr_equal(again, elements);
-    elements[2] = 6;
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
-    assert_true(seen[2] == 6);
-    end(t);
-}
-
 TEST(a_tensor_outlives_blob_and_context) {
     struct rig rig;
-    const void *in;
     rig_open(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *host = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     sb_dl_managed_versioned *device = exported(blob, SB_DATA, SB_SIDE_GPU);
     sb_dl_managed *legacy;
-    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
+    (void)blob_pointer(blob, SB_DIFF, GPU_DATA);
+    (void)blob_pointer(blob, SB_DIFF, CPU_DATA);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_DIFF, SB_SIDE_CPU, &legacy, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* a legacy tensor is writable */
