@@ -1,5 +1,6 @@
 /* Tests a device without a default stream: a NULL stream means the library's stream. After a call
    without a stream, other streams wait for the library's stream only if a caller obtained it. */
+#include "pointers.h"
 #include "scene.h"
 
 #include "sim/table.h"
@@ -51,38 +52,34 @@ static int64_t orders_since(struct rig *rig, const struct tally *before) {
 }
 
 TEST_ON(rig, null_is_the_librarys_stream) {
-    const void *in;
-    void *out;
     sb_stream own;
     reopen_without_default(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_gpu_on(mem, NULL, &out, &err));
+    (void)mem_pointer_on(mem, OVERWRITE_GPU_ON, NULL);
     assert_ok(sb_context_stream(f->context, &own, &err));
     const struct tally before = rig_tally(f);
-    assert_ok(sb_mem_gpu_on(mem, own, &in, &err));
-    assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &out, &err));
-    assert_ok(sb_mem_mutable_gpu_on(mem, own, &out, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, own);
+    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
+    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, own);
     assert_int_equal(orders_since(f, &before), 0);
     assert_ok(sb_context_forget_stream(f->context, NULL, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
 }
 
 TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
-    const void *in;
-    void *out;
     sb_stream own;
     reopen_without_default(f);
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
     struct tally before = rig_tally(f);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-    assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
+    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, stream);
     assert_int_equal(orders_since(f, &before), 0);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
     assert_ok(sb_context_stream(f->context, &own, &err));
     before = rig_tally(f);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     assert_int_equal(orders_since(f, &before), 1);
     test_end(mem);
     rig_end_stream(f, stream);
@@ -92,7 +89,6 @@ TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
    that work, and so must the release of the memory. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     void *out;
-    const void *in;
     sb_stream own;
     struct look looks[2];
     reopen_without_default(f);
@@ -102,7 +98,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     assert_ok(sb_context_stream(f->context, &own, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_look(&looks[0], f, own, out, BYTES);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
     assert_true(looks[0].ran); /* `stream` waited for the caller's work */
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
@@ -148,15 +144,14 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
 /* A read waits for the library's writes, and for writes through a pointer from a call without a
    stream. */
 TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
-    void *out;
     struct look busy;
     for (int exposed = 0; exposed < 2; exposed++) {
         reopen_without_default(f);
         sb_mem *mem = test_mem(f->context, BYTES);
         if (exposed)
-            assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+            (void)mem_pointer(mem, MUTABLE_GPU);
         else
-            assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &out, &err));
+            (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
         make_busy(f, &busy);
         assert_false(busy.ran);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
@@ -167,16 +162,15 @@ TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
 TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     static const sb_sim_failure modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     const void *in;
-    void *out;
     reopen_without_default(f);
     for (int i = 0; i < 2; i++) {
         sb_mem *mem = test_mem(f->context, BYTES);
-        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        (void)mem_pointer(mem, MUTABLE_GPU);
         device_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i]);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
-        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        (void)mem_pointer(mem, MUTABLE_GPU);
         device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
         assert_ok(sb_mem_cpu(mem, &in, &err)); /* the retried wait succeeds */
     }
@@ -185,16 +179,13 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
 /* If a wait fails, the queued work may still be running and use the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
-    void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* how many waits for a stream also fail */
+    for (int waits = 0; waits <= 2; waits++) { /* how many waits for a stream also fail */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);
-        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        (void)mem_pointer(mem, MUTABLE_GPU);
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
-        for (int64_t n = 1; n <= waits; n++)
-            assert_ok(
-                sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, n, SB_SIM_FAIL_NOW, &err));
+        device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, waits);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));

@@ -2,11 +2,11 @@
    for the device before it writes. The device runs its work as late as possible. */
 #include "blobs.h"
 #include "coherent.h"
+#include "pointers.h"
 #include "scene.h"
 
 #include "sim/table.h"
 
-#include <stdatomic.h>
 #include <syncblob/dlpack.h>
 
 #define COUNT ((int64_t)48)
@@ -49,18 +49,6 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     assert_no_copies(f);
 }
 
-TEST_ON(rig, the_host_has_separate_storage_if_the_device_is_full) {
-    const void *ptr;
-    void *out;
-    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .backend = coherent_table(),
-                                          .max_device_bytes = BYTES - 1));
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_true(bytes_are(out, BYTES, 0));
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);
-    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu(mem, &ptr, &err));
-}
-
 static uint32_t lacks_coherence(void *device) {
     return SB_DEVICE_LACKS_HOST_COHERENT;
 }
@@ -82,8 +70,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 struct kernel {
     void *ptr;
     int fill, found; /* found: the value of all bytes; -1: the bytes differ */
-    bool writes;
-    atomic_bool ran; /* set last, because the test reads `found` while a kernel runs */
+    bool writes, ran;
 };
 
 static void run_kernel(void *user) {
@@ -95,16 +82,9 @@ static void run_kernel(void *user) {
     kernel->ran = true;
 }
 
-enum reader { ON_A_STREAM, ON_THE_DEFAULT_STREAM, READERS };
-
-static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_stream stream,
-                  struct kernel *kernel) {
-    const void *ptr;
-    assert_ok(reader == ON_A_STREAM ? sb_mem_gpu_on(mem, stream, &ptr, &err)
-                                    : sb_mem_gpu(mem, &ptr, &err));
-    kernel->ptr = (void *)(uintptr_t)ptr;
-    assert_ok(
-        sb_sim_launch(f->context, reader == ON_A_STREAM ? stream : NULL, run_kernel, kernel, &err));
+static void queue(struct rig *f, sb_mem *mem, sb_stream stream, struct kernel *kernel) {
+    kernel->ptr = mem_pointer_on(mem, GPU_DATA_ON, stream);
+    assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
 }
 
 /* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
@@ -124,73 +104,36 @@ static sb_status after_default(void *device, sb_error *err) {
 TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     static sb_backend table;
     struct kernel kernel = {.found = -1};
-    void *out;
     table = *coherent_table();
     table.after_default = after_default;
     reopen_on(f, &table);
     another_default = rig_stream(f);
     sb_mem *mem = mem_filled(f->context, BYTES, 5);
-    kernel.ptr = (void *)(uintptr_t)read_gpu(mem);
+    kernel.ptr = mem_pointer(mem, GPU_DATA);
     assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_CPU);
     assert_int_equal(kernel.found, 5);
     sb_mem_release(mem);
     rig_end_stream(f, another_default);
 }
 
-/* The ways to obtain a host pointer for writing. */
-enum writer { MUTABLE, OVERWRITES, IN_STEPS, AFTER_EVICT, WRITERS };
-
-static void *host_bytes(sb_mem *mem, enum writer writer) {
-    void *out = NULL;
+/* The fuzz target synced_memory tests the other calls that write, and the default stream. */
+TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
+    struct kernel kernel = {.found = -1};
     sb_write *write;
-    switch (writer) {
-    case OVERWRITES:
-        assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-        return out;
-    case IN_STEPS:
-        assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
-        assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-        sb_write_destroy(write);
-        return out;
-    case AFTER_EVICT:
-        assert_ok(sb_mem_evict_gpu(mem, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-        /* fallthrough */
-    default:
-        assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-        return out;
-    }
-}
-
-TEST_ON(rig, the_host_writes_after_the_device_has_read) {
+    void *out;
     reopen(f);
     sb_stream stream = rig_stream(f);
-    for (enum reader reader = 0; reader < READERS; reader++)
-        for (enum writer writer = 0; writer < WRITERS; writer++) {
-            struct kernel kernel = {.found = -1};
-            sb_mem *mem = mem_filled(f->context, BYTES, 5);
-            queue(f, mem, reader, stream, &kernel);
-            assert_false(kernel.ran);
-            void *out = host_bytes(mem, writer);
-            assert_true(kernel.ran);
-            memset(out, 6, BYTES);
-            assert_int_equal(kernel.found, 5);
-            sb_mem_release(mem);
-        }
+    sb_mem *mem = test_filled(f->context, BYTES, 5);
+    queue(f, mem, stream, &kernel);
+    assert_false(kernel.ran);
+    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
+    memset(out, 6, BYTES);
+    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
+    sb_write_destroy(write);
+    assert_int_equal(kernel.found, 5);
     assert_no_copies(f);
     rig_end_stream(f, stream);
-}
-
-/* No copy is queued behind the kernel, so the library itself must wait for the default stream. */
-TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
-    struct kernel kernel = {.writes = true, .fill = 7};
-    reopen(f);
-    sb_mem *mem = mem_filled(f->context, BYTES, 5);
-    assert_ok(sb_mem_mutable_gpu(mem, &kernel.ptr, &err));
-    assert_ok(sb_sim_launch(f->context, NULL, run_kernel, &kernel, &err));
-    assert_true(bytes_are(read_cpu(mem), BYTES, 7));
-    sb_mem_release(mem);
 }
 
 TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
@@ -227,67 +170,6 @@ TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     rig_end_stream(f, stream);
 }
 
-TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
-    enum { STEPS = 3000, KERNELS = 64 };
-    struct kernel kernels[KERNELS];
-    uint64_t random = 11;
-    int now = 0;
-    reopen(f);
-    const sb_stream streams[] = {rig_stream(f), rig_stream(f), NULL};
-    sb_mem *mem = test_mem(f->context, BYTES);
-    for (int step = 0; step < STEPS; step++) {
-        struct kernel *kernel = &kernels[step % KERNELS];
-        const sb_stream stream = streams[test_random(&random) % 3];
-        const void *in = NULL;
-        void *out = NULL;
-        if (step % KERNELS == 0) {
-            assert_ok(sb_context_synchronize(f->context, &err));
-            rig_schedule(f, (int32_t)(test_random(&random) % 3), random);
-            memset(kernels, 0, sizeof kernels);
-        }
-        switch (test_random(&random) % 8) {
-        case 0:
-            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-            assert_true(bytes_are(out, BYTES, now));
-            memset(out, now = step % 251, BYTES);
-            break;
-        case 1:
-            assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-            memset(out, now = step % 251, BYTES);
-            break;
-        case 2:
-            assert_true(bytes_are(read_cpu(mem), BYTES, now));
-            break;
-        case 3:
-            assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
-            break;
-        case 4:
-            assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
-            break;
-        case 5:
-            ignore((test_random(&random) % 2 ? sb_mem_evict_cpu : sb_mem_evict_gpu)(mem, NULL));
-            break;
-        case 6:
-            assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-            *kernel = (struct kernel){.ptr = (void *)(uintptr_t)in, .fill = now};
-            assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
-            break;
-        default:
-            assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
-            *kernel = (struct kernel){.ptr = out, .fill = step % 251, .writes = true};
-            now = kernel->fill;
-            assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
-        }
-        for (int i = 0; i < KERNELS; i++)
-            if (kernels[i].ran && !kernels[i].writes)
-                assert_int_equal(kernels[i].found, kernels[i].fill);
-    }
-    assert_no_copies(f);
-    assert_int_equal(rig_stats(f).device_bytes, BYTES);
-    rig_end_stream(f, streams[0]);
-    rig_end_stream(f, streams[1]);
-}
-
 /* --- failures ------------------------------------------------------------------------- */
 
 static sb_blob *synced_blob(struct rig *f) {
@@ -316,10 +198,9 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
 }
 
 TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
-    void *out;
     reopen(f);
     sb_blob *blob = synced_blob(f), *source = synced_blob(f);
-    assert_ok(sb_blob_mutable_gpu(source, SB_DATA, &out, &err));
+    (void)blob_pointer(source, SB_DATA, MUTABLE_GPU);
     device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
@@ -331,11 +212,8 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     reopen(f);
     sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
-    assert_ok(sb_sim_fail_also(f->context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW, &err));
-    for (int i = 1; i <= 2; i++)
-        assert_ok(
-            sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+    device_fail_run(f->context, SB_SIM_EVENT_RECORD, 1, 2);
+    device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 2);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     (void)read_cpu(mem);
@@ -352,7 +230,7 @@ TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
     sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
     struct kernel kernel = {.found = -1};
-    queue(f, data_of(blob), ON_A_STREAM, stream, &kernel);
+    queue(f, data_of(blob), stream, &kernel);
     device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
@@ -363,7 +241,6 @@ TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
 
 TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
     const void *in;
-    void *out;
     reopen(f);
     sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
@@ -371,7 +248,7 @@ TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
     assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+    (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
     rig_end_stream(f, stream);
 }
 

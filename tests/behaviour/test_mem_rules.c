@@ -1,28 +1,10 @@
-/* Tests rules of memories that the state table does not contain: creation, messages, statistics of
-   borrowed memory, pinned memory, caps, streams. */
+/* Tests rules of memories that the state table does not contain: messages, statistics of borrowed
+   memory, streams. */
+#include "pointers.h"
 #include "scene.h"
 
 #define BYTES ((size_t)256)
 #define WRONG SB_ERR_INVALID_ARGUMENT
-
-/* --- creation, ownership, arguments --------------------------------------------- */
-
-TEST_ON(rig, creation_allocates_no_buffer) {
-    int64_t buffers = f->counting.buffer_calls;
-    struct tally before = rig_tally(f);
-    sb_mem *mem = test_mem(f->context, PTRDIFF_MAX);
-    assert_int_equal(sb_mem_size(mem), PTRDIFF_MAX);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_NONE);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);
-    assert_int_equal(sb_mem_storage(mem, 7), SB_STORAGE_NONE);
-    assert_ptr_equal(sb_mem_context(mem), f->context);
-    struct tally t = rig_since(f, &before);
-    assert_no_work(&t);
-    assert_int_equal(f->counting.buffer_calls, buffers);
-}
-
-/* --- borrowed memory --------------------------------------------------------------- */
 
 TEST_ON(rig, borrowed_bytes_are_counted_separately) {
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
@@ -46,44 +28,16 @@ TEST_ON(rig, borrowed_bytes_are_counted_separately) {
 }
 
 TEST_ON(rig, a_refusal_reports_the_side_of_the_bytes) {
-    void *out;
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_CPU);
     assert_error(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err),
                  "the newest bytes are on the host already");
     assert_error(WRONG, sb_mem_evict_cpu(mem, &err), "the host holds the only current bytes");
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
     assert_error(WRONG, sb_mem_async_gpu_push(mem, NULL, &err),
                  "the newest bytes are on the device already");
     assert_error(WRONG, sb_mem_evict_gpu(mem, &err), "the device holds the only current bytes");
 }
-
-/* --- pinned memory -------------------------------------------------------------------- */
-
-static sb_mem *touched(sb_context *context, size_t bytes, int32_t expected_storage) {
-    sb_mem *mem = test_mem(context, bytes);
-    assert_true(bytes_are(read_cpu(mem), bytes, 0));
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), expected_storage);
-    return mem;
-}
-
-TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
-    skip_if_coherent();
-    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .max_pinned_bytes = 3 * BYTES));
-    sb_mem *first = touched(f->context, 2 * BYTES, SB_STORAGE_PINNED);
-    assert_int_equal(rig_stats(f).pinned_bytes, 2 * BYTES);
-    (void)touched(f->context, 2 * BYTES, SB_STORAGE_OWNED);
-    sb_mem *last = touched(f->context, BYTES, SB_STORAGE_PINNED);
-    assert_int_equal(rig_stats(f).pinned_bytes, 3 * BYTES);
-    assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
-    test_end(first);
-    test_end(last);
-    sb_context_trim(f->context);
-    assert_int_equal(rig_stats(f).pinned_bytes, 0);
-    assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
-}
-
-/* --- streams ---------------------------------------------------------------------------------- */
 
 /* Uses more streams than there are bits in the set in which a memory records its streams. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
@@ -111,18 +65,16 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
 
 /* Later work on a transfer's stream runs after the transfer, even without an event. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
-    const void *in;
-    void *out;
     rig_schedule(f, SB_SIM_LAZY, 0);
     const sb_stream stream = rig_stream(f), other = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    (void)mem_pointer(mem, MUTABLE_CPU);
+    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     struct tally before = rig_tally(f);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     struct tally since = rig_since(f, &before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD] + since.calls[SB_SIM_STREAM_WAIT], 0);
-    assert_ok(sb_mem_gpu_on(mem, other, &in, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, other);
     since = rig_since(f, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_WAIT], !sim_is_coherent()); /* coherent: no copy */
     test_end(mem);
@@ -131,12 +83,11 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
 }
 
 TEST_ON(rig, forgotten_streams_cost_nothing) {
-    const void *in;
     uint64_t first = 0;
     sb_mem *mem = test_mem(f->context, BYTES);
     for (int i = 0; i < 100; i++) {
         sb_stream stream = rig_stream(f);
-        assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+        (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
         rig_end_stream(f, stream);
         if (i == 0)
             first = rig_stats(f).host_bytes;

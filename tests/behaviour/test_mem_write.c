@@ -158,6 +158,7 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 0, 1, &ptr, &write, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_write_begin(mem, SB_SIDE_GPU, 0, &ptr, &write, &err));
     assert_true(!ptr && !write);
+    assert_int_equal(sb_mem_storage(mem, 2), SB_STORAGE_NONE);
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, SB_WRITE_OVERWRITE, &ptr, &write, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, 3, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));

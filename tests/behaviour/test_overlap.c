@@ -1,6 +1,7 @@
 /* Tests copies, updates and transfers of memories that borrow equal or overlapping bytes. */
 #include "blobs.h"
 #include "plain.h"
+#include "pointers.h"
 #include "scene.h"
 
 #define COUNT ((int64_t)8)
@@ -41,19 +42,13 @@ static void open_pair(struct pair *p, sb_side side) {
     fill_values(SB_DTYPE_F32, 16, 0, 1, values);
     p->lent = side == SB_SIDE_CPU ? lend_host(sizeof values, 0)
                                   : lend_device(p->rig.context, sizeof values, 0);
-    if (side == SB_SIDE_CPU)
-        memcpy(p->lent.ptr, values, sizeof values);
-    else
-        assert_ok(sb_sim_poke(p->rig.context, p->lent.ptr, values, sizeof values, &err));
+    bytes_put(p->lent.context, p->lent.ptr, values, sizeof values);
     p->blob = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
     p->other = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
 }
 
 static void look(const struct pair *p, float out[16]) {
-    if (p->side == SB_SIDE_CPU)
-        memcpy(out, p->lent.ptr, 16 * sizeof(float));
-    else
-        assert_ok(sb_sim_peek(p->rig.context, out, p->lent.ptr, 16 * sizeof(float), &err));
+    bytes_get(p->lent.context, p->lent.ptr, out, 16 * sizeof(float));
 }
 
 /* Checks that the call wrote `sum * old[first..] + factor * old[second..]` at `first`, and changed
@@ -128,21 +123,19 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
    download of the elements after `count` would overwrite a source that overlaps these elements. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
-    void *ptr;
     float values[16];
     open_pair(&p, SB_SIDE_CPU);
     set(&p, data_of(p.blob), 0, 0);
     set(&p, data_of(p.other), second, 0);
     if (is_stale) {
-        assert_ok(sb_blob_mutable_gpu(p.blob, SB_DATA, &ptr, &err));
-        device_fill(p.rig.context, ptr, SIZE, 0x11);
+        device_fill(p.rig.context, blob_pointer(p.blob, SB_DATA, MUTABLE_GPU), SIZE, 0x11);
     }
     assert_ok(sb_blob_reshape(p.other, &count, 1, NULL, &err));
     assert_status(expected, sb_blob_copy_from(p.blob, SB_DATA, p.other, SB_COPY_RESHAPE, &err));
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* succeeds: no lock is held */
+    (void)blob_pointer(p.other, SB_DATA, MUTABLE_GPU); /* succeeds: no lock is held */
     rig_close(&p.rig);
 }
 
