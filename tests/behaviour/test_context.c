@@ -2,6 +2,7 @@
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
+#include "pointers.h"
 #include "rig.h"
 
 #include <syncblob/backend.h>
@@ -20,72 +21,23 @@ static sb_status try_device(const char *name, sb_error *err) {
 
 /* --- options ---------------------------------------------------------------- */
 
-TEST(init_function_and_macro_agree) {
-    sb_context_options macro = SB_CONTEXT_OPTIONS_INIT, function;
-    struct {
-        sb_context_options options;
-        uint64_t tail;
-    } newer = {.tail = 1};
-    memset(&function, 0xEE, sizeof function);
-    sb_context_options_init(&function, sizeof function);
-    assert_int_equal(function.struct_size, sizeof function);
-    assert_memory_equal(&macro, &function, sizeof macro);
-    sb_context_options_init(NULL, sizeof function);
-    sb_context_options_init(&function, 0);
-    assert_memory_equal(&macro, &function, sizeof macro);
-    sb_context_options_init(&newer.options, sizeof newer);
-    assert_int_equal(newer.options.struct_size, sizeof newer);
-    assert_int_equal(newer.tail, 0);
-}
-
-TEST(defaults_make_a_host_context) {
-    sb_context *context = NULL;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    const sb_context_options *both[] = {NULL, &options};
-    for (int i = 0; i < 2; i++) {
-        assert_ok(sb_context_create(both[i], &context, &err));
-        assert_string_equal(sb_context_device(context), "cpu");
-        assert_int_equal(sb_context_has_device(context), 0);
-        assert_int_equal(sb_context_device_status(context), SB_ERR_NO_DEVICE);
-        sb_context_release(context);
-    }
-    assert_status(INVALID, sb_context_create(NULL, NULL, &err));
-}
-
-TEST(reserved_members_that_are_not_zero_are_refused) {
-    sb_context *context = NULL;
-    const sb_context_options options = CONTEXT_OPTIONS(.reserved = 1);
-    assert_int_not_equal(sb_context_create(&options, &context, &err), SB_OK);
-    assert_null(context);
-}
-
-TEST(half_an_allocator_is_refused) {
+TEST(invalid_options_are_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context *context = NULL;
-    for (int half = 0; half < 2; half++) {
-        sb_context_options options =
-            CONTEXT_OPTIONS(.allocator = counting_allocator_table(&counting));
-        if (half == 0)
-            options.allocator.alloc = NULL;
-        else
-            options.allocator.free = NULL;
-        assert_status(INVALID, sb_context_create(&options, &context, &err));
+    const sb_allocator whole = counting_allocator_table(&counting);
+#define LIMITS(...) &((sb_limits){.struct_size = sizeof(sb_limits), __VA_ARGS__})
+    const sb_context_options rows[] = {CONTEXT_OPTIONS(.reserved = 1),
+                                       CONTEXT_OPTIONS(.allocator = {.alloc = whole.alloc}),
+                                       CONTEXT_OPTIONS(.allocator = {.free = whole.free}),
+                                       CONTEXT_OPTIONS(.limits = LIMITS(.max_layers = -1)),
+                                       CONTEXT_OPTIONS(.limits = LIMITS(.max_blobs = INT64_MIN)),
+                                       CONTEXT_OPTIONS(.limits = LIMITS(.max_axes = -1)),
+                                       CONTEXT_OPTIONS(.limits = LIMITS(.max_axes = 33))};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_context *context = NULL;
+        assert_status(INVALID, sb_context_create(&rows[i], &context, &err));
+        assert_null(context);
     }
-    assert_null(context);
     assert_int_equal(counting.object_calls + counting.buffer_calls, 0);
-}
-
-TEST(limits_are_checked) {
-    sb_context *context = NULL;
-    for (int i = 0; i < 4; i++) {
-        sb_limits limits = SB_LIMITS_INIT;
-        const sb_context_options options = CONTEXT_OPTIONS(.limits = &limits);
-        limits.max_layers = i == 0 ? -1 : 0;
-        limits.max_blobs = i == 1 ? INT64_MIN : 0;
-        limits.max_axes = i == 2 ? -1 : i == 3 ? 33 : 0;
-        assert_status(INVALID, sb_context_create(&options, &context, &err));
-    }
-    assert_null(context);
 }
 
 TEST(the_limits_of_a_read_override_those_of_its_context) {
@@ -111,28 +63,9 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     assert_ok(sb__limits_resolve(NULL, NULL, &found, &err));
     assert_int_equal(found.max_layers, 100000);
     assert_int_equal(found.max_axes, 32);
-    of_read.max_axes = 32;
-    assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
-    assert_int_equal(found.max_axes, 32);
 }
 
 /* --- devices ----------------------------------------------------------------- */
-
-TEST(device_names_are_understood) {
-    static const char *const good[] = {NULL, "cpu", "sim:0", "sim:1", "sim:7"};
-    static const char *const malformed[] = {
-        "",       "sim",    "sim:",   ":0",      "sim:x", "sim:-1", "sim:+1",  "sim: 1",
-        "sim:1 ", " sim:1", "sim:1x", "sim:0:0", "cuda",  "cuda:",  "\x1b[2J", "sim:1\n"};
-    static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0", "si:0"};
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_ok(try_device(good[i], &err));
-    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
-        if (try_device(malformed[i], NULL) != INVALID)
-            fail_with("device name %d was not refused as malformed", (int)i);
-    assert_status(INVALID, try_device("sim:99999999999999999999", &err));
-    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-        assert_status(SB_ERR_UNSUPPORTED, try_device(unknown[i], &err));
-}
 
 TEST(messages_show_strange_device_names_escaped) {
     assert_error(INVALID, try_device("\x1b[2J\n", &err),
@@ -157,7 +90,6 @@ TEST_ON(rig, a_simulated_device_is_there) {
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
     assert_ok(sb_context_stream(f->context, &stream, &err));
     assert_non_null(stream);
-    assert_status(INVALID, sb_context_stream(f->context, NULL, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_ok(sb_context_forget_stream(f->context, (sb_stream)(uintptr_t)0x1234, &err));
     assert_ok(sb_context_forget_stream(f->context, NULL, &err));
@@ -165,33 +97,36 @@ TEST_ON(rig, a_simulated_device_is_there) {
 
 /* --- the built-in context --------------------------------------------------------- */
 
-TEST(null_means_the_built_in_context) {
+TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_stream stream = NULL;
-    sb_stats stats = SB_STATS_INIT;
-    assert_null(sb_context_retain(NULL));
-    sb_context_release(NULL);
-    sb_context_trim(NULL);
-    assert_string_equal(sb_context_device(NULL), "cpu");
-    assert_int_equal(sb_context_has_device(NULL), 0);
-    assert_int_equal(sb_context_device_status(NULL), SB_ERR_NO_DEVICE);
-    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(NULL, &stream, &err));
-    assert_ok(sb_context_synchronize(NULL, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(NULL, NULL, &err));
-    assert_ok(sb_context_stats(NULL, &stats, &err));
+    sb_context *context;
+    assert_ok(sb_context_create(NULL, &context, &err));
+    sb_context *const contexts[] = {NULL, context, test_context(CONTEXT_OPTIONS(.flags = 0))};
+    for (int i = 0; i < 3; i++) {
+        sb_stats stats = SB_STATS_INIT;
+        sb_context_trim(contexts[i]);
+        assert_string_equal(sb_context_device(contexts[i]), "cpu");
+        assert_int_equal(sb_context_has_device(contexts[i]), 0);
+        assert_int_equal(sb_context_device_status(contexts[i]), SB_ERR_NO_DEVICE);
+        assert_status(SB_ERR_NO_DEVICE, sb_context_stream(contexts[i], &stream, &err));
+        assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(contexts[i], NULL, &err));
+        assert_ok(sb_context_synchronize(contexts[i], &err));
+        assert_ok(sb_context_stats(contexts[i], &stats, &err));
+    }
+    sb_context_release(context);
 }
 
 /* --- statistics --------------------------------------------------------------------- */
 
 TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
-    const void *in;
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
     sb_stats start = rig_stats(f);
     assert_int_equal(start.host_bytes, f->counting.live_bytes);
     sb_mem *a = test_mem(f->context, 4096);
     sb_mem *b = test_mem(f->context, 8192);
-    assert_ok(sb_mem_cpu(a, &in, &err));
-    assert_ok(sb_mem_cpu(b, &in, &err));
-    assert_ok(sb_mem_gpu(b, &in, &err));
+    (void)mem_pointer(a, CPU_DATA);
+    (void)mem_pointer(b, CPU_DATA);
+    (void)mem_pointer(b, GPU_DATA);
     assert_int_equal(rig_stats(f).host_bytes, f->counting.live_bytes);
     assert_true(rig_stats(f).host_bytes >= start.host_bytes + 4096 + 8192);
     assert_true(rig_stats(f).device_bytes >= 8192);
@@ -227,27 +162,23 @@ TEST_ON(rig, the_cap_holds_over_many_objects) {
 
 TEST(every_failing_allocation_of_create_leaks_nothing) {
     static const char *const devices[] = {"cpu", "sim:0"};
-    for (int d = 0; d < 2; d++)
-        for (int64_t n = 1;; n++) {
+    for (int d = 0; d < 2; d++) {
+        sb_status status = SB_ERR_OUT_OF_MEMORY;
+        for (int64_t n = 1; status != SB_OK; n++) {
             struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-            const sb_context_options options =
-                CONTEXT_OPTIONS(.device = devices[d],
-                                .allocator = counting_allocator_table(&counting));
             sb_context *context = NULL;
             counting.fail_nth = n;
-            sb_status status = sb_context_create(&options, &context, NULL);
-            assert_int_equal(status == SB_OK, counting.failures == 0);
-            if (status != SB_OK) {
-                assert_int_equal(status, SB_ERR_OUT_OF_MEMORY);
-                assert_null(context);
-            }
+            status = sb_context_create(
+                &CONTEXT_OPTIONS(.device = devices[d],
+                                 .allocator = counting_allocator_table(&counting)),
+                &context, NULL);
+            assert_int_equal(status, counting.failures ? SB_ERR_OUT_OF_MEMORY : SB_OK);
+            assert_int_equal(context != NULL, status == SB_OK);
+            assert_true(status != SB_OK || n > 1);
             sb_context_release(context);
             counting_allocator_assert_clean(&counting);
-            if (status == SB_OK) {
-                assert_true(n > 1);
-                break;
-            }
         }
+    }
 }
 
 /* --- a caller's backend ----------------------------------------------------------------- */
@@ -283,26 +214,11 @@ static sb_status try_context(struct device *device, sb_error *err) {
 }
 
 TEST_ON(device, a_callers_table_is_a_device) {
-    void *ptr;
-    const void *in;
     assert_ok(create_with_backend(&f->table, "plain:3", &f->context, &err));
     assert_int_equal(f->plain.opened, 1);
     assert_int_equal(f->plain.ordinal, 3);
     assert_string_equal(sb_context_device(f->context), "plain:3");
     assert_int_equal(sb_context_has_device(f->context), 1);
-    sb_mem *mem = test_mem(f->context, 512);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    assert_true(bytes_are(in, 512, 0));
-    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
-    memset(ptr, 0x31, 512);
-    assert_ok(sb_mem_mutable_gpu(mem, &ptr, &err));
-    assert_true(bytes_are(ptr, 512, 0x31));
-    memset(ptr, 0x32, 512);
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(bytes_are(in, 512, 0x32));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    test_end(mem);
-    assert_int_equal(f->plain.live, 0);
     device_close(f);
     assert_int_equal(f->plain.closed, 1);
 }
@@ -335,17 +251,10 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
 }
 
 TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
-    float *x;
     double sum = -1;
     assert_ok(try_context(f, &err));
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
-    for (int i = 0; i < 4; i++)
-        x[i] = (float)(i - 2);
-    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_float_equal(sum, 4.0, 0);
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
-    sum = -1;
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_non_null(strstr(err.message, "plain:0 has no arithmetic"));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
@@ -353,18 +262,6 @@ TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
     assert_float_equal(sum, -1.0, 0);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
-}
-
-TEST_ON(device, without_a_check_any_pointer_is_accepted) {
-    const void *in;
-    struct lent lent = lend_host(64, 0x51); /* this device's memory is host memory */
-    assert_ok(try_context(f, &err));
-    sb_mem *mem = test_mem(f->context, 64);
-    assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(bytes_are(in, 64, 0x51));
-    test_end(mem);
-    assert_int_equal(lent.deleted, 1);
 }
 
 static void plain_trim(void *device) {
@@ -377,7 +274,6 @@ static sb_status plain_fail(void *device, void *dst, const void *src, size_t byt
 }
 
 TEST_ON(device, trim_is_passed_to_a_device_that_is_not_lost) {
-    void *out;
     const void *in;
     f->plain.status = SB_ERR_DEVICE_LOST;
     f->table.trim = plain_trim;
@@ -386,7 +282,7 @@ TEST_ON(device, trim_is_passed_to_a_device_that_is_not_lost) {
     sb_context_trim(f->context);
     assert_int_equal(f->plain.trims, 1);
     sb_mem *mem = test_mem(f->context, 64);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_CPU);
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
     sb_context_trim(f->context);
     assert_int_equal(f->plain.trims, 1);
@@ -560,28 +456,27 @@ TEST_ON(device, a_table_serves_only_its_own_name) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_status(SB_ERR_UNSUPPORTED,
                       create_with_backend(&f->table, others[i], &f->context, &err));
-    f->table.name = NULL;
-    assert_status(SB_ERR_UNSUPPORTED, try_context(f, &err));
     assert_int_equal(f->plain.opened, 0);
 }
 
 TEST_ON(device, a_device_has_a_number_of_31_bits_without_leading_zeros) {
     static const struct {
         const char *device;
-        int32_t ordinal; /* -1: the device name is refused */
-    } rows[] = {{"plain:0", 0},           {"plain:9", 9},    {"plain:10", 10},
-                {"plain:4711", 4711},     {"plain:007", -1}, {"plain:00", -1},
-                {"plain:", -1},           {"plain::", -1},   {"plain:/", -1},
-                {"plain:1:", -1},         {"plain:1/", -1},  {"plain:2147483647", INT32_MAX},
-                {"plain:2147483648", -1}, {"plain/:1", -1},  {"plain 1", -1}};
+        int32_t ordinal;
+    } rows[] = {{"plain:0", 0}, {"plain:9", 9}, {"plain:10", 10}, {"plain:2147483647", INT32_MAX}};
+    static const char *const malformed[] = {
+        "",         ":0",       "plain",    "plain:",    "plain:x",   "plain::",  "plain:/",
+        "plain:-1", "plain:+1", "plain: 1", "plain:1 ",  " plain:1",  "plain:1x", "plain:1\n",
+        "plain:1:", "plain:1/", "plain/:1", "plain:0:0", "plain:007", "plain:00", "plain 1"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_context *context = NULL;
-        assert_status(rows[i].ordinal < 0 ? INVALID : SB_OK,
-                      create_with_backend(&f->table, rows[i].device, &context, &err));
-        if (context)
-            assert_int_equal(f->plain.ordinal, rows[i].ordinal);
+        sb_context *context;
+        assert_ok(create_with_backend(&f->table, rows[i].device, &context, &err));
+        assert_int_equal(f->plain.ordinal, rows[i].ordinal);
         sb_context_release(context);
     }
+    assert_status(INVALID, create_with_backend(&f->table, "plain:2147483648", &f->context, &err));
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+        assert_status(INVALID, create_with_backend(&f->table, malformed[i], &f->context, &err));
 }
 
 TEST_ON(device, a_device_has_up_to_31_characters) {
@@ -615,13 +510,7 @@ TEST_ON(device, a_device_that_does_not_open_reports_why) {
 TEST_ON(device, tables_of_another_version_are_refused) {
     f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
     assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
-    f->table.abi_version = 0;
-    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
-    f->table = plain_backend(&f->plain);
-    f->table.struct_size = sizeof(size_t);
-    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     f->table.struct_size = offsetof(sb_backend, flags); /* just long enough for abi_version */
-    f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
     assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     assert_non_null(strstr(err.message, "version"));
     f->table = plain_backend(&f->plain);
@@ -635,32 +524,8 @@ static sb_stream no_stream(void *device) {
     return NULL;
 }
 
-static sb_status plain_pinned_alloc(void *device, size_t bytes, void **out, sb_error *err) {
-    return plain_alloc(device, bytes, NULL, out, err);
-}
-
 static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
-}
-
-/* The device allocates page-locked buffers up to the cap. When the library destroys a memory, it
-   passes the memory's buffer back to the device. */
-TEST_ON(device, page_locked_buffers_go_back_to_their_device) {
-    const sb_context_options options =
-        CONTEXT_OPTIONS(.device = "plain:0", .backend = &f->table, .max_pinned_bytes = 128);
-    const void *in;
-    f->table.alloc_pinned = plain_pinned_alloc;
-    f->table.free_pinned = plain_pinned_free;
-    assert_ok(sb_context_create(&options, &f->context, &err));
-    for (size_t bytes = 128; bytes <= 192; bytes += 64) {
-        sb_mem *mem = test_mem(f->context, bytes);
-        assert_ok(sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(f->plain.live, bytes == 128);
-        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
-                         bytes == 128 ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
-        test_end(mem);
-        assert_int_equal(f->plain.live, 0);
-    }
 }
 
 /* Puts the fault number `hole` into the table. Returns a part of the expected message. */
@@ -739,15 +604,14 @@ static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error 
 TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
-    void *out;
     double sum;
     add_arithmetic(&f->table);
     f->table.check_pointer = no_check;
     f->table.lacks = plain_lacks;
     assert_ok(try_context(f, &err));
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F64, 4);
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
+    (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
     assert_ok(sb_context_stats(f->context, &before, &err));
     assert_error(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err),
                  "plain:0 has no arithmetic on f64");

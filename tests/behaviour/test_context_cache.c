@@ -1,47 +1,30 @@
 /* Tests a context's cache of host memory: it is bounded, can be trimmed, counts toward the cap, and
    its bytes are never visible in another context. */
 #include "blobs.h"
-#include "nets.h"
-#include "rig.h"
+#include "pointers.h"
+#include "wire_builder.h"
 
 #include <syncblob/model.h>
 
 #define MIB ((size_t)1 << 20)
 
 TEST_ON(rig, freed_buffers_are_cached_and_reused) {
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem_release(mem_filled(f->context, 8 * MIB, 1));
-    assert_true(rig_stats(f).cached_bytes >= 8 * MIB);
-    int64_t buffers = f->counting.buffer_calls;
-    sb_mem *mem = mem_filled(f->context, 8 * MIB, 2);
-    assert_int_equal(f->counting.buffer_calls, buffers);
-    assert_int_equal(rig_stats(f).cached_bytes, 0);
-    sb_mem_release(mem);
-    sb_context_trim(f->context);
-    assert_int_equal(rig_stats(f).cached_bytes, 0);
-    assert_int_equal(f->counting.live_buffers, 0);
-}
-
-TEST_ON(rig, the_cache_is_bounded) {
-    sb_mem *mems[4];
-    rig_reopen_options(f, CONTEXT_OPTIONS(.max_cache_bytes = 9 * MIB));
-    for (int i = 0; i < 4; i++)
-        mems[i] = mem_filled(f->context, 4 * MIB, i);
-    for (int i = 0; i < 4; i++)
-        sb_mem_release(mems[i]);
-    assert_true(rig_stats(f).cached_bytes > 0);
-    assert_true(rig_stats(f).cached_bytes <= 9 * MIB);
-}
-
-TEST_ON(rig, pinned_memory_is_cached_separately) {
-    sb_mem *mem = mem_filled(f->context, 8 * MIB, 1);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    sb_mem_release(mem);
-    struct tally before = rig_tally(f);
-    mem = mem_filled(f->context, 8 * MIB, 2);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    assert_int_equal(rig_since(f, &before).host_allocs, 0);
-    sb_mem_release(mem);
+    static const char *const devices[] = {"cpu", "sim:0"}; /* ordinary or pinned memory */
+    for (int i = 0; i < 2; i++) {
+        rig_reopen_on(f, devices[i], 0);
+        sb_mem_release(mem_filled(f->context, 8 * MIB, 1));
+        assert_true(rig_stats(f).cached_bytes >= 8 * MIB);
+        struct tally before = rig_tally(f);
+        sb_mem *mem = mem_filled(f->context, 8 * MIB, 2);
+        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
+                         i ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
+        assert_int_equal(rig_since(f, &before).host_allocs, 0);
+        assert_int_equal(rig_stats(f).cached_bytes, 0);
+        sb_mem_release(mem);
+        sb_context_trim(f->context);
+        assert_int_equal(rig_stats(f).cached_bytes, 0);
+        assert_int_equal(f->counting.live_buffers, 0);
+    }
 }
 
 /* Pinned memory that can be cached is counted with the size of its size class; each range between
@@ -89,45 +72,32 @@ TEST_ON(rig, reused_memory_reads_as_zero_where_that_is_promised) {
     for (int writes = 0; writes < 2; writes++) {
         rig_reopen_on(f, "cpu", 0);
         sb_mem_release(mem_filled(f->context, 8 * MIB, 0xff));
-        const void *in;
-        void *out;
         sb_mem *mem = test_mem(f->context, 8 * MIB);
         if (writes)
-            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-        assert_ok(sb_mem_cpu(mem, &in, &err));
-        assert_true(bytes_are(in, 8 * MIB, 0));
+            (void)mem_pointer(mem, MUTABLE_CPU);
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), 8 * MIB, 0));
     }
 }
 
 /* Page-locked memory from the device may have bytes of other users, so the library zeros it. */
 TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
-    void *out;
     sb_mem *mem = test_mem(f->context, 4096);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    assert_true(bytes_are(mem_pointer(mem, OVERWRITE_CPU), 4096, 0));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    assert_true(bytes_are(out, 4096, 0));
 }
 
 /* A read fills only a part of its buffer. The next memory of the same size class gets the whole
    buffer. */
 TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
-    enum { COUNT = 25000, CLASS = 104 << 10 };
-    void *bytes, *out;
-    size_t size;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    memset(out, 0, COUNT * sizeof(float));
-    assert_ok(blob_message(blob, 0, &bytes, &size, &err));
-    test_end(blob);
-    blob = test_unshaped(f->context, SB_DTYPE_F32);
-    assert_ok(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
+    enum { COUNT = 25000, BYTES = COUNT * sizeof(float), CLASS = 104 << 10 };
+    struct wire wire = {0};
+    wire_blob(&wire, (int64_t[]){COUNT}, 1, 0);
+    sb_blob *blob = test_unshaped(f->context, SB_DTYPE_F32);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     const void *in = host_of(blob, SB_DATA);
     test_end(blob);
-    free(bytes);
-    sb_mem *mem = test_mem(f->context, CLASS);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    assert_ptr_equal(out, in);
-    assert_true(bytes_are(out, CLASS, 0));
+    assert_ptr_equal(mem_pointer(test_mem(f->context, CLASS), OVERWRITE_CPU), in);
+    assert_true(bytes_are((const char *)in + BYTES, CLASS - BYTES, 0));
 }
 
 static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
@@ -168,30 +138,14 @@ TEST(no_bytes_of_one_context_show_in_another) {
     }
 }
 
-static void *net_of_layers(int layers, size_t *size) {
-    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
-    for (int i = 0; i < layers; i++)
-        assert_ok(sb_model_add_layer(model, "layer", 5, "ReLU", 4, NULL, &err));
-    assert_ok(sb_model_size(model, size, &err));
-    void *net = malloc(*size);
-    assert_non_null(net);
-    assert_ok(sb_model_save(model, net, *size, NULL, &err));
-    test_end(model);
-    return net;
-}
-
 /* At first the blob and the cache use all memory that the cap allows, except 10 kB. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
-    size_t net_size;
-    void *net = net_of_layers(2000, &net_size);
     for (int what = 0; what < 2; what++) {
         rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = 4 * MIB));
         size_t rest = 4 * MIB - (size_t)rig_stats(f).host_bytes;
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 40000);
-        float *x;
-        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
-        memset(x, 0, 40000 * sizeof *x);
+        (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
         sb_mem_release(mem_filled(f->context, rest - 170000, 1));
         assert_true(rig_stats(f).cached_bytes > 0);
         if (what == 0) {
@@ -200,12 +154,16 @@ TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
                 (void)test_mem(f->context, 8);
             test_end_after(owned);
         } else {
+            struct wire layer = {0}, net = {0};
             sb_model *model;
-            assert_ok(sb_model_open_bytes(f->context, SB_FORMAT_CAFFEMODEL, net, net_size, NULL,
-                                          NULL, NULL, &model, &err));
+            wire_text(&layer, 1, "layer");
+            wire_text(&layer, 2, "ReLU");
+            for (int i = 0; i < 2000; i++)
+                wire_message(&net, 100, &layer);
+            assert_ok(sb_model_open_bytes(f->context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size,
+                                          NULL, NULL, NULL, &model, &err));
             sb_model_destroy(model);
         }
         assert_int_equal(rig_stats(f).cached_bytes, 0);
     }
-    free(net);
 }

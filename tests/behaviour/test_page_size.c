@@ -68,19 +68,11 @@ int large_page_madvise(void *at, size_t size, int advice) {
     return (uintptr_t)at % PAGE != 0 ? refuse() : madvise(at, size, advice);
 }
 
-static sb_context *context_without_cache(void) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    assert_ok(sb_context_create(&options, &context, &err));
-    return context;
-}
-
 TEST(test_large_blocks_come_and_go_in_whole_pages) {
     static const size_t sizes[] = {2 * MIB,         2 * MIB + 1,        3000000,
                                    3 * MIB,         3 * MIB + 4096,     4 * MIB - 1,
                                    4 * MIB + 65535, 5 * MIB + PAGE + 1, 16 * MIB};
-    sb_context *context = context_without_cache();
+    sb_context *context = test_context(CONTEXT_OPTIONS(.flags = SB_CONTEXT_NO_HOST_CACHE));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         void *p;
         int64_t maps = kernel.maps;
@@ -94,19 +86,6 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
         assert_int_equal(kernel.bytes, 0);
         assert_int_equal(kernel.refusals, 0);
     }
-    sb_context_release(context);
-}
-
-TEST(test_no_address_space_leaks) {
-    sb_context *context = context_without_cache();
-    for (int i = 0; i < 1000; i++) {
-        const void *p;
-        sb_mem *mem = test_mem(context, 3000000);
-        assert_ok(sb_mem_cpu(mem, &p, &err));
-        test_end(mem);
-    }
-    assert_int_equal(kernel.bytes, 0);
-    sb_context_release(context);
 }
 
 TEST(test_the_page_size_is_requested_once) {
