@@ -2,14 +2,13 @@
    begins after the failure is known, must report the failure. Then no call may return the bytes. */
 #include "blobs.h"
 #include "mem_calls.h"
+#include "pointers.h"
 
 #include "context/context.h"
 #include "sim/table.h"
 
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
-
-#include <pthread.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -139,9 +138,8 @@ static void fails(struct scene *s, int32_t op) {
 
 /* A kernel of the caller writes the data of two blobs on one stream, and fails. */
 static void kernel(struct scene *s) {
-    void *out;
-    assert_ok(sb_blob_mutable_gpu_on(s->other, SB_DATA, s->streams[ONE], &out, &err));
-    assert_ok(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[ONE], &out, &err));
+    (void)blob_pointer_on(s->other, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
+    (void)blob_pointer_on(s->blob, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
     failed_kernel.stream = s->streams[ONE];
 }
 
@@ -157,6 +155,7 @@ enum step_call {
     PREFETCH,
     WRITE_DIFF, /* writes the diff on the host */
     DROP_DIFF,
+    LEND_DATA, /* replaces the data by read-only bytes, which a write copies to new storage first */
     DERIVE_DIFF, /* replaces the diff by the result of work that reads the failing work's bytes */
     KERNEL
 };
@@ -170,7 +169,6 @@ struct step {
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
     const sb_stream stream = on < STREAMS ? s->streams[on] : NULL;
     const sb_part part = call == SCALE_DIFF ? SB_DIFF : SB_DATA;
-    void *out;
     switch (call) {
     case FAIL:
         fails(s, on);
@@ -189,7 +187,7 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
             make_step(s, SCALE, i % STREAMS);
         break;
     case POINTER:
-        assert_ok(sb_blob_mutable_gpu_on(s->blob, SB_DATA, stream, &out, &err));
+        (void)blob_pointer_on(s->blob, SB_DATA, MUTABLE_GPU_ON, stream);
         break;
     case PULL:
         assert_ok(sb_mem_async_cpu_pull(data_of(s->blob), stream, &err));
@@ -198,10 +196,14 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
         assert_ok(sb_mem_prefetch_cpu(data_of(s->blob), stream, &err));
         break;
     case WRITE_DIFF:
-        assert_ok(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, &err));
+        (void)blob_pointer(s->blob, SB_DIFF, MUTABLE_CPU);
         break;
     case DROP_DIFF:
         sb_blob_drop(s->blob, SB_DIFF);
+        break;
+    case LEND_DATA:
+        assert_ok(sb_mem_set_gpu(data_of(s->blob), lend_device(s->rig.context, BYTES, 0).ptr, BYTES,
+                                 SB_READ_ONLY, NULL, NULL, &err));
         break;
     case DERIVE_DIFF:
         assert_ok(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], &err));
@@ -237,6 +239,7 @@ static const struct work {
     {"read_twice", {{FAIL, SB_SIM_SCALE}, {DERIVE_DIFF, 0}, {UPDATE, ONE}}},
     {"upload_diff", {{WRITE_DIFF, 0}, {FAIL, SB_SIM_UPLOAD}, {UPDATE, ONE}}},
     {"zero_diff", {{DROP_DIFF, 0}, {FAIL, SB_SIM_ZERO}, {UPDATE, ONE}}},
+    {"move_data", {{LEND_DATA, 0}, {FAIL, SB_SIM_AXPY}, {UPDATE, ONE}}},
     {"pull_behind", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PULL, TWO}}},
     {"pull_behind_on_same", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PREFETCH, ONE}}},
     {"two_failures", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {FAIL, SB_SIM_SCALE}, {SCALE, TWO}}},
@@ -264,21 +267,6 @@ static void nothing(struct scene *s) {
 static void synchronise(struct scene *s) {
     ignore(sb_context_synchronize(s->rig.context, NULL));
     ignore(sb_context_synchronize(s->rig.context, NULL));
-}
-
-static void run_elsewhere(void *(*run)(void *), void *user) {
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
-static void *synchronise_on_thread(void *user) {
-    synchronise(user);
-    return NULL;
-}
-
-static void other_thread_synchronises(struct scene *s) {
-    run_elsewhere(synchronise_on_thread, s);
 }
 
 static void forget_streams(struct scene *s) {
@@ -339,7 +327,6 @@ static const struct {
 } events[] = {
     {"nothing", nothing},
     {"the context is synchronised", synchronise},
-    {"another thread synchronises the context", other_thread_synchronises},
     {"the streams are forgotten", forget_streams},
     {"a loan is released", release_a_loan},
     {"the context is trimmed", trim},
@@ -352,16 +339,7 @@ enum { EVENTS = sizeof events / sizeof *events };
 
 /* --- calls that wait for the bytes ----------------------------------------------------------- */
 
-enum {
-    ASUM = POINTER_CALLS,
-    COPY_FROM,
-    PULL_AND_WAIT,
-    DATA_AT,
-    SHARER,
-    OTHER_THREAD,
-    REDUCE,
-    BROADCAST
-};
+enum { ASUM = POINTER_CALLS, COPY_FROM, PULL_AND_WAIT, DATA_AT, SHARER, REDUCE, BROADCAST };
 
 static const struct {
     const char *name;
@@ -376,24 +354,10 @@ static const struct {
     {"prefetch_cpu and synchronize", PULL_AND_WAIT},
     {"data_at", DATA_AT},
     {"cpu_data of a sharer", SHARER},
-    {"cpu_data on another thread", OTHER_THREAD},
     {"all_reduce_blobs", REDUCE},
     {"broadcast_blobs", BROADCAST},
 };
 enum { ASKS = sizeof asks / sizeof *asks };
-
-struct question {
-    sb_blob *blob;
-    void **out;
-    sb_error *err;
-    sb_status st;
-};
-
-static void *read_blob(void *user) {
-    struct question *q = user;
-    q->st = blob_call(q->blob, SB_DATA, CPU_DATA, NULL, q->out, q->err);
-    return NULL;
-}
 
 static sb_status communicate(struct scene *s, int call, sb_error *err) {
     sb_comm *comm;
@@ -407,28 +371,26 @@ static sb_status communicate(struct scene *s, int call, sb_error *err) {
 
 /* Makes the call. If the call returns a pointer, stores the pointer in `*out`. */
 static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
-    struct question q = {s->blob, out, err, SB_OK};
     double sum;
     float value;
+    sb_status st;
+    sb_blob *sharer;
     switch (call) {
     case ASUM:
         return sb_blob_asum(s->blob, SB_DATA, &sum, err);
     case COPY_FROM:
         return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
     case PULL_AND_WAIT:
-        q.st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
-        return q.st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : q.st;
+        st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
+        return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
     case DATA_AT:
         return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
     case SHARER:
-        q.blob = test_vector(s->rig.context, SB_DTYPE_F32, COUNT);
-        assert_int_equal(sb_blob_share(q.blob, SB_DATA, s->blob, NULL), SB_OK);
-        read_blob(&q);
-        test_end(q.blob);
-        return q.st;
-    case OTHER_THREAD:
-        run_elsewhere(read_blob, &q);
-        return q.st;
+        sharer = test_vector(s->rig.context, SB_DTYPE_F32, COUNT);
+        assert_int_equal(sb_blob_share(sharer, SB_DATA, s->blob, NULL), SB_OK);
+        st = blob_call(sharer, SB_DATA, CPU_DATA, NULL, out, err);
+        test_end(sharer);
+        return st;
     case REDUCE:
     case BROADCAST:
         return communicate(s, call, err);
@@ -452,7 +414,6 @@ static void blame(const struct trial *t, const char *what, sb_status st) {
 }
 
 static void check_overwrite(struct scene *s, const struct trial *t) {
-    const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK) /* a queued copy has failed; the next call does not report the failure */
@@ -460,8 +421,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     if (st != SB_OK)
         blame(t, "an overwrite returned", st);
     memset(out, 0x11, BYTES);
-    assert_ok(sb_blob_cpu(s->blob, SB_DATA, &in, &err));
-    assert_true(bytes_are(in, BYTES, 0x11));
+    assert_true(bytes_are(blob_pointer(s->blob, SB_DATA, CPU_DATA), BYTES, 0x11));
 }
 
 static void run(const struct trial *t) {
@@ -507,14 +467,13 @@ TEST(bytes_that_a_failed_kernel_should_have_written_are_not_returned) {
 
 TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
     struct scene s;
-    void *out;
     const void *in;
     scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    assert_ok(sb_blob_mutable_gpu_on(s.target, SB_DATA, s.streams[TWO], &out, &err));
+    (void)blob_pointer_on(s.target, SB_DATA, MUTABLE_GPU_ON, s.streams[TWO]);
     kernel(&s);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
-    assert_ok(sb_blob_overwrite_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
-    assert_ok(sb_blob_mutable_gpu_on(s.other, SB_DIFF, s.streams[ONE], &out, &err));
+    (void)blob_pointer_on(s.blob, SB_DATA, OVERWRITE_GPU_ON, s.streams[ONE]);
+    (void)blob_pointer_on(s.other, SB_DIFF, MUTABLE_GPU_ON, s.streams[ONE]);
     assert_ok(sb_blob_cpu(s.target, SB_DATA, &in, &err));
     assert_ok(sb_blob_cpu(s.blob, SB_DATA, &in, &err));
     assert_ok(sb_blob_cpu(s.other, SB_DIFF, &in, &err));
@@ -524,10 +483,9 @@ TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
 /* The failures of a stream do not concern a forgotten stream that had the same slot. */
 TEST(bytes_of_a_forgotten_stream_are_valid) {
     struct scene s;
-    void *out;
     const void *in;
     scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    assert_ok(sb_blob_mutable_gpu_on(s.target, SB_DATA, s.streams[ONE], &out, &err));
+    (void)blob_pointer_on(s.target, SB_DATA, MUTABLE_GPU_ON, s.streams[ONE]);
     assert_ok(sb_context_forget_stream(s.rig.context, s.streams[ONE], &err));
     assert_ok(sb_sim_stream_destroy(s.rig.context, s.streams[ONE], &err));
     s.streams[ONE] = rig_stream(&s.rig);
@@ -542,13 +500,12 @@ TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     enum { SHARED = 64 - SB__FIRST_NAMED };
     struct scene s;
     sb_stream more[SHARED];
-    void *out;
     const void *in;
     scene_open_as(&s, KERNELS, SB_SIM_LAZY);
     kernel(&s); /* on the stream of the first slot */
     for (int i = 0; i < SHARED; i++) {
         more[i] = rig_stream(&s.rig);
-        assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, more[i], &out, &err));
+        (void)blob_pointer_on(s.target, SB_DATA, OVERWRITE_GPU_ON, more[i]);
     }
     assert_ok(sb_blob_scale_on(s.blob, SB_DATA, 2, more[SHARED - 1], &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
@@ -697,26 +654,6 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_ok(sb_context_device_status(f->rig.context));
 }
 
-/* If a memory has read-only storage, the library copies the bytes to new storage before a write. */
-TEST(work_that_moves_read_only_bytes_first_is_reported) {
-    for (int failing = 0; failing < 2; failing++) {
-        struct scene s;
-        const float *in;
-        scene_open(&s);
-        struct lent lent = lend_device(s.rig.context, BYTES, 0);
-        assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
-        if (failing)
-            fails(&s, SB_SIM_AXPY);
-        assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
-        assert_status(failing ? SB_ERR_DEVICE_FAILURE : SB_OK,
-                      sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
-        if (!failing)
-            assert_true(in[0] == -1 && in[COUNT - 1] == -COUNT);
-        assert_true(lent_holds(&lent, 0));
-        scene_close(&s);
-    }
-}
-
 /* --- waits that fail ------------------------------------------------------------------------- */
 
 /* A wait fails, but no work fails, so the bytes are valid. */
@@ -752,19 +689,15 @@ static void fill_with_threes(void *user) {
 
 /* Copies a blob on the device while `times` waits fail, from the `nth` on. Returns the copy's
    status. A copy that failed must not overwrite the results of work queued later. */
-static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
+static sb_status write_after_failed_waits(int64_t nth, int times) {
     struct scene s;
-    void *out;
     double sum;
     scene_open(&s);
     struct fill fill = {s.rig.context, NULL};
-    assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
+    (void)blob_pointer_on(s.blob, SB_DATA, MUTABLE_GPU_ON, s.streams[ONE]);
     s.target = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu(s.target, SB_DATA, &out, &err));
-    device_fail(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, SB_SIM_FAIL_NOW);
-    for (int64_t i = 1; i < times; i++)
-        assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth + i,
-                                   SB_SIM_FAIL_NOW, &err));
+    (void)blob_pointer(s.target, SB_DATA, MUTABLE_CPU);
+    device_fail_run(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, times);
     const sb_status st = sb_blob_copy_from(s.target, SB_DATA, s.blob, 0, &err);
     device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* removes all faults */
     if (st == SB_ERR_DEVICE_FAILURE) {
@@ -778,7 +711,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
 }
 
 TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
-    for (int64_t times = 1; times <= 4; times += 3) {
+    for (int times = 1; times <= 4; times += 3) {
         int failed = 0;
         for (int64_t nth = 1; nth <= 3; nth++)
             failed += write_after_failed_waits(nth, times) == SB_ERR_DEVICE_FAILURE;
@@ -809,21 +742,6 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
-}
-
-/* A caller uses a mutable pointer on a stream, and the library's event on this stream fails. */
-TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
-    for (int i = 0; i < ASKS; i++) {
-        struct scene s;
-        void *ptr, *out = NULL;
-        scene_open(&s);
-        assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &ptr, &err));
-        device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_LATER);
-        assert_status(SB_ERR_DEVICE_FAILURE, ask(&s, asks[i].call, &out, &err));
-        assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
-        assert_status(SB_ERR_UNINITIALIZED, ask(&s, asks[i].call, &out, &err));
-        scene_close(&s);
-    }
 }
 
 /* The library's memory for queued work is bounded, even in a loop without waits. */
