@@ -38,20 +38,11 @@ TEST(a_counter_grows_up_to_its_limit) {
     assert_int_equal(sb__counter_read(&counter), 11);
 }
 
-TEST(a_struct_has_from_its_first_size_to_4096_bytes) {
-    assert_ok(sb__check_struct(16, 16, "it", &err));
-    assert_ok(sb__check_struct(4096, 16, "it", &err));
-    assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
+/* The test input.struct_sizes tries every size. */
+TEST(a_struct_of_a_wrong_size_is_reported) {
     assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err),
                  "it has 16 bytes or more, struct_size is 15");
-}
-
-TEST(no_struct_ends_within_a_member) {
-    const size_t first = 2 * sizeof(size_t);
-    for (size_t given = first; given <= 8 * first; given++)
-        assert_status(given % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
-                      sb__check_struct(given, first, "it", &err));
-    assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(4095, first, "it", &err),
+    assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(4095, 16, "it", &err),
                  "it ends within a member, struct_size is 4095");
 }
 
@@ -76,9 +67,6 @@ TEST(the_message_of_a_system_failure_ends_with_its_reason) {
     assert_int_equal(err.device_code, ENOENT);
     assert_int_equal(err.offset, -1);
     assert_int_equal(sb__fail_io(NULL, ENOENT, "nobody hears"), SB_ERR_IO);
-    assert_status(SB_ERR_MALFORMED, sb__fail_at(&err, SB_ERR_MALFORMED, 7, "here"));
-    assert_int_equal(err.device_code, 0);
-    assert_int_equal(err.offset, 7);
 }
 
 TEST(the_error_of_a_callback_is_passed_on) {
@@ -97,16 +85,6 @@ TEST(the_error_of_a_callback_is_passed_on) {
     reported.message[1] = 'y';
     assert_error(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"),
                  "the source failed and gave no reason");
-}
-
-/* sb__escape reserves the last 8 bytes of `out` for another escape, "..." and the NUL. */
-TEST(escaped_text_is_cut_at_its_room) {
-    char out[16];
-    assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
-    assert_string_equal(sb__escape("123456789", 9, out, 15), "12345678...");
-    assert_string_equal(sb__escape("1234567\1", 8, out, 15), "1234567\\x01");
-    assert_string_equal(sb__escape("", 0, out, 8), "");
-    assert_string_equal(sb__escape("1", 1, out, 8), "1");
 }
 
 /* The authors of splitmix64 publish the expected numbers, for seed 0. */

@@ -208,27 +208,6 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The failed read has allocated host storage and written half of the values to the storage. */
-TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
-    enum { MANY = 20000 };
-    for (int writes = 0; writes < 2; writes++) {
-        struct scene s;
-        void *out;
-        scene_open_count(&s, LOAD_FILE, MANY, false);
-        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
-        sb_mem *mem = data_of(blob);
-        assert_int_equal(truncate(s.path, (off_t)s.wire.size / 2), 0);
-        assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-        struct tally before = rig_tally(&s.rig);
-        if (writes)
-            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-        assert_true(bytes_are(cpu(blob), MANY * sizeof(float), 0));
-        assert_int_equal(rig_since(&s.rig, &before).host_allocs, 0);
-        scene_close(&s);
-    }
-}
-
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
