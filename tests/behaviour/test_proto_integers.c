@@ -31,13 +31,9 @@ static void check_read(struct wire wire, sb_dtype dtype, const void *expected, i
     assert_memory_equal(host_of(blob, SB_DATA), expected, (size_t)count * sizeof(int32_t));
 }
 
-TEST(whole_numbers_are_read) {
-    static const double wide[] = {-1, 1, INT32_MAX, INT32_MIN, -0.0};
-    static const double positive[] = {UINT32_MAX, 0, 3, -0.0};
+TEST(whole_floats_are_read) {
     static const float narrow[] = {-7, 2147483520.0F, -2147483648.0F};
     struct wire floats = {0}, single = {0};
-    check_read(message_of(wide, 5), SB_DTYPE_I32, (int32_t[]){-1, 1, INT32_MAX, INT32_MIN, 0}, 5);
-    check_read(message_of(positive, 4), SB_DTYPE_U32, (uint32_t[]){UINT32_MAX, 0, 3, 0}, 4);
     wire_shape(&floats, (int64_t[]){3}, 1);
     wire_floats(&floats, DATA, narrow, 3);
     check_read(floats, SB_DTYPE_I32, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
@@ -72,54 +68,32 @@ TEST(raw_values_of_every_type_are_read) {
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
         const double above = ldexp(1, bits - has_sign), least = has_sign ? -above : 0;             \
+        const double below = least < 0 ? nextafter(least, -INFINITY) : -0.25;                      \
         const double inside[] = {                                                                  \
             least, nextafter(above, 0) < 1e15 ? above - 1 : nextafter(above, 0), 0, -0.0, 7};      \
         const double outside[] = {                                                                 \
-            above, least < 0 ? nextafter(least, -INFINITY) : -1, -INFINITY, INFINITY, NAN, 0.5,    \
-            5e-324};                                                                               \
+            above, above - 0.5, fmin(least - 1, below), below, -INFINITY, INFINITY, NAN, 1e300,    \
+            0.5,   5e-324,      nextafter(1, 2)};                                                  \
         struct wire good = message_of(inside, 5);                                                  \
         const type *found;                                                                         \
         sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 0);                                     \
+        for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {                            \
+            struct wire bad = message_of(&outside[i], 1);                                          \
+            assert_status(OVERFLOWS, take(blob, &bad, &err));                                      \
+            assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);                                  \
+        }                                                                                          \
         assert_ok(take(blob, &good, &err));                                                        \
         assert_ok(sb_blob_cpu_##name(blob, SB_DATA, &found, &err));                                \
         for (int i = 0; i < 5; i++)                                                                \
             assert_true((double)found[i] == inside[i]);                                            \
-        for (int i = 0; i < 7; i++) {                                                              \
-            struct wire bad = message_of(&outside[i], 1);                                          \
-            assert_status(OVERFLOWS, take(blob, &bad, &err));                                      \
-        }                                                                                          \
     }
 
-TEST(each_integer_type_accepts_its_range) {
+TEST(each_integer_type_accepts_its_range_and_nothing_else) {
     (void)state;
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
 /* --- values that do not fit in the type ------------------------------------------------------ */
-
-TEST(a_value_that_does_not_fit_the_type_is_refused) {
-    static const struct {
-        double value;
-        int32_t dtype;
-    } rows[] = {
-        {2147483648.0, SB_DTYPE_I32}, {-2147483649.0, SB_DTYPE_I32},
-        {NAN, SB_DTYPE_I32},          {INFINITY, SB_DTYPE_I32},
-        {-INFINITY, SB_DTYPE_I32},    {1e300, SB_DTYPE_I32},
-        {-1.0, SB_DTYPE_U32},         {4294967296.0, SB_DTYPE_U32},
-        {NAN, SB_DTYPE_U32},          {-INFINITY, SB_DTYPE_U32},
-        {0.5, SB_DTYPE_I32},          {-0.25, SB_DTYPE_I32},
-        {0.25, SB_DTYPE_U32},         {-0.25, SB_DTYPE_U32},
-        {5e-324, SB_DTYPE_I32},       {2147483646.5, SB_DTYPE_I32},
-        {2147483647.5, SB_DTYPE_I32}, {-2147483648.5, SB_DTYPE_I32},
-        {4294967295.5, SB_DTYPE_U32}, {1.0000000000000002, SB_DTYPE_U32},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire wire = message_of(&rows[i].value, 1);
-        sb_blob *blob = test_vector(NULL, rows[i].dtype, 0);
-        assert_status(OVERFLOWS, take(blob, &wire, &err));
-        assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
-    }
-}
 
 TEST(an_integer_of_the_other_kind_is_refused) {
     struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 4, 1);
