@@ -40,9 +40,7 @@ static void folder_close(struct folder *folder) {
 /* Creates a blob with the values 0, 1, ..., count - 1. */
 static inline sb_blob *new_blob(int64_t count) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, count);
-    float *x = NULL;
-    assert_int_equal(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL), SB_OK);
-    fill_values(SB_DTYPE_F32, count, 0, 1, x);
+    fill_values(SB_DTYPE_F32, count, 0, 1, host_to_write(blob, SB_DATA));
     return blob;
 }
 
