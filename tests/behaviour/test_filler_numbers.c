@@ -190,19 +190,21 @@ TEST(numbers_are_those_of_philox) {
 
 TEST(sparse_numbers_are_the_dense_ones_or_zero) {
     const int64_t shape[] = {10, 101};
+    static const int32_t nonzeros[] = {0, 1, 3, 10};
     sb_filler sparse = filler_of(SB_FILLER_GAUSSIAN);
-    sparse.sparse = 3;
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2;
-        sb_blob *blob = test_blob(NULL, dtype, 2, shape);
-        const void *data = fill(blob, &sparse, SEED_A);
-        for (uint64_t i = 0; i < 1010; i++) {
-            const struct drawn d = words_of(SEED_A, 1, i, per_lane);
-            const bool is_nonzero = unit(d.w[i / 8 % per_lane], 32) < 0.3L;
-            assert_near(is_nonzero ? normal_reference(SEED_A, dtype, i) : 0,
-                        value_at(dtype, data, (int64_t)i), 1e-7L, i);
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
+        for (size_t k = 0; k < sizeof nonzeros / sizeof *nonzeros; k++) {
+            const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2;
+            sb_blob *blob = test_blob(NULL, dtype, 2, shape);
+            sparse.sparse = nonzeros[k];
+            const void *data = fill(blob, &sparse, SEED_A);
+            for (uint64_t i = 0; i < 1010; i++) {
+                const struct drawn d = words_of(SEED_A, 1, i, per_lane);
+                const bool is_nonzero = unit(d.w[i / 8 % per_lane], 32) < nonzeros[k] / 10.0L;
+                assert_near(is_nonzero ? normal_reference(SEED_A, dtype, i) : 0,
+                            value_at(dtype, data, (int64_t)i), 1e-7L, i);
+            }
         }
-    }
 }
 
 /* --- parts of a sequence -------------------------------------------------------------------- */
