@@ -16,15 +16,8 @@ static void put_dims(struct wire *wire, const int64_t five[5]) {
 /* Appends the values first, first + 1, ... */
 static void put_values(struct wire *wire, uint32_t field, int64_t count, float first) {
     float values[192];
-    for (int64_t i = 0; i < count; i++)
-        values[i] = first + (float)i;
+    fill_values(SB_DTYPE_F32, count, (double)first, 1, values);
     wire_floats(wire, field, values, (size_t)count);
-}
-
-static void assert_counts_up(const sb_blob *blob, sb_part part, float first) {
-    const void *values = host_of(blob, part);
-    for (int64_t i = 0; i < sb_blob_count(blob); i++)
-        assert_true(((const float *)values)[i] == first + (float)i);
 }
 
 static void assert_text(sb_text text, const char *expected) {
@@ -44,8 +37,8 @@ TEST(a_blob_has_five_axes_data_and_diff) {
     put_values(&wire, 7, 192, 500);
     assert_ok(read_blob(blob, &wire));
     assert_shape_is(blob, "1 3 16 2 2 (192)");
-    assert_counts_up(blob, SB_DATA, 1);
-    assert_counts_up(blob, SB_DIFF, 500);
+    assert_values(blob, SB_DATA, 192, 1);
+    assert_values(blob, SB_DIFF, 192, 500);
 }
 
 TEST(the_last_value_of_a_dimension_counts) {
@@ -59,7 +52,7 @@ TEST(the_last_value_of_a_dimension_counts) {
     put_values(&wire, 6, 5, 2);
     assert_ok(read_blob(blob, &wire));
     assert_shape_is(blob, "1 3 1 2 1 (6)");
-    assert_counts_up(blob, SB_DATA, 1);
+    assert_values(blob, SB_DATA, 6, 1);
 }
 
 /* If another field precedes the five dimensions, the library reads the message as Caffe's. In a
@@ -72,8 +65,8 @@ TEST(dimensions_after_another_field_are_caffes) {
     put_values(&wire, 6, 96, 500);
     assert_ok(read_blob(blob, &wire));
     assert_shape_is(blob, "1 3 16 2 (96)");
-    assert_counts_up(blob, SB_DATA, 1);
-    assert_counts_up(blob, SB_DIFF, 500);
+    assert_values(blob, SB_DATA, 96, 1);
+    assert_values(blob, SB_DIFF, 96, 500);
 }
 
 TEST(four_of_the_five_dimensions_are_not_c3d) {
@@ -177,12 +170,11 @@ static void put_layer(struct wire *net, const char *name, uint64_t type, bool ha
 
 TEST(a_mean_is_recognised) {
     struct wire wire = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
     put_dims(&wire, dims);
     put_values(&wire, 6, 192, 1);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    const sb_blob_info info = blob_info_of(model, SB_NO_LAYER, 0);
     assert_int_equal(info.num_axes, 5);
     assert_int_equal(info.legacy, 1);
     assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
@@ -199,14 +191,12 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
                 {30, 11, "ARGMAX"},        {4, 10, "CONVOLUTION"}, {39, 10, "DECONVOLUTION"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire net = {0}, layer = {0};
-        sb_layer_info info = SB_LAYER_INFO_INIT;
         wire_text(&layer, 4, "layer");
         wire_bytes(&layer, rows[i].field, "", 0);
         wire_number(&layer, 5, rows[i].number);
         wire_message(&net, 2, &layer);
         sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-        assert_ok(sb_model_layer_info(model, 0, &info, &err));
-        assert_text(info.type, rows[i].type);
+        assert_text(layer_of(model, 0).type, rows[i].type);
     }
 }
 
@@ -230,10 +220,7 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             put_layer(&net, "layer", rows[i].number, is_c3d && i == 3);
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            sb_layer_info info = SB_LAYER_INFO_INIT;
-            assert_ok(sb_model_layer_info(model, (int64_t)i, &info, &err));
-            assert_text(info.type, is_c3d ? rows[i].c3ds : rows[i].caffes);
-        }
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            assert_text(layer_of(model, (int64_t)i).type, is_c3d ? rows[i].c3ds : rows[i].caffes);
     }
 }

@@ -505,7 +505,6 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
 }
 
 TEST(texts_may_be_the_models_own) {
-    sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
     for (int64_t i = 0; i < 1000; i++) { /* the model reallocates tables and texts */
@@ -516,15 +515,4 @@ TEST(texts_may_be_the_models_own) {
     assert_ok(sb_model_set_name(net, "a net", 5, &err));
     assert_ok(sb_model_set_name(net, name_of(net).bytes + 2, 3, &err));
     assert_string_equal(name_of(net).bytes, "net");
-    test_end(net);
-
-    sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
-    info.learned_net = (sb_text){"a/net", 5};
-    assert_ok(sb_model_set_solver_info(solver, &info, &err));
-    assert_ok(sb_model_solver_info(solver, &info, &err));
-    info.learned_net.bytes += 2;
-    info.learned_net.size = 3;
-    assert_ok(sb_model_set_solver_info(solver, &info, &err));
-    assert_ok(sb_model_solver_info(solver, &info, &err));
-    assert_string_equal(info.learned_net.bytes, "net");
 }
