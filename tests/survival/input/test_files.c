@@ -155,12 +155,14 @@ static void is_denied(void *arg) {
     child_wants(geteuid() != 0 || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
     for (int reader = 0; reader < READERS; reader++)
         child_wants(read_with(reader, p->file, &err) == SB_ERR_IO && err.device_code == EACCES);
-    for (int writer = 0; writer < WRITERS; writer++)
-        child_wants(write_with(p, writer, p->file, &err) == SB_ERR_IO && err.device_code == EACCES);
+    for (int i = 0; i < 2 * WRITERS; i++)
+        child_wants(write_with(p, i / 2, i % 2 ? p->other : p->file, &err) == SB_ERR_IO &&
+                    err.device_code == EACCES);
 }
 
 TEST_ON(place, files_without_permission_are_refused) {
     file_write(f->file, "old", 3);
+    assert_int_equal(symlink("new", f->other), 0); /* a link to a file that does not exist */
     assert_int_equal(chmod(f->file, 0), 0);
     assert_int_equal(chmod(f->folder, 0555), 0); /* the folder is not writable */
     const int not_writable = status_in_child(is_denied, f);
