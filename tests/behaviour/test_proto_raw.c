@@ -78,6 +78,8 @@ static const double doubles_1_2[] = {1, 2};
 
 TEST(unknown_types_and_raw_fields_of_a_wrong_wire_type_are_skipped) {
     struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
+    wire_number(&wire, RAW_DATA_TYPE, INT);
+    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* 32 bits count */
     wire_number(&wire, RAW_DATA_TYPE, UINT + 1);
     wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
     wire_number(&wire, RAW_DATA, INT);

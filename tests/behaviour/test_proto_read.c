@@ -20,6 +20,7 @@ TEST(test_overlong_dimensions_and_fields_of_a_wrong_wire_type_are_accepted) {
     wire_raw(&wire, "\x3b\x3c", 2);  /* shape as a group */
     wire_bytes(&wire, 1, "\x05", 1); /* num as bytes */
     wire_float(&wire, 2, 2);         /* channels as 4 bytes */
+    wire_float(&shape, 1, 2);        /* a dimension as 4 bytes */
     wire_tag(&shape, 1, 0);
     wire_overlong(&shape, 2, 10);
     wire_tag(&shape, 1, 2);
@@ -89,13 +90,24 @@ TEST(test_faults_of_a_blob_shape_are_reported_with_their_offsets) {
     assert_non_null(strstr(err.message, "dim: the shape's byte count overflows"));
 }
 
-TEST(test_the_shape_of_the_blob_and_of_the_message_are_reported) {
+TEST(test_without_reshape_the_blob_keeps_its_shape) {
+    static const float six[] = {1, 2, 3, 4, 5, 6};
     struct wire wire = {0};
+    sb_blob *fresh = test_unshaped(NULL, SB_DTYPE_F32);
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 6);
+    for (uint32_t k = 0; k < 4; k++)
+        wire_number(&wire, 1 + k, k < 3 ? 1 : 6);
+    wire_floats(&wire, 5, six, 6);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_shape_is(blob, "6 (6)");
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_from_proto(fresh, wire.bytes, wire.size, 0, NULL, &err));
+    wire_free(&wire);
     wire_blob(&wire, two_by_three, 2, 1);
     assert_error(SB_ERR_SHAPE_MISMATCH,
                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
                  "the blob is 6 (6), but the message is 2 3 (6)");
+    assert_values(blob, SB_DATA, 6, 1);
     wire_free(&wire);
     /* The error message has only the first dimensions of a long shape, but always its count. */
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
