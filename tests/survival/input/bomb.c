@@ -25,15 +25,12 @@ static const struct bomb *find_bomb(const char *name) {
     for (size_t i = 0; i < num_bombs; i++)
         if (strcmp(bombs[i].name, name) == 0)
             return &bombs[i];
-    return NULL;
+    exit(fail("no bomb has this name; 'bomb list' prints the names"));
 }
 
 static int write_bomb(const char *name, size_t size, const char *path) {
-    const struct bomb *bomb = find_bomb(name);
-    if (!bomb)
-        return fail("no bomb has this name; 'bomb list' prints the names");
     struct wire wire = {0};
-    bomb_build(bomb, &wire, size);
+    bomb_build(find_bomb(name), &wire, size);
     FILE *file = fopen(path, "wb");
     size_t written = file ? fwrite(wire.bytes, 1, wire.size, file) : 0;
     bool whole = written == wire.size && fclose(file) == 0;
@@ -113,17 +110,14 @@ void work_on(int32_t format, const void *bytes, size_t size) {
 }
 
 static int read_bombs(const size_t sizes[2], char **names) {
-    for (; *names; names++) {
-        const struct bomb *bomb = find_bomb(*names);
-        if (!bomb)
-            return fail("no bomb has this name; 'bomb list' prints the names");
+    for (; *names; names++)
         for (int i = 0; i < 2; i++) {
+            const struct bomb *bomb = find_bomb(*names);
             struct wire wire = {0};
             bomb_build(bomb, &wire, sizes[i]);
             work_on(bomb->format, wire.bytes, wire.size);
             wire_free(&wire);
         }
-    }
     return 0;
 }
 
