@@ -4,6 +4,7 @@
 #include "blobs.h"
 #include "driver.h"
 #include "modes.h"
+#include "pointers.h"
 
 enum { COUNT = 600 };
 
@@ -88,7 +89,6 @@ static const struct operation {
 
 static void scene_open(struct scene *s, int32_t memory, int kind) {
     float *out;
-    const void *in;
     assert_ok(opencl_context(opencl_backend(memory), &s->context, &err));
     s->queue = opencl_queue(s->context, NULL);
     s->blob = test_vector(s->context, SB_DTYPE_F32, COUNT);
@@ -100,19 +100,17 @@ static void scene_open(struct scene *s, int32_t memory, int kind) {
     }
     s->host = test_filled(s->context, COUNT, 0x11);
     s->both = test_filled(s->context, COUNT, 0x11);
-    assert_ok(sb_mem_gpu_on(s->both, ON(s), &in, &err));
+    (void)mem_pointer_on(s->both, GPU_DATA_ON, ON(s));
     if (kind & PREPARED)
         assert_ok(sb_context_prepare_arithmetic(s->context, &err));
 }
 
 static void assert_intact(struct scene *s, const struct operation *o, bool done) {
-    const float *in;
-    const void *bytes;
     const float changed = o->kind & WRITES && done ? 0.75F : 1;
-    assert_ok(sb_blob_cpu_f32(s->blob, SB_DATA, &in, &err));
+    const float *in = blob_pointer(s->blob, SB_DATA, CPU_DATA);
     for (int i = 0; i < COUNT; i++)
         assert_true(in[i] == changed);
-    assert_ok(sb_mem_cpu(s->host, &bytes, &err));
+    const void *bytes = mem_pointer(s->host, CPU_DATA);
     assert_int_equal(((const char *)bytes)[COUNT - 1], 0x11);
     if (s->both && !(o->kind & CLEARS && done)) {
         assert_ok(sb_mem_cpu(s->both, &bytes, &err));

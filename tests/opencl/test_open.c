@@ -1,10 +1,9 @@
 /* Tests which device and kind of memory are opened, and that a failure leaves nothing open. */
 #include "blobs.h"
+#include "child.h"
 #include "driver.h"
 #include "modes.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
+#include "pointers.h"
 
 static sb_context *open_context(const sb_backend *backend) {
     return test_context(CONTEXT_OPTIONS(.device = "opencl:0", .backend = backend));
@@ -117,36 +116,20 @@ TEST(without_doubles_64_bit_arithmetic_is_refused) {
 
 /* --- forks ----------------------------------------------------------------------------- */
 
-/* Returns 0, or the number of the first step that failed. */
-static int use_in_child(sb_context *context, sb_mem *mem) {
+static void use_in_child(void *mem) {
     const void *out;
-    sb_context *another;
-    sb_error error;
-    if (opencl_context(sb_opencl_backend(), &another, &error) != SB_ERR_FORKED)
-        return 1;
-    if (sb_mem_gpu(mem, &out, &error) != SB_ERR_FORKED)
-        return 2;
-    if (sb_mem_cpu(mem, &out, &error) != SB_OK || *(const char *)out != 0x33)
-        return 3;
+    sb_context *context = sb_mem_context(mem), *another;
+    driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* the child must not call OpenCL */
+    child_wants(opencl_context(sb_opencl_backend(), &another, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_gpu(mem, &out, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_cpu(mem, &out, NULL) == SB_OK && *(const char *)out == 0x33);
     sb_mem_release(mem);
     sb_context_release(context);
-    return 0;
+    child_wants(!driver_fired());
 }
 
 TEST(a_forked_child_uses_nothing_of_the_driver) {
-    const void *in;
-    int how = -1;
-    sb_context *context = open_context(opencl_backend(SB_OPENCL_SVM));
-    sb_mem *mem = test_filled(context, 100, 0x33);
-    assert_ok(sb_mem_gpu(mem, &in, &err)); /* both sides are current */
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        (void)alarm(30);
-        driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* the child must not call OpenCL */
-        how = use_in_child(context, mem);
-        _exit(how ? how : driver_fired() ? 9 : 0);
-    }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
+    sb_mem *mem = test_filled(open_context(opencl_backend(SB_OPENCL_SVM)), 100, 0x33);
+    (void)mem_pointer(mem, GPU_DATA); /* both sides are current */
+    in_child(use_in_child, mem);
 }

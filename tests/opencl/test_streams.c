@@ -3,6 +3,7 @@
 #include "device.h"
 #include "driver.h"
 #include "modes.h"
+#include "pointers.h"
 
 #include <pthread.h>
 
@@ -106,14 +107,12 @@ TEST_ON(place, kernels_of_the_caller_work_on_the_memory) {
         cl_program program;
         cl_kernel kernel = kernel_of(f, &program);
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        float *out;
-        const float *in;
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, (sb_stream)f->queue, (void **)&out, &err));
+        float *out = blob_pointer_on(blob, SB_DATA, MUTABLE_GPU_ON, (sb_stream)f->queue);
         set_pointer(f, kernel, out + half);
         assert_int_equal(
             clEnqueueNDRangeKernel(f->queue, kernel, 1, NULL, &half, NULL, 0, NULL, NULL),
             CL_SUCCESS);
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &in, &err));
+        const float *in = blob_pointer(blob, SB_DATA, CPU_DATA);
         assert_true(in[0] == 0 && in[half - 1] == 0 && in[half] == 1 && in[COUNT - 1] == 1);
         (void)clReleaseKernel(kernel);
         (void)clReleaseProgram(program);
@@ -217,7 +216,8 @@ static void *record_elsewhere(void *place) {
     return record(place);
 }
 
-static void record_on_another_thread(struct place *f) {
+/* The conformance test does the same on a shared queue. */
+TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
     void *ptr = alloc(f), *elsewhere;
     pthread_t thread;
     FAIL_COPY(f);
@@ -230,10 +230,6 @@ static void record_on_another_thread(struct place *f) {
     f->table->event_destroy(f->device, event);
     f->table->event_destroy(f->device, elsewhere);
     release(f, ptr);
-}
-
-TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
-    run_on_both(f, record_on_another_thread);
 }
 
 /* Makes a copy fail, at first by a planted failure, then in the driver: pocl 3.1 aborts if a
@@ -546,30 +542,4 @@ TEST_ON(place, finished_commands_are_forgotten) {
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
     assert_int_equal(driver_live().events, 1);
     release(f, ptr);
-}
-
-/* --- host-coherent memory -------------------------------------------------------------- */
-
-TEST_ON(place, fine_grained_memory_is_never_copied) {
-    sb_stats stats = SB_STATS_INIT;
-    float *host, *device;
-    const float *read;
-    place_reopen(f, SB_OPENCL_FINE_SVM);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        assert_ok(sb_blob_mutable_cpu_f32(blob, part, &host, &err));
-        for (int i = 0; i < COUNT; i++)
-            host[i] = part == SB_DATA ? 5 : 2;
-    }
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &device, &err));
-    driver_close_gate(f->queue);
-    assert_ok(sb_blob_update_on(blob, (sb_stream)f->queue, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &host, &err)); /* waits for the update */
-    host[COUNT - 1] = 100;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &read, &err));
-    assert_ptr_equal(read, device);
-    assert_true(read[0] == 3 && read[COUNT - 1] == 3);
-    assert_ok(sb_context_stats(f->context, &stats, &err));
-    assert_int_equal(stats.uploads + stats.downloads + stats.device_copies, 0);
-    assert_int_equal(stats.device_bytes, 2 * COUNT * sizeof(float));
 }
