@@ -46,12 +46,6 @@ static bool abort_it(ncclComm_t comm) {
     return NCCL(ncclCommAbort)(comm) == ncclSuccess;
 }
 
-ROW(in_progress) {
-    ncclComm_t comm;
-    const ncclResult_t result = begin(&comm, 0, 0);
-    return settles(comm, result) && abort_it(comm);
-}
-
 ROW(no_rank) {
     ncclComm_t comm;
     return begin(&comm, 1, 0) == ncclInvalidArgument;
@@ -77,7 +71,7 @@ ROW(finalize) {
            NCCL(ncclCommDestroy)(comm) == ncclSuccess;
 }
 
-ROW(abort_idle) {
+ROW(in_progress) {
     ncclComm_t comm;
     return make(&comm) && abort_it(comm);
 }

@@ -145,7 +145,7 @@ static void bench_arithmetic(struct subject *s, int32_t dtype, const size_t *siz
            medians[0] / medians[3] / 2);
 }
 
-/* --- transfers and accesses ------------------------------------------------------------------ */
+/* --- transfers ------------------------------------------------------------------------------- */
 
 TIMED(bare_up, EACH_TIME, ,
       cu_ok(cuMemcpyHtoDAsync_v2(ADDRESS(s->device), s->pinned, s->bytes, STREAM(s)));
@@ -178,24 +178,6 @@ static void bench_transfers(struct subject *s, const size_t *sizes, int count) {
         test_end(s->mem);
         test_end(s->device);
     }
-}
-
-TIMED(cpu_data, ALL_TIMES, ignore(sb_mem_cpu(s->mem, NO_POINTER, NULL)), )
-TIMED(gpu_data, ALL_TIMES, ignore(sb_mem_gpu(s->mem, NO_POINTER, NULL)), )
-TIMED(mutable_gpu_data, ALL_TIMES, ignore(sb_mem_mutable_gpu(s->mem, ANY_POINTER, NULL)), )
-
-static void bench_accesses(struct subject *s) {
-    static const struct entry entries[] = {{"cpu_data", cpu_data, 1},
-                                           {"gpu_data", gpu_data, 1},
-                                           {"mutable_gpu_data", mutable_gpu_data, 1}};
-    const int times = quick ? 10000 : 1000000;
-    s->bytes = 4096;
-    s->mem = test_filled(s->stage->context, s->bytes, 1);
-    (void)gpu_pointer(s->mem);
-    begin_table("Accesses without a transfer");
-    (void)time_in_turn(s, entries, 2, times);
-    (void)time_in_turn(s, entries + 2, 1, times);
-    test_end(s->mem);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -295,7 +277,6 @@ int main(int argc, char **argv) {
     static const size_t small[] = {MIB / 16, MIB};
     static struct subject s;
     struct stage stage;
-    sb_context_options options = stage_options();
     quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     const bool describe = argc == 2 && strcmp(argv[1], "--describe") == 0;
     if (argc > 2 || (argc == 2 && !quick && !describe)) {
@@ -306,15 +287,14 @@ int main(int argc, char **argv) {
     if (missing || describe)
         return missing;
     repeats = quick ? 3 : REPEATS_MAX;
-    options.max_pinned_bytes = (size_t)4 << 30;
-    stage_open_options(&stage, &options);
+    stage_open_options(&stage,
+                       CONTEXT_OPTIONS(.device = "cuda:0", .max_pinned_bytes = (size_t)4 << 30));
     s.stage = &stage;
     const size_t *sizes = quick ? small : full;
     const int count = quick ? 2 : (int)(sizeof full / sizeof full[0]);
     bench_arithmetic(&s, SB_DTYPE_F32, sizes, count);
     bench_arithmetic(&s, SB_DTYPE_F64, sizes, count);
     bench_transfers(&s, sizes, count);
-    bench_accesses(&s);
     bench_allocation(&s, (const size_t[]){4096, MIB, 64 * MIB}, quick ? 2 : 3);
     bench_small(&s);
     bench_overlap(&s, quick ? MIB : 256 * MIB);

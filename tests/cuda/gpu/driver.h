@@ -73,7 +73,6 @@ enum {
     F(sb__cu_result, cuGreenCtxStreamCreate,                                                       \
       (sb__cu_stream * out, struct CUgreenCtx_st * green, unsigned int flags, int priority))       \
     F(sb__cu_result, cuGreenCtxDestroy, (struct CUgreenCtx_st * green))                            \
-    F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
 /* cuCtxCreate as CUDA 12's header declares it. CUDA 13's header declares another version of the
    function; the driver exports both versions. */

@@ -9,12 +9,6 @@ static sb_context *running; /* the context of the open stage */
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
-sb_context_options stage_options(void) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "cuda:0";
-    return options;
-}
-
 /* Retains device 0's primary context to the end of the process, since its creation takes long. */
 static void keep_primary_context(void) {
     sb__cu_device device;
@@ -23,7 +17,7 @@ static void keep_primary_context(void) {
 }
 
 int gpu_begin(void) {
-    sb_context_options options = stage_options();
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
     sb_context *context;
     const char *why;
     char device[200];
@@ -45,20 +39,14 @@ int gpu_begin(void) {
     return 0;
 }
 
-void stage_open_options(struct stage *stage, const sb_context_options *options) {
-    rig_open_options(&stage->rig, *options);
+void stage_open_options(struct stage *stage, sb_context_options options) {
+    rig_open_options(&stage->rig, options);
     stage->context = running = stage->rig.context;
     stage->stream = stream_make(STREAM_NON_BLOCKING);
 }
 
 void stage_open(struct stage *stage) {
-    const sb_context_options options = stage_options();
-    stage_open_options(stage, &options);
-}
-
-void stage_reopen(struct stage *stage, const sb_context_options *options) {
-    stage_close(stage);
-    stage_open_options(stage, options);
+    stage_open_options(stage, CONTEXT_OPTIONS(.device = "cuda:0"));
 }
 
 void stage_close(struct stage *stage) {
@@ -148,26 +136,13 @@ void device_write(void *dst, const void *src, size_t bytes) {
     leave();
 }
 
-void device_read(void *out, const void *src, size_t bytes) {
-    enter();
-    cu_ok(cuMemcpyDtoHAsync_v2(out, address(src), bytes, NULL));
-    cu_ok(cuStreamSynchronize(NULL));
-    leave();
-}
-
-size_t device_free(void) {
-    size_t free_bytes = 0, total = 0;
-    enter();
-    if (driver->cuMemGetInfo_v2)
-        cu_ok(cuMemGetInfo_v2(&free_bytes, &total));
-    leave();
-    return free_bytes;
-}
-
 bool device_holds(const void *ptr, size_t bytes, int value) {
     void *seen = malloc(bytes);
     assert_non_null(seen);
-    device_read(seen, ptr, bytes);
+    enter();
+    cu_ok(cuMemcpyDtoHAsync_v2(seen, address(ptr), bytes, NULL));
+    cu_ok(cuStreamSynchronize(NULL));
+    leave();
     bool same = bytes_are(seen, bytes, value);
     free(seen);
     return same;
@@ -176,28 +151,16 @@ bool device_holds(const void *ptr, size_t bytes, int value) {
 /* --- memories -------------------------------------------------------------------------------- */
 
 void host_fill(sb_mem *mem, int value) {
-    void *out;
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, value, sb_mem_size(mem));
+    memset(mem_pointer(mem, OVERWRITE_CPU), value, sb_mem_size(mem));
 }
 
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value) {
     sb_mem *mem = test_mem(context, bytes);
-    void *out;
-    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
-    queue_fill(NULL, out, value, bytes);
+    queue_fill(NULL, mem_pointer(mem, OVERWRITE_GPU), value, bytes);
     stream_wait(NULL);
     return mem;
 }
 
-bool host_holds(const sb_mem *mem, int value) {
-    const void *in;
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    return bytes_are(in, sb_mem_size(mem), value);
-}
-
-const void *gpu_pointer(const sb_mem *mem) {
-    const void *in;
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    return in;
+bool host_holds(sb_mem *mem, int value) {
+    return bytes_are(mem_pointer(mem, CPU_DATA), sb_mem_size(mem), value);
 }

@@ -6,6 +6,7 @@
 
 #include "blobs.h"
 #include "driver.h"
+#include "pointers.h"
 
 extern const struct driver *driver;
 extern sb__cu_context primary; /* the primary context of device 0 */
@@ -25,11 +26,8 @@ struct stage {
 };
 
 void stage_open(struct stage *stage);
-void stage_open_options(struct stage *stage, const sb_context_options *options);
+void stage_open_options(struct stage *stage, sb_context_options options);
 void stage_close(struct stage *stage);
-/* Closes the stage and opens it again with other options. */
-void stage_reopen(struct stage *stage, const sb_context_options *options);
-sb_context_options stage_options(void);
 int device_count(void);
 
 /* Asserts the numbers of transfers since `before`, and that there were no other copies. */
@@ -63,19 +61,15 @@ void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* These three functions copy on the legacy default stream, and wait for the copy. */
+/* These two functions copy on the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
-void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
-/* Returns the free bytes of the device; 0 if the driver does not report them. */
-size_t device_free(void);
 
 /* --- memories ------------------------------------------------------------------------------- */
 
 /* Creates a memory that the test owns, with the head at the device. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
-bool host_holds(const sb_mem *mem, int value);
-const void *gpu_pointer(const sb_mem *mem);
+bool host_holds(sb_mem *mem, int value);
 
 #endif

@@ -26,9 +26,8 @@ static float value_of(int64_t i, int32_t rank) {
     return (float)(i % 1021) + (float)rank;
 }
 
-static void assert_sums(const sb_blob *blob, int32_t size) {
-    const float *x;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
+static void assert_sums(sb_blob *blob, int32_t size) {
+    const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         float wanted = 0;
         for (int32_t rank = 0; rank < size; rank++)
@@ -40,9 +39,8 @@ static void assert_sums(const sb_blob *blob, int32_t size) {
 
 static void reduce(const struct rank *rank, sb_blob *blob, bool on_device) {
     const int32_t size = sb_comm_size(rank->comm), self = sb_comm_rank(rank->comm);
-    float *x;
     void *out;
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
+    float *x = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         x[i] = value_of(i, self);
     if (on_device)

@@ -33,7 +33,7 @@ static void create_handle(void) {
 int main(void) {
     sb__cu_module module;
     double start = now();
-    sb_context_options options = stage_options();
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
     sb_context *first = NULL;
     const sb_status st = sb_context_create(&options, &first, &err);
     const double first_ms = (now() - start) * 1e3;

@@ -35,13 +35,11 @@ static bool is_done(const struct stage *stage, sb_status st) {
 
 TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     double sum, factor = 1;
-    float *x;
-    void *out;
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
+    float *x = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     for (int round = 0; round < 2; round++) { /* before the first arithmetic, then after it */
         const int pieces = take_all();
         int done = 0;

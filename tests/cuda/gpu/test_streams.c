@@ -66,17 +66,14 @@ static void assert_seen(struct scene *f, int value) {
 /* Tests push and pull, then prefetches. */
 EACH(queued_transfers_are_ordered_with_streams) {
     for (int prefetches = 0; prefetches < 2; prefetches++) {
-        const void *in;
-        void *out;
         sb_mem *mem = test_filled(f->context, BYTES, 7);
         struct tally before = rig_tally(&f->stage.rig);
         queue_pause(f->other);
         assert_ok((prefetches ? sb_mem_prefetch_gpu : sb_mem_async_gpu_push)(mem, f->other, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-        assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
-        queue_copy(f->stream, f->seen, in, BYTES);
+        queue_copy(f->stream, f->seen, mem_pointer_on(mem, GPU_DATA_ON, f->stream), BYTES);
         assert_seen(f, 7);
-        assert_ok(sb_mem_mutable_gpu_on(mem, f->stream, &out, &err));
+        void *out = mem_pointer_on(mem, MUTABLE_GPU_ON, f->stream);
         queue_pause(f->stream);
         queue_fill(f->stream, out, 9, BYTES);
         assert_ok((prefetches ? sb_mem_prefetch_cpu : sb_mem_async_cpu_pull)(mem, f->other, &err));
@@ -89,10 +86,8 @@ EACH(queued_transfers_are_ordered_with_streams) {
 /* --- last users ------------------------------------------------------------------------------ */
 
 static void write_on_host(sb_context *context, sb_mem *mem) {
-    void *out;
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    memset(out, 8, BYTES);
-    assert_true(device_holds(gpu_pointer(mem), BYTES, 8));
+    memset(mem_pointer(mem, MUTABLE_CPU), 8, BYTES);
+    assert_true(device_holds(mem_pointer(mem, GPU_DATA), BYTES, 8));
 }
 
 static void clear(sb_context *context, sb_mem *mem) {
@@ -156,15 +151,13 @@ EACH(fresh_memory_is_ready_on_another_stream) {
 }
 
 EACH(a_plain_pointer_is_ready_on_any_stream) {
-    const void *in;
-    void *out;
     sb_mem *mem = test_mem(f->context, BYTES), *zeros = test_mem(f->context, BYTES);
     sb_mem *uploaded = test_filled(f->context, BYTES, 4);
-    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
+    void *out = mem_pointer(mem, OVERWRITE_GPU);
     queue_fill(f->stream, out, 3, BYTES);
     look_later(f, out);
     assert_seen(f, 3);
-    assert_ok(sb_mem_gpu(zeros, &in, &err));
+    const void *in = mem_pointer(zeros, GPU_DATA);
     look_later(f, in);
     assert_seen(f, 0);
     assert_ok(sb_mem_gpu(uploaded, &in, &err));
@@ -178,24 +171,11 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
    uses this stream for each launch that names no stream. */
 #define PER_THREAD ((sb_stream)0x2)
 
-TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {
-    sb_stream own;
-    const void *in;
-    sb_mem *mem = test_filled(f->context, BYTES, 4);
-    assert_ok(sb_context_stream(f->context, &own, &err));
-    queue_pause(own);
-    assert_ok(sb_mem_gpu_on(mem, own, &in, &err));
-    queue_copy(NULL, f->seen, in, BYTES);
-    stream_wait(NULL);
-    assert_seen(f, 4);
-}
-
 TEST_ON(scene, plain_writes_may_be_on_a_default_stream) {
     for (int i = 0; i < 2; i++) {
-        void *out;
         sb_stream stream = i ? PER_THREAD : NULL;
         sb_mem *mem = test_filled(f->context, BYTES, 7);
-        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        void *out = mem_pointer(mem, MUTABLE_GPU);
         queue_pause(stream);
         queue_fill(stream, out, 3, BYTES);
         assert_true(host_holds(mem, 3));
@@ -205,7 +185,7 @@ TEST_ON(scene, plain_writes_may_be_on_a_default_stream) {
 
 static void upload(sb_context *context, sb_mem *mem) {
     host_fill(mem, 8);
-    (void)gpu_pointer(mem);
+    (void)mem_pointer(mem, GPU_DATA);
 }
 
 /* The library must not upload to, clear or reuse memory that the per-thread stream still reads. */
@@ -213,7 +193,7 @@ TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {upload, clear, release};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         sb_mem *mem = test_filled(f->context, BYTES, 7);
-        const void *in = gpu_pointer(mem);
+        const void *in = mem_pointer(mem, GPU_DATA);
         queue_pause(PER_THREAD);
         queue_copy(PER_THREAD, f->seen, in, BYTES);
         works[i](f->context, mem);
@@ -222,49 +202,39 @@ TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     }
 }
 
+/* The caller has a pointer to data or diff, and writes through it on the per-thread stream. */
 TEST_ON(scene, arithmetic_comes_after_the_per_thread_stream) {
-    void *out;
-    double sum;
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err)); /* prepares arithmetic */
-    queue_pause(PER_THREAD);
-    queue_fill(PER_THREAD, out, 0, BYTES / 2);
-    queue_fill(PER_THREAD, (char *)out + BYTES / 2, 0x3F, BYTES / 2);
-    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_true(sum > 0);
-}
-
-/* A scale is queued without a wait for earlier work; a read of the bytes waits. */
-TEST_ON(scene, arithmetic_is_queued) {
-    const float *host;
-    float *x;
-    void *out;
-    sb_stream stream = f->stream;
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
-    for (int64_t i = 0; i < COUNT; i++)
-        x[i] = 1;
-    assert_ok(sb_blob_clear(blob, SB_DIFF, &err));
-    queue_pause(f->stream);
-    assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
-    assert_ok(sb_blob_scale(blob, SB_DATA, 4, &err));
-    assert_ok(sb_blob_update_on(blob, stream, &err));
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
-    for (int64_t i = 0; i < COUNT; i++)
-        assert_true(host[i] == 8);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        double sum;
+        float written;
+        memset(&written, 0x3F, sizeof written);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        host_fill(data_of(blob), 0);
+        host_fill(diff_of(blob), 0);
+        assert_ok(sb_mem_async_gpu_push(data_of(blob), f->stream, &err));
+        assert_ok(sb_mem_async_gpu_push(diff_of(blob), f->stream, &err));
+        assert_ok(sb_blob_update(blob, &err)); /* prepares arithmetic */
+        void *out = blob_pointer(blob, part, MUTABLE_GPU);
+        queue_pause(PER_THREAD);
+        queue_fill(PER_THREAD, out, 0x3F, BYTES);
+        assert_ok(sb_blob_update(blob, &err));
+        const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
+        assert_true(x[COUNT - 1] == (part == SB_DATA ? written : -written));
+        assert_ok(sb_blob_mutable_gpu(blob, part, &out, &err));
+        queue_pause(PER_THREAD);
+        queue_fill(PER_THREAD, out, 0, BYTES);
+        assert_ok(sb_blob_asum(blob, part, &sum, &err));
+        assert_true(sum == 0);
+    }
 }
 
 /* Passes the legacy stream as NULL, and as its handle. */
 TEST_ON(scene, the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
-        void *out;
         sb_stream legacy = as_handle ? (sb_stream)0x1 : NULL;
         sb_mem *mem = test_filled(f->context, BYTES, 7);
         assert_ok(sb_mem_async_gpu_push(mem, legacy, &err));
-        assert_ok(sb_mem_mutable_gpu_on(mem, legacy, &out, &err));
+        void *out = mem_pointer_on(mem, MUTABLE_GPU_ON, legacy);
         queue_pause(NULL);
         queue_fill(NULL, out, 8, BYTES);
         assert_ok(sb_mem_async_cpu_pull(mem, legacy, &err));
@@ -276,14 +246,11 @@ TEST_ON(scene, the_legacy_stream_may_be_named) {
 /* A caller with a plain pointer uses the legacy default stream, and a non-blocking stream does not
    wait for that stream. The library adds the wait if it is passed the non-blocking stream. */
 EACH(a_named_stream_comes_after_the_legacy_one) {
-    const void *in;
-    void *out;
     sb_mem *mem = test_filled(f->context, BYTES, 7);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    void *out = mem_pointer(mem, MUTABLE_GPU);
     queue_pause(NULL);
     queue_fill(NULL, out, 3, BYTES);
-    assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
-    queue_copy(f->stream, f->seen, in, BYTES);
+    queue_copy(f->stream, f->seen, mem_pointer_on(mem, GPU_DATA_ON, f->stream), BYTES);
     assert_seen(f, 3);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(NULL);
@@ -312,7 +279,6 @@ static void end_capture(struct scene *f) {
 
 EACH(a_captured_stream_is_refused) {
     const void *in;
-    void *out;
     sb_mem *ready = mem_on_device(f->context, BYTES, 6);
     begin_capture(f);
     sb_mem *mem = test_filled(f->context, BYTES, 7);
@@ -322,7 +288,7 @@ EACH(a_captured_stream_is_refused) {
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, f->stream, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, f->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* does not join the capture */
+    (void)mem_pointer(mem, MUTABLE_GPU); /* does not join the capture */
     assert_true(host_holds(mem, 7));
     assert_true(host_holds(ready, 6));
     host_fill(mem, 8);
@@ -334,10 +300,9 @@ EACH(a_captured_stream_is_refused) {
 
 /* The stream used the memory before its capture. An event in the capture would be a graph node. */
 EACH(a_known_stream_may_be_captured) {
-    const void *in;
     void *out;
     sb_mem *mem = test_filled(f->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
+    const void *in = mem_pointer_on(mem, GPU_DATA_ON, f->stream);
     assert_ok(sb_mem_synchronize(mem, &err));
     stream_wait(f->stream);
     begin_capture(f);
@@ -361,11 +326,10 @@ static void *close_both(void *user) {
 
 /* The context has done arithmetic, and is closed on another thread. */
 EACH(closing_leaves_a_capture_alone) {
-    void *out;
     pthread_t thread;
     sb_blob *blob = test_vector(test_context_on("cuda:0"), SB_DTYPE_F32, COUNT);
     host_fill(data_of(blob), 0);
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     begin_capture(f);
     assert_int_equal(pthread_create(&thread, NULL, close_both, blob), 0);
@@ -376,10 +340,8 @@ EACH(closing_leaves_a_capture_alone) {
 /* While a stream is captured, the driver does not report whether its work is done, so the memory is
    not freed. */
 EACH(a_release_outlasts_a_capture) {
-    const void *in;
     sb_mem *mem = test_filled(f->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
-    look_later(f, in);
+    look_later(f, mem_pointer_on(mem, GPU_DATA_ON, f->stream));
     begin_capture(f);
     test_end(mem);
     assert_int_equal(rig_stats(&f->stage.rig).device_bytes, BYTES);
@@ -389,42 +351,7 @@ EACH(a_release_outlasts_a_capture) {
     assert_seen(f, 7);
 }
 
-/* --- the caller's current context ------------------------------------------------------------ */
-
-static void use_everything(struct scene *f) {
-    double sum;
-    const void *in;
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1001);
-    sb_mem *mem = data_of(blob);
-    host_fill(mem, 0);
-    assert_ok(sb_mem_async_gpu_push(mem, f->stream, &err));
-    assert_ok(sb_blob_gpu_on(blob, SB_DATA, f->stream, &in, &err));
-    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, &sum, 4004, 0, NULL, NULL, &err));
-    assert_ok(sb_context_synchronize(f->context, &err));
-    test_end(test_context_on("cuda:0"));
-}
-
-static sb__cu_context current(void) {
-    sb__cu_context context = NULL;
-    cu_ok(cuCtxGetCurrent(&context));
-    return context;
-}
-
-static void assert_stays_current(struct scene *f, sb__cu_context context) {
-    sb__cu_context popped = NULL;
-    if (context)
-        cu_ok(cuCtxPushCurrent_v2(context));
-    use_everything(f);
-    assert_ptr_equal(current(), context);
-    if (context)
-        cu_ok(cuCtxPopCurrent_v2(&popped));
-    assert_null(current()); /* the thread's stack of contexts is empty again */
-}
+/* --- streams of other contexts --------------------------------------------------------------- */
 
 static void end_context(void *context) {
     cu_ok(cuCtxDestroy_v2(context));
@@ -440,12 +367,6 @@ static sb__cu_context made_context(void) {
     cu_ok(cuCtxPopCurrent_v2(&popped));
     test_own(made, end_context);
     return made;
-}
-
-TEST_ON(scene, the_current_context_stays) {
-    assert_stays_current(f, NULL);
-    assert_stays_current(f, primary);
-    assert_stays_current(f, made_context());
 }
 
 TEST_ON(scene, a_stream_of_a_green_context_is_refused) {

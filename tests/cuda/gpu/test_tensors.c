@@ -33,10 +33,9 @@ TEST_ON(stage, tensors_have_the_device_of_their_memory) {
 }
 
 TEST_ON(stage, ordinary_memory_is_the_hosts) {
-    sb_context_options options = stage_options();
-    options.flags = SB_CONTEXT_NO_PINNED;
-    stage_reopen(f, &options);
-    sb_dl_managed_versioned *tensor = exported(blob_filled(f->context, 1), SB_SIDE_CPU);
+    sb_context *context =
+        test_context(CONTEXT_OPTIONS(.device = "cuda:0", .flags = SB_CONTEXT_NO_PINNED));
+    sb_dl_managed_versioned *tensor = exported(blob_filled(context, 1), SB_SIDE_CPU);
     assert_int_equal(tensor->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
     tensor->deleter(tensor);
 }
@@ -44,10 +43,9 @@ TEST_ON(stage, ordinary_memory_is_the_hosts) {
 /* The tensor's bytes remain until the deleter runs, even after the device copy is evicted and the
    blob is destroyed. */
 TEST_ON(stage, a_tensor_keeps_device_memory) {
-    void *data;
     sb_blob *blob = blob_filled(f->context, 0x33);
     sb_dl_managed_versioned *tensor = exported(blob, SB_SIDE_GPU);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
+    void *data = blob_pointer(blob, SB_DATA, MUTABLE_CPU);
     assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
     test_end(blob);
     sb_context_trim(f->context);
@@ -91,15 +89,12 @@ static void foreign_make(struct foreign *foreign, void *data, int32_t type) {
 TEST_ON(stage, device_memory_of_others_is_used_in_place) {
     struct foreign foreign;
     sb_blob *blob;
-    const void *in;
-    void *out;
     void *theirs = device_make(BYTES);
     queue_fill(NULL, theirs, 0x3F, BYTES); /* the library waits for the legacy default stream */
     foreign_make(&foreign, theirs, SB_DL_DEVICE_CUDA);
     assert_ok(sb_blob_create_from_dlpack(f->context, &foreign.tensor, &blob, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_true(bytes_are(in, BYTES, 0x3F));
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_true(bytes_are(blob_pointer(blob, SB_DATA, CPU_DATA), BYTES, 0x3F));
+    void *out = blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     assert_ptr_equal(out, theirs);
     queue_pause(NULL);
     queue_fill(NULL, out, 0x41, BYTES);
@@ -118,7 +113,7 @@ TEST_ON(stage, page_locked_memory_of_others_is_the_hosts) {
     sb_mem *mem;
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
-    assert_true(device_holds(gpu_pointer(mem), BYTES, 0x29));
+    assert_true(device_holds(mem_pointer(mem, GPU_DATA), BYTES, 0x29));
     sb_blob_destroy(blob);
     assert_int_equal(foreign.ended, 1);
     host->deleter(host);
@@ -172,34 +167,5 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
         queue_fill(NULL, out, 0x17, BYTES);
         assert_true(host_holds(mem, 0x17));
         test_end(mem);
-    }
-}
-
-TEST_ON(stage, tensors_of_other_memory_are_refused) {
-    static float host[COUNT];
-    static const struct {
-        bool on_host;
-        int32_t device;
-        int64_t count;
-        bool without_context;
-        sb_status status;
-    } rows[] = {
-        {true, 0, COUNT, false, SB_ERR_WRONG_DEVICE},
-        {false, 1, COUNT, false, SB_ERR_WRONG_DEVICE},
-        {false, 0, COUNT + 1, false, SB_ERR_WRONG_DEVICE}, /* beyond the allocation */
-        {false, 0, COUNT, true, SB_ERR_NO_DEVICE},
-    };
-    void *theirs = device_make(BYTES);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct foreign foreign;
-        sb_blob *blob = NULL;
-        foreign_make(&foreign, rows[i].on_host ? host : theirs, SB_DL_DEVICE_CUDA);
-        foreign.tensor.dl_tensor.device.device_id = rows[i].device;
-        foreign.shape = rows[i].count;
-        assert_status(rows[i].status,
-                      sb_blob_create_from_dlpack(rows[i].without_context ? NULL : f->context,
-                                                 &foreign.tensor, &blob, &err));
-        assert_null(blob);
-        assert_int_equal(foreign.ended, 0);
     }
 }

@@ -373,13 +373,6 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
-    BEGIN(CONTEXT);
-    *total = (size_t)fake.settings[FAKE_MEMORY];
-    *available = *total - fake.live.mapped_bytes;
-    return CUDA_SUCCESS;
-}
-
 /* Writes the value of an attribute of a pointer. The range of memory from cuMemMap is the whole
    reservation, including addresses that are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
@@ -388,9 +381,6 @@ static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)value = block->context;
-        return;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(int *)value = found && !block->pool && !block->is_reserved;
         return;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(CUmemorytype *)value = found ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
