@@ -5,6 +5,7 @@
 
 #include "blobs.h"
 #include "fake.h"
+#include "pointers.h"
 #include "rig.h"
 #include "table.h"
 

@@ -52,9 +52,7 @@ DO(write_device, assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &(void *){NULL}
 DO(read_host, assert_ok(sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, &err)))
 
 static void fill_on_host(struct scene *s, sb_part part, double value) {
-    void *out;
-    assert_ok(sb_blob_overwrite_cpu(s->blob, part, &out, &err));
-    fill_values(SB_DTYPE_F32, COUNT, value, 0, out);
+    fill_values(SB_DTYPE_F32, COUNT, value, 0, blob_pointer(s->blob, part, OVERWRITE_CPU));
 }
 
 DO(on_host, fill_on_host(s, SB_DATA, 1))
@@ -156,9 +154,7 @@ TEST_ON(stage, slabs_are_filled_before_there_are_more) {
             assert_int_equal(sb_mem_storage(mems[0], SB_SIDE_CPU), SB_STORAGE_PINNED);
             assert_int_equal(fake_calls("cuMemHostAlloc") - before, rows[i].slabs);
             for (int b = 0; b < rows[i].buffers; b++) {
-                const void *in;
-                assert_ok(sb_mem_cpu(mems[b], &in, &err));
-                assert_true(bytes_are(in, rows[i].bytes, b & 255));
+                assert_true(bytes_are(mem_pointer(mems[b], CPU_DATA), rows[i].bytes, b & 255));
             }
             for (int b = 1; b < rows[i].buffers; b++)
                 test_end(mems[b]);

@@ -186,12 +186,11 @@ static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
 }
 
 static void open_scene(struct scene *s, const struct operation *o) {
-    void *out;
     stage_open_on(&s->stage, pools, SB_CONTEXT_NO_HOST_CACHE);
     s->stream = stage_stream(&s->stage, CU_STREAM_NON_BLOCKING);
     s->other = test_context_on("cuda:0");
     s->blob = test_vector(OWN(s), SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err));
+    void *out = blob_pointer(s->blob, SB_DATA, OVERWRITE_CPU);
     memset(out, 0x11, BYTES);
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));

@@ -1,13 +1,12 @@
 /* Tests memory that cannot be freed because a driver call fails. The library keeps such memory
    allocated, counts it, and frees it when the driver works again. */
+#include "child.h"
 #include "fixture.h"
 
 #include "context/context.h"
 #include "device.h"
 
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
@@ -233,12 +232,15 @@ TEST(memory_of_a_lost_context_is_not_leaked) {
     }
 }
 
+static void want_no_leak(void *arg) {
+    child_wants(leaked_bytes() == 0);
+}
+
 /* The memory counts as leaked, since the caller's stream may not exist any more when the library
    could wait for it. A forked child counts leaks from 0. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;
-    int how = -1;
     stage_open(&stage);
     void *device = stage.context->device;
     CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
@@ -249,11 +251,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
     fail_no_more();
     assert_int_equal(leaked_bytes() - leaked, BYTES);
     assert_int_equal(fake_live().device_bytes, BYTES);
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(leaked_bytes() != 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
+    in_child(want_no_leak, NULL);
     stage_abandon(&stage);
 }
 

@@ -25,33 +25,11 @@
         assert_int_equal(cuCtxPopCurrent(&old_), CUDA_SUCCESS);                                    \
     } while (0)
 
-static sb_blob *blob_on_host(sb_context *context, int64_t count, double value) {
-    void *x;
-    sb_blob *blob = test_vector(context, SB_DTYPE_F32, count);
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &x, &err));
-    fill_values(SB_DTYPE_F32, count, value, 0, x);
-    return blob;
-}
-
 static sb_blob *blob_on_device(sb_context *context, int64_t count, double value) {
-    const void *in;
-    sb_blob *blob = blob_on_host(context, count, value);
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, count);
+    fill_values(SB_DTYPE_F32, count, value, 0, blob_pointer(blob, SB_DATA, OVERWRITE_CPU));
+    (void)blob_pointer(blob, SB_DATA, GPU_DATA);
     return blob;
-}
-
-static void write_gpu(sb_mem *mem) {
-    void *out;
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-}
-
-/* Puts the bytes at the device; the caller has no pointer to them and uses no stream. */
-static void push(struct stage *f, sb_mem *mem) {
-    CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
-    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
-    assert_ok(sb_mem_synchronize(mem, &err));
-    assert_ok(sb_context_forget_stream(f->context, (sb_stream)stream, &err));
-    test_end(stream);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -60,10 +38,9 @@ TEST_ON(stage, events_are_reused) {
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
     int64_t created[2];
     for (int i = 0; i < 100; i++) {
-        void *out;
         sb_mem *mem = test_filled(f->context, BYTES, 7);
         assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
-        assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+        (void)mem_pointer(mem, MUTABLE_CPU);
         created[i > 0] = fake_calls("cuEventCreate");
         test_end(mem);
     }
@@ -80,24 +57,16 @@ TEST_ON(stage, events_are_reused) {
 
 /* --- the application's state ----------------------------------------------------------------- */
 
-/* Makes calls of every kind, which must not change the caller's capture mode. */
-static void use_everything(sb_context *context, CUstream stream) {
+/* Tests calls on a thread with another capture mode than that of a new thread. */
+TEST_ON(stage, the_capture_mode_stays) {
     double sum;
-    const void *in;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    sb_blob *blob = blob_on_host(context, 1000, 0);
+    sb_blob *blob = blob_on_device(f->context, 1000, 0);
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), (sb_stream)stream, &err));
-    assert_ok(sb_mem_gpu_on(data_of(blob), (sb_stream)stream, &in, &err));
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
-    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_ok(sb_blob_update(blob, &err));
     assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-    assert_ok(sb_context_forget_stream(context, (sb_stream)stream, &err));
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    test_end(blob);
 }
 
 /* --- captures -------------------------------------------------------------------------------- */
@@ -116,19 +85,12 @@ static void end_capture(struct stage *f, CUstream stream) {
     cu_ok(cuGraphDestroy(graph));
 }
 
-/* A wait for the whole device would invalidate a capture, as would the start or the end of another
-   device's context. */
+/* The start or the end of another device's context would invalidate the capture. */
 TEST_ON(stage, closing_leaves_a_capture_alone) {
-    double sum;
     CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
-    sb_context *other = test_context_on("cuda:0");
-    sb_blob *blob = blob_on_device(other, 1, 0);
-    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    test_end(blob);
     begin_capture(f, captured);
-    test_end(other);
     for (int64_t nth = 1; nth < 8; nth++) { /* the call that protects the capture fails */
-        other = test_context_on("cuda:1");
+        sb_context *other = test_context_on("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
         fake_fail(NULL, 0, FAKE_NOW, 0);
@@ -138,20 +100,18 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
 
 /* Each kernel runs once to prepare arithmetic, not once for each context. */
 TEST_ON(stage, contexts_of_a_device_share_a_handle) {
-    int64_t handles = 0;
-    CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
+    int64_t launches[2], handles[2];
     for (int i = 0; i < 3; i++) {
-        const int64_t launches = fake_calls("cuLaunchKernel");
         sb_context *here = test_context_on("cuda:0"), *there = test_context_on("cuda:1");
-        use_everything(here, stream);
-        assert_true(i == 0 || fake_calls("cuLaunchKernel") == launches + 2);
+        assert_ok(sb_context_prepare_arithmetic(here, &err));
         assert_ok(sb_context_prepare_arithmetic(there, &err));
         test_end(here);
         test_end(there);
-        if (i == 0)
-            handles = fake_calls("cublasCreate_v2");
-        assert_int_equal(fake_calls("cublasCreate_v2"), handles);
+        launches[i > 0] = fake_calls("cuLaunchKernel");
+        handles[i > 0] = fake_calls("cublasCreate_v2");
     }
+    assert_int_equal(launches[1], launches[0]);
+    assert_int_equal(handles[1], handles[0]);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
@@ -203,20 +163,6 @@ TEST_ON(stage, an_allocation_without_memory_trims_the_pool) {
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
-static void count_run(void *user) {
-    ++*(int *)user;
-}
-
-TEST_ON(stage, closing_waits_for_queued_work) {
-    sb_stream own;
-    int ran = 0;
-    sb_context *context = test_context_on("cuda:0");
-    assert_ok(sb_context_stream(context, &own, &err));
-    cu_ok(fake_launch((CUstream)own, count_run, &ran));
-    test_end(context); /* no other call in this test waits */
-    assert_int_equal(ran, 1);
-}
-
 struct reader {
     CUdeviceptr ptr;
     int found;
@@ -231,12 +177,11 @@ static void read_memory(void *user) {
    for that work always fails, the memory stays allocated until a later wait. */
 TEST_ON(stage, a_free_comes_after_its_users) {
     for (int i = 0; i < 4; i++) {
-        const void *in;
         const bool pools = i & 1, fails = i & 2;
         stage_reopen(f, pools, 0);
         CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
         sb_mem *mem = test_filled(f->context, BYTES, 7);
-        assert_ok(sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
+        const void *in = mem_pointer_on(mem, GPU_DATA_ON, (sb_stream)stream);
         assert_ok(sb_mem_synchronize(mem, &err));
         struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
         cu_ok(fake_launch(stream, read_memory, &reader));
@@ -266,35 +211,13 @@ TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     assert_int_equal(fake_live().blocks, 0);
 }
 
-/* The backend must not free the sum's buffer, since the queued download may still write to it. */
-TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
-    double sum;
-    sb_blob *blob = blob_on_device(f->context, 1000, 1);
-    const struct sb__cuda_device *device = f->context->device;
-    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    for (int waits = 1; waits >= 0; waits--) {
-        fake_fail("cuStreamSynchronize", 1, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum(blob, SB_DATA, &sum, &err));
-        fake_fail(NULL, 0, FAKE_NOW, 0);
-        assert_non_null(atomic_load(&device->kept.first));
-        if (!waits)
-            continue; /* closing the context frees the buffer */
-        assert_ok(sb_context_synchronize(f->context, &err));
-        assert_null(atomic_load(&device->kept.first));
-        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-        assert_true(sum == 1000);
-    }
-}
-
 /* --- out of memory --------------------------------------------------------------------------- */
 
 /* The driver loads kernels at their first launch, which needs device memory. */
 TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
-    const void *in;
-    const float *x;
     double sum;
     sb_blob *blob = blob_on_device(f->context, 10, 3);
-    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
+    (void)blob_pointer(blob, SB_DIFF, GPU_DATA);
     for (size_t kernels = 0; kernels < 3; kernels++) { /* memory for 0, 1 or 2 of the 8 kernels */
         limit_memory(kernels * FAKE_KERNEL_BYTES + 512);
         assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
@@ -311,7 +234,7 @@ TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     assert_true(sum == 60);
     assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     fake_set(FAKE_MEMORY, ALL_MEMORY);
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
+    const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
     assert_true(x[9] == 6);
 }
 
@@ -503,85 +426,24 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
-/* For a green context's stream, drivers for CUDA 12.4 to 12.9 return no context; later drivers
-   return a context that is not the primary one. */
-TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
-    static const int versions[] = {12040, 12090, 13000};
-    CUdevResource resource;
-    CUdevResourceDesc description;
-    CUgreenCtx green;
-    CUstream stream;
-    const void *in;
-    sb_mem *mem = test_filled(f->context, BYTES, 7);
-    cu_ok(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
-    cu_ok(cuDevResourceGenerateDesc(&description, &resource, 1));
-    cu_ok(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-    cu_ok(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        fake_set(FAKE_VERSION, versions[i]);
-        assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
-    }
-    cu_ok(cuStreamDestroy(stream));
-    cu_ok(cuGreenCtxDestroy(green));
-}
-
 /* --- per-thread default streams -------------------------------------------------------------- */
-
-struct writer {
-    CUdeviceptr ptr;
-    int value;
-};
-
-static void write_memory(void *user) {
-    const struct writer *writer = user;
-    memset(fake_address(writer->ptr, BYTES), writer->value, BYTES);
-}
-
-/* The caller has a pointer to data or diff, and writes through it on the per-thread stream. */
-TEST_ON(stage, an_update_comes_after_per_thread_streams) {
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        void *out;
-        const float *x;
-        float written;
-        memset(&written, 0x3F, sizeof written);
-        stage_reopen(f, true, 0);
-        sb_blob *blob = blob_on_host(f->context, BYTES / sizeof written, 4);
-        push(f, data_of(blob));
-        assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
-        fill_values(SB_DTYPE_F32, BYTES / sizeof written, 1, 0, out);
-        push(f, diff_of(blob));
-        assert_ok(sb_blob_update(blob, &err)); /* prepares arithmetic; data is now 3 */
-        assert_ok(sb_blob_mutable_gpu(blob, part, &out, &err));
-        struct writer writer = {(CUdeviceptr)(uintptr_t)out, 0x3F};
-        cu_ok(fake_launch(CU_STREAM_PER_THREAD, write_memory, &writer));
-        assert_ok(sb_blob_update(blob, &err));
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
-        assert_true(x[9] == (part == SB_DATA ? written - 1 : 3 - written));
-    }
-}
 
 /* While a blocking stream is captured, the driver does not report whether the work of a per-thread
    stream is done, so the memory stays in quarantine. */
 TEST_ON(stage, a_free_comes_after_per_thread_streams) {
-    for (size_t captures = 0; captures < 2; captures++) {
-        const void *in;
-        stage_reopen(f, true, 0);
-        CUstream captured = stage_stream(f, CU_STREAM_DEFAULT);
-        sb_mem *mem = test_filled(f->context, BYTES, 7);
-        assert_ok(sb_mem_gpu(mem, &in, &err));
-        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
-        cu_ok(fake_launch(CU_STREAM_PER_THREAD, read_memory, &reader));
-        if (captures)
-            begin_capture(f, captured);
-        test_end(mem);
-        assert_int_equal(rig_stats(&f->rig).quarantined_bytes, captures * BYTES);
-        if (captures)
-            end_capture(f, captured);
-        assert_ok(sb_context_synchronize(f->context, &err));
-        assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
-        fake_drain();
-        assert_int_equal(reader.found, 1);
-    }
+    CUstream captured = stage_stream(f, CU_STREAM_DEFAULT);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
+    const void *in = mem_pointer(mem, GPU_DATA);
+    struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
+    cu_ok(fake_launch(CU_STREAM_PER_THREAD, read_memory, &reader));
+    begin_capture(f, captured);
+    test_end(mem);
+    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, BYTES);
+    end_capture(f, captured);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
+    fake_drain();
+    assert_int_equal(reader.found, 1);
 }
 
 /* --- the library's stream, captured ---------------------------------------------------------- */
@@ -618,14 +480,14 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;
-        const float *x;
         stage_reopen(f, i & 1, SB_CONTEXT_NO_HOST_CACHE);
         sb_blob *blob = blob_on_device(f->context, 10, 3);
-        write_gpu(data_of(blob));
+        (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
         sb_mem *exposed = test_filled(f->context, BYTES, 7),
                *pushed = test_filled(f->context, BYTES, 7);
-        write_gpu(exposed);
-        push(f, pushed);
+        (void)mem_pointer(exposed, MUTABLE_GPU);
+        assert_ok(sb_mem_async_gpu_push(pushed, f->context->stream, &err));
+        assert_ok(sb_mem_synchronize(pushed, &err));
         if (i & 2)
             assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err));
         assert_ok(sb_context_stream(f->context, &own, &err));
@@ -642,7 +504,7 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
         fake_drain();
         assert_int_equal(fake_live().blocks, 1);
         assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
+        const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
         assert_true(x[9] == 6);
     }
 }
