@@ -9,7 +9,6 @@ void bench_arithmetic(void);
 void bench_threads(void); /* requires that OpenBLAS has two threads */
 void bench_fillers(void);
 void bench_growth(void);
-void bench_readers(void);
 
 /* Loads the model file by `reader`, "syncblob" or "caffe", and prints by how many bytes the peak of
    resident memory rose. Must be called in a new process. */

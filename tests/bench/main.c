@@ -17,7 +17,7 @@ static const struct {
 } cases[] = {{"allocation", bench_allocation, false}, {"messages", bench_messages, false},
              {"files", bench_files, false},           {"arithmetic", bench_arithmetic, false},
              {"fillers", bench_fillers, false},       {"growth", bench_growth, false},
-             {"readers", bench_readers, false},       {"threads", bench_threads, true}};
+             {"threads", bench_threads, true}};
 
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
