@@ -10,8 +10,4 @@ void bench_threads(void); /* requires that OpenBLAS has two threads */
 void bench_fillers(void);
 void bench_growth(void);
 
-/* Loads the model file by `reader`, "syncblob" or "caffe", and prints by how many bytes the peak of
-   resident memory rose. Must be called in a new process. */
-int peak_memory(const char *reader, const char *path);
-
 #endif

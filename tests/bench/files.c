@@ -4,8 +4,6 @@
 #include "peers/caffe.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,33 +77,12 @@ static void load_layer(const sb_model *model, int64_t layer) {
     }
 }
 
-static void load_with(uint32_t flags) {
+static void load_net(void) {
     sb_model *model;
     destroy_blobs();
-    must(sb_model_open_file(context, SB_FORMAT_AUTO, path, flags, NULL, &model, NULL));
+    must(sb_model_open_file(context, SB_FORMAT_AUTO, path, 0, NULL, &model, NULL));
     for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++)
         load_layer(model, layer);
-    sb_model_destroy(model);
-}
-
-static void load_net(void) {
-    load_with(0);
-}
-
-static void load_mapped(void) {
-    load_with(SB_OPEN_MAPPED);
-}
-
-static void list_net(void) {
-    sb_layer_info layer = SB_LAYER_INFO_INIT;
-    sb_blob_info blob = SB_BLOB_INFO_INIT;
-    sb_model *model;
-    must(sb_model_open_file(context, SB_FORMAT_AUTO, path, 0, NULL, &model, NULL));
-    for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
-        must(sb_model_layer_info(model, i, &layer, NULL));
-        for (int64_t k = 0; k < layer.num_blobs; k++)
-            must(sb_model_blob_info(model, i, k, &blob, NULL));
-    }
     sb_model_destroy(model);
 }
 
@@ -145,23 +122,12 @@ static void caffe_load(void) {
 static void contest_net(size_t payload) {
     struct contest contest = {
         .what = "net to blobs",
-        .contestants = {{"syncblob", load_net, destroy_blobs},
-                        {"read", read_file, free_memory},
-                        {"syncblob, mapped", load_mapped, destroy_blobs}},
+        .contestants = {{"syncblob", load_net, destroy_blobs}, {"read", read_file, free_memory}},
         .caffe = {{"Caffe", caffe_load, caffe_free}},
     };
     if (bench.effort != QUICK)
         contest.goals[0] = (struct goal){"read", 1.5, 0};
     contest_run(&contest, payload, 1);
-}
-
-static void contest_list(void) {
-    static const struct contest list = {
-        .what = "list a net of 60 layers",
-        .contestants = {{"syncblob", list_net, NULL}},
-    };
-    goal_value("open and list a net, per hundred layers", 0, "ms",
-               contest_run(&list, 0, 1)->best / 1e6 * 100 / LAYERS, 1);
 }
 
 /* --- one blob ----------------------------------------------------------------------------- */
@@ -184,58 +150,10 @@ static void contest_blob(size_t bytes) {
     contest_run(&contest, bytes, 1);
 }
 
-/* --- peak memory ---------------------------------------------------------------------------- */
-
-/* Returns the peak of resident bytes since exec; getrusage would include the peak before exec. */
-static long peak_now(void) {
-    char line[256];
-    long kilobytes = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    must(status ? 0 : -1);
-    while (fgets(line, sizeof line, status))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kilobytes = strtol(line + 6, NULL, 10);
-    fclose(status);
-    return kilobytes * 1024;
-}
-
-int peak_memory(const char *reader, const char *file) {
-    long before = peak_now();
-    snprintf(path, sizeof path, "%s", file);
-    if (strcmp(reader, "syncblob") == 0)
-        load_net();
-    else
-        caffe_load();
-    printf("%ld\n", peak_now() - before);
-    return 0;
-}
-
-/* Loads the net in another process. Returns the rise of its peak memory, divided by `payload`. */
-static double peak_of(const char *reader, size_t payload) {
-    char command[4096], self[1024] = "", caffe[1024] = "";
-    double peak = -1;
-    must(readlink("/proc/self/exe", self, sizeof self - 1) > 0 ? 0 : -1);
-    if (bench.caffe)
-        snprintf(caffe, sizeof caffe, "--caffe '%s'", bench.caffe_path);
-    snprintf(command, sizeof command, "'%s' %s --peak %s '%s'", self, caffe, reader, path);
-    FILE *pipe = popen(command, "r");
-    must(pipe && fscanf(pipe, "%lf", &peak) == 1 ? 0 : -1);
-    pclose(pipe);
-    return peak / (double)payload;
-}
-
 void bench_files(void) {
     context = make_context(SB_CONTEXT_NO_HOST_CACHE, NULL);
     set_path("bench.caffemodel");
-    size_t payload = make_net();
-    contest_net(payload);
-    contest_list();
-    if (bench.effort != QUICK)
-        goal_value("net to blobs, peak memory over payload", payload, "times",
-                   peak_of("syncblob", payload), 1.05);
-    if (bench.effort != QUICK && bench.caffe)
-        printf("%9.3g Caffe's peak memory over payload, for the same file\n",
-               peak_of("caffe", payload));
+    contest_net(make_net());
     unlink(path);
 
     set_path("bench.binaryproto");

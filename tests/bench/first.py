@@ -6,10 +6,8 @@
 PROGRAM is compiled from first.c, LIBRARIES is the folder of the libraries. The processes run in turn; the best
 time counts. The limits apply to differences from a process without the library (true, cat, Python and NumPy).
 """
-import collections
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -47,16 +45,6 @@ def run(words):
     return 1000 * (time.perf_counter() - began)
 
 
-def sizes():
-    """Returns the bytes of code and data for each folder of the sources."""
-    found = collections.Counter()
-    objects = pathlib.Path(libraries, "CMakeFiles/syncblob_shared_objects.dir").rglob("*.o")
-    for line in subprocess.run(["size", *objects], capture_output=True, check=True, text=True).stdout.splitlines()[1:]:
-        parts = re.search(r"objects\.dir/(.*)", line)[1].removeprefix("src/").removeprefix("__/").split("/")
-        found[parts[0]] += sum(map(int, line.split()[:2]))
-    return found
-
-
 def main():
     best = {name: min(times) for name, times in
             zip(ROWS, zip(*([run(words) for words, _, _ in ROWS.values()] for _ in range(ROUNDS))))}
@@ -65,15 +53,10 @@ def main():
         verdict = f"{more:+8.2f} to {base}" if base else ""
         verdict += f", at most {limit}: {'met' if more <= limit else 'MISSED'}" if limit else ""
         print(f"{best[name]:8.2f} ms  {name:<28}{verdict}".rstrip())
-    dynamic = subprocess.run(["readelf", "-rW", library], capture_output=True, check=True, text=True).stdout
-    kinds = collections.Counter(re.findall(r"R_\w+", dynamic))
-    print("relocations:", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))
     stripped = pathlib.Path(folder.name, "stripped.so")
     subprocess.run(["strip", "-o", stripped, library], check=True)
     for path in (stripped, pathlib.Path(command), *pathlib.Path(wheels).glob("*.whl")):
         print(f"{path.stat().st_size:10,} bytes  {path.name}")
-    for name, size in sizes().most_common():
-        print(f"{size:10,} bytes of the library: {name}")
 
 
 if __name__ == "__main__":

@@ -48,8 +48,7 @@ struct bench {
     double (*slowest)(double ns);
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */
-    const char *caffe_path;
-    FILE *goals, *times; /* [nullable] results as CSV */
+    FILE *goals, *times;            /* [nullable] results as CSV */
     int met, missed, unmeasured;
 };
 

@@ -28,7 +28,6 @@ static _Noreturn void fail(const char *what, const char *which) {
 
 static void open_caffe(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    bench.caffe_path = path;
     bench.caffe = library ? dlsym(library, "caffe_peer") : NULL;
     if (!bench.caffe)
         fail("", dlerror());
@@ -68,10 +67,11 @@ static unsigned case_of(const char *name) {
 
 /* Returns the cases that the command names, as bits. */
 static unsigned parse(int argc, char **argv) {
-    static const struct option options[] = {
-        {"quick", no_argument, NULL, 'q'},       {"full", no_argument, NULL, 'f'},
-        {"caffe", required_argument, NULL, 'c'}, {"out", required_argument, NULL, 'o'},
-        {"peak", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
+                                            {"full", no_argument, NULL, 'f'},
+                                            {"caffe", required_argument, NULL, 'c'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {NULL, 0, NULL, 0}};
     unsigned wanted = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (option == 'q')
@@ -82,8 +82,6 @@ static unsigned parse(int argc, char **argv) {
             open_caffe(optarg);
         else if (option == 'o')
             set_folder(optarg);
-        else if (option == 'p' && optind < argc)
-            exit(peak_memory(optarg, argv[optind]));
         else
             exit(2); /* getopt_long has printed why */
     }

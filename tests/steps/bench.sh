@@ -61,15 +61,14 @@ bench_first() {
         "$build/python-release" "$model"
 }
 
-# Compares the command with cp and other converters, as whole processes.
+# Compares the conversion to ONNX with cp, as whole processes.
 bench_onnx() { # [--check]
     local python model prototxt
     python=$(environment tests/users/onnx/requirements.txt)
     model=$(download model)
     prototxt=$(download prototxt)
-    make_onnx_peers
     cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt" "$cache/peers" "$@"
+    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt" "$@"
 }
 
 # Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.

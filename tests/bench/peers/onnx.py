@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Compares the conversion to ONNX with cp, by seconds and peak memory of whole processes.
 
-    onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
+    onnx.py SYNCBLOB MODEL PROTOTXT [--rounds N] [--check]
 
-MODEL and PROTOTXT are a net of 24 MB; the program also makes a VGG-16 with 528 MiB of random weights. The
-contestants take turns. In memory (tmpfs) the contestants are cp and "syncblob convert". On the disk there are two more
-contestants: cp with sync, because convert syncs its file; and, for two rounds, each converter that has an environment
-in the folder ENVIRONMENTS (of tests/release/users.sh). All files that are read are in the page cache.
+MODEL and PROTOTXT are a net of 24 MB; the program also makes a VGG-16 with 528 MiB of random weights. The contestants
+take turns: cp in memory (tmpfs), or cp with sync on the disk, because convert syncs its file; and "syncblob convert".
+All files that are read are in the page cache.
 """
 
 import argparse
@@ -25,20 +24,8 @@ sys.path.insert(0, str(TESTS / "users/onnx"))
 import nets  # noqa: E402: of that folder
 
 MEMORY = pathlib.Path("/dev/shm")
-PEER_ROUNDS = 2
 # The goal and the limit of --check: for the seconds, divided by cp's seconds, and for the peak memory in MiB.
 GOALS = {"seconds": (1.2, 2.0), "MiB": (16, 24)}
-
-PEERS = {
-    "caffe2onnx": "{python} -m caffe2onnx.convert --prototxt {prototxt} --caffemodel {model} --onnx {out}",
-    "caffe-onnx": "{python} -m src.cli {prototxt} {model} out {folder}",
-    "mnn": "{python} -c \"import _tools; _tools.mnnconvert('mnn -f CAFFE --modelFile {model} --prototxt {prototxt}"
-           " --MNNModel {out} --bizCode net'.split())\"",
-    "x2paddle": "{python} -c \"from x2paddle.convert import caffe2paddle as c; "
-                "c('{prototxt}', '{model}', '{out}', None, disable_feedback=True)\"",
-    "mmdnn": "{python} {scripts}/run_mmdnn.py {folder}",
-}
-
 
 def vgg(folder):
     """Writes a VGG-16 whose weights repeat one random block."""
@@ -79,69 +66,29 @@ def given(model, prototxt):
     return make
 
 
-class Failed(Exception):
-    """A contestant has failed; the argument is its error message."""
-
-
 def run(command, folder):
     """Returns the seconds and the peak in MiB. Uses GNU time, because a child's peak includes this process's memory."""
     peak = folder / "peak"
     start = time.perf_counter()
-    done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,
-                          capture_output=True, text=True, errors="replace", check=False)
-    seconds = time.perf_counter() - start
-    if done.returncode != 0:
-        raise Failed(next(iter(done.stderr.splitlines()[-1:]), f"status {done.returncode}"))
-    return seconds, int(peak.read_text()) / 1024
+    subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], check=True,
+                   stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start, int(peak.read_text()) / 1024
 
 
-def clear(folder):
-    for path in folder.glob("out*"):
-        subprocess.run(["rm", "-rf", path], check=True)
-
-
-def commands_of(folder, options, peers):
-    """Returns the contestants' commands by name."""
+def contest(folder, options, copy):
+    """Returns the samples of the command `copy` and of syncblob, and prints them."""
     model, prototxt, out = (folder / name for name in ("net.caffemodel", "net.prototxt", "out.onnx"))
-    commands = {"cp": f"cp {model} {out}"}
-    if peers:
-        commands["cp, sync"] = f"sh -c 'cp {model} {out} && sync {out}'"
-    commands["syncblob"] = f"{options.syncblob.resolve()} convert {prototxt} {model} -o {out}"
-    for peer, command in PEERS.items() if peers else ():
-        python = options.environments.resolve() / peer / "bin/python"
-        if python.exists():
-            commands[peer] = command.format(python=python, prototxt=prototxt, model=model, out=out, folder=folder,
-                                            scripts=TESTS / "users/onnx/peers")
-    return commands
-
-
-def contest(folder, options, peers):
-    """Returns the samples of each contestant, or its error message."""
-    commands, samples = commands_of(folder, options, peers), {}
-    for turn in range(options.rounds):
+    commands = {"the copy": copy.format(model, out),
+                "syncblob": f"{options.syncblob.resolve()} convert {prototxt} {model} -o {out}"}
+    samples = {name: [] for name in commands}
+    for _ in range(options.rounds):
         for name, command in commands.items():
-            if isinstance(samples.get(name), str) or (name in PEERS and turn >= PEER_ROUNDS):
-                continue
-            clear(folder)
-            try:
-                samples.setdefault(name, []).append(run(command, folder))
-            except Failed as error:
-                samples[name] = str(error)
-    clear(folder)
-    return samples
-
-
-def report(what, samples):
-    cp = min(seconds for seconds, _ in samples["cp"])
-    print(f"\n{what:<20}{'s, best':>10}{'median':>10}{'of cp':>10}{'MiB':>10}")
+            samples[name].append(run(command, folder))
+            out.unlink()
     for name, each in samples.items():
-        if isinstance(each, str):
-            print(f"{name:<20} fails: {each[:100]}")
-            continue
-        best = min(seconds for seconds, _ in each)
-        median = statistics.median(seconds for seconds, _ in each)
-        print(f"{name:<20}{best:>10.3f}{median:>10.3f}{best / cp:>10.2f}{max(mib for _, mib in each):>10.1f}",
-              flush=True)
+        seconds, mib = zip(*each)
+        print(f"{name:<20}{min(seconds):>10.3f} s{statistics.median(seconds):>10.3f} s, median{max(mib):>10.1f} MiB")
+    return samples.values()
 
 
 def judge(what, value, kind):
@@ -152,22 +99,19 @@ def judge(what, value, kind):
 
 def compare(name, make, options):
     passed = []
-    for place, parent in (("in memory", MEMORY), ("on the disk", None)):
+    for place, copy, command, parent in (("in memory", "cp", "cp {0} {1}", MEMORY),
+                                         ("on the disk", "cp with sync", "sh -c 'cp {0} {1} && sync {1}'", None)):
         with tempfile.TemporaryDirectory(dir=parent) as folder:
-            folder = pathlib.Path(folder)
-            make(folder)
-            samples = contest(folder, options, parent is None)
-        report(f"{name}, {place}", samples)
-        ours, against = samples["syncblob"], samples["cp" if parent else "cp, sync"]
-        ratio = min(ours)[0] / min(against)[0]
-        passed += [judge(f"{name}, {place}: seconds, of {'cp' if parent else 'cp with sync'}", ratio, "seconds"),
+            make(pathlib.Path(folder))
+            against, ours = contest(pathlib.Path(folder), options, command)
+        passed += [judge(f"{name}, {place}: seconds, of {copy}", min(ours)[0] / min(against)[0], "seconds"),
                    judge(f"{name}, {place}: peak, MiB", max(mib for _, mib in ours), "MiB")]
     return all(passed)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("syncblob", "model", "prototxt", "environments"):
+    for name in ("syncblob", "model", "prototxt"):
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--check", action="store_true", help="fail where a bound is passed")

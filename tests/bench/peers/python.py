@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the Python module and the command with NumPy, Google's protobuf (upb), OpenCV and scripts.
+"""Compares the Python module and the command with Google's protobuf (upb), OpenCV and scripts.
 
     python.py [--check] MODEL PROTOTXT PROGRAM
 
-The program first times arithmetic and messages of one blob. It then loads a real net's weights: by the module and by
-protobuf into a dict of NumPy arrays, by OpenCV into its net, and as bytes into fresh memory; each way first in a
-new process, then repeatedly in one process. Finally it compares PROGRAM, the command syncblob, with scripts, as
-whole processes. With --check the program fails if a ratio is above its bound for a busy machine.
+The program loads a real net's weights: by the module and by protobuf into a dict of NumPy arrays, by OpenCV into its
+net, and as bytes into fresh memory; each way first in a new process, then repeatedly in one process. It then compares
+PROGRAM, the command syncblob, with scripts, as whole processes. With --check the program fails if a ratio is above its bound for a busy machine.
 """
 import argparse
 import json
@@ -37,7 +36,7 @@ MESSAGES = {
 }
 
 
-def message_class(wanted):
+def net_class():
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.internal import api_implementation
     assert api_implementation.Type() == "upb", api_implementation.Type()
@@ -56,7 +55,7 @@ def message_class(wanted):
                 field.options.packed = label == kinds.LABEL_REPEATED
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"peer.{wanted}"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("peer.NetParameter"))
 
 
 def judge(what, ratio, goal, bound):
@@ -77,39 +76,12 @@ def in_turns(works, rounds):
     return found
 
 
-# --- one blob -------------------------------------------------------------------------------------
-
-def compare_blobs():
-    """Compares operations on one large blob, without goals."""
-    import numpy
-    import syncblob
-    print(f"{'one blob':<18}{'MiB':>6}{'syncblob, µs':>14}{'other, µs':>12}{'ratio':>8}")
-    for count in (1 << 18, 16 << 20):
-        data, diff = (numpy.random.default_rng(i).random(count, dtype="float32") for i in range(2))
-        blob = syncblob.Blob((count,))
-        blob.data[...], blob.diff[...] = data, diff
-        message = message_class("BlobProto")()
-        message.shape.dim.append(count)
-        message.data.extend(data)
-        encoded = message.SerializeToString()
-        for what, ours, other in (
-                ("update", blob.update, lambda: numpy.subtract(data, diff, out=data)),
-                ("scale", lambda: blob.scale_data(-1), lambda: numpy.multiply(data, numpy.float32(-1), out=data)),
-                ("asum", blob.asum_data, lambda: numpy.abs(data).sum()),
-                ("sumsq", blob.sumsq_data, lambda: numpy.dot(data, data)),
-                ("bytes to values", lambda: syncblob.load_blob(encoded), lambda: message.ParseFromString(encoded)),
-                ("values to bytes", blob.to_bytes, message.SerializeToString)):
-            found = in_turns({"ours": ours, "other": other}, 3 * ROUNDS)
-            own, others = min(found["ours"]), min(found["other"])
-            print(f"{what:<18}{count >> 18:>6}{own * 1e6:>14.0f}{others * 1e6:>12.0f}{own / others:>8.2f}")
-
-
 # --- a net ----------------------------------------------------------------------------------------
 
 def by_protobuf(path):
     """Returns a loader that uses protobuf and, as the fastest copy of a repeated field, numpy.fromiter."""
     import numpy
-    Net = message_class("NetParameter")
+    Net = net_class()
 
     def array(blob):
         shape = blob.shape.dim if blob.HasField("shape") else (blob.num, blob.channels, blob.height, blob.width)
@@ -258,8 +230,6 @@ def main():
     if options.script:
         SCRIPTS[options.script](options.model, options.out)
         return 0
-    if not options.check:
-        compare_blobs()
     passed = [*compare_first(options), *compare_again(options), *compare_processes(options)]
     return 0 if all(passed) or not options.check else 1
 
