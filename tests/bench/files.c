@@ -1,4 +1,4 @@
-/* Times the loading of files that are in the page cache. */
+/* Times the loading of a net from a file that is in the page cache. */
 #include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"
@@ -20,30 +20,16 @@ static sb_blob *blobs[2 * LAYERS];
 static int num_blobs;
 static void *memory, *caffe_net;
 
-static sb_blob *random_blob(int64_t count, uint64_t seed) {
-    sb_blob *blob = make_blob(NULL, SB_DTYPE_F32, (size_t)count);
-    (void)fill_randomly(blob, SB_DATA, seed);
-    return blob;
-}
-
-static void set_path(const char *name) {
-    snprintf(path, sizeof path, "%s/%s", bench.folder, name);
-}
-
-static void measure_file(void) {
-    struct stat status;
-    must(stat(path, &status));
-    file_bytes = (size_t)status.st_size;
-}
-
 static void add_blob(sb_model *model, int64_t layer, int64_t count) {
-    sb_blob *blob = random_blob(count, (uint64_t)(layer + count));
+    sb_blob *blob = make_blob(NULL, SB_DTYPE_F32, (size_t)count);
+    (void)fill_randomly(blob, SB_DATA, (uint64_t)(layer + count));
     must(sb_model_add_blob(model, layer, blob, 0, NULL));
     sb_blob_destroy(blob);
 }
 
 /* Writes a net into the file. Returns the payload's bytes. */
 static size_t make_net(void) {
+    struct stat status;
     sb_model *model;
     int64_t layer, elements = 0, divisor = bench.effort == QUICK ? 64 : 1;
     must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
@@ -56,7 +42,8 @@ static size_t make_net(void) {
     }
     must(sb_model_save_file(model, path, NULL));
     sb_model_destroy(model);
-    measure_file();
+    must(stat(path, &status));
+    file_bytes = (size_t)status.st_size;
     return (size_t)elements * sizeof(float);
 }
 
@@ -130,34 +117,10 @@ static void contest_net(size_t payload) {
     contest_run(&contest, payload, 1);
 }
 
-/* --- one blob ----------------------------------------------------------------------------- */
-
-static void load_blob(void) {
-    destroy_blobs();
-    must(sb_blob_create(context, SB_DTYPE_F32, &blobs[num_blobs++], NULL));
-    must(sb_blob_load_file(blobs[0], path, SB_PROTO_RESHAPE, NULL, NULL));
-}
-
-static void contest_blob(size_t bytes) {
-    static const struct contest contest = {
-        .what = "file to blob",
-        .contestants = {{"syncblob", load_blob, destroy_blobs}, {"read", read_file, free_memory}},
-    };
-    sb_blob *blob = random_blob((int64_t)(bytes / sizeof(float)), 3);
-    must(sb_blob_save_file(blob, path, 0, NULL));
-    sb_blob_destroy(blob);
-    measure_file();
-    contest_run(&contest, bytes, 1);
-}
-
 void bench_files(void) {
     context = make_context(SB_CONTEXT_NO_HOST_CACHE, NULL);
-    set_path("bench.caffemodel");
+    snprintf(path, sizeof path, "%s/bench.caffemodel", bench.folder);
     contest_net(make_net());
-    unlink(path);
-
-    set_path("bench.binaryproto");
-    each_size(contest_blob);
     unlink(path);
     sb_context_release(context);
 }

@@ -5,7 +5,8 @@
 
 The program loads a real net's weights: by the module and by protobuf into a dict of NumPy arrays, by OpenCV into its
 net, and as bytes into fresh memory; each way first in a new process, then repeatedly in one process. It then compares
-PROGRAM, the command syncblob, with scripts, as whole processes. With --check the program fails if a ratio is above its bound for a busy machine.
+PROGRAM, the command syncblob, with scripts, as whole processes. With --check the program fails if a ratio is above its
+bound for a busy machine.
 """
 import argparse
 import json
