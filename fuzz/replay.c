@@ -32,8 +32,6 @@ static uint8_t *read_input(const char *path, size_t *size) {
 static size_t replay_file(const char *path) {
     size_t size;
     uint8_t *bytes = read_input(path, &size);
-    if (getenv("SYNCBLOB_REPLAY_VERBOSE"))
-        (void)fprintf(stderr, "%s\n", path);
     (void)LLVMFuzzerTestOneInput(bytes, size);
     free(bytes);
     return 1;
@@ -65,8 +63,6 @@ static size_t replay_random(size_t count) {
         uint64_t state = seed;
         for (size_t i = 0; i < sizeof bytes; i++)
             bytes[i] = (uint8_t)(sb__draw(&state) >> 56);
-        if (getenv("SYNCBLOB_REPLAY_VERBOSE"))
-            (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         (void)LLVMFuzzerTestOneInput(bytes, sizeof bytes);
     }
     return count;

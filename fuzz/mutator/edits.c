@@ -1,9 +1,6 @@
-#include "edits.h"
+#include "message.h"
 
 #include <string.h>
-
-/* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 /* The state of an edit. The edit writes to `out` a replacement of the fields `at` to `end` - 1. */
 struct edit {
@@ -213,17 +210,11 @@ static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
     return at == size ? count : 0;
 }
 
-static void put_dims(const struct edit *edit, uint32_t number, const uint64_t *dims, size_t count) {
-    uint8_t bytes[MAX_DIMS * 10];
-    struct buffer packed = {bytes, 0, sizeof bytes, false};
-    for (size_t i = 0; i < count; i++)
-        put_varint(&packed, dims[i], 0);
-    put_length_field(edit->out, number, packed.bytes, packed.size);
-}
-
 /* Replaces or appends a dimension, or divides one dimension by 2 and multiplies another by 2. */
 static bool change_dims(struct edit *edit) {
     uint64_t dims[MAX_DIMS + 1];
+    uint8_t bytes[sizeof dims / sizeof *dims * 10];
+    struct buffer packed = {bytes, 0, sizeof bytes, false};
     size_t count = read_dims(value_of(edit, edit->field), value_size(edit->field), dims);
     if (count == 0)
         return false;
@@ -244,7 +235,9 @@ static bool change_dims(struct edit *edit) {
     default:
         dims[a] = 1 + below(edit->dice, 9);
     }
-    put_dims(edit, edit->field->number, dims, count);
+    for (size_t i = 0; i < count; i++)
+        put_varint(&packed, dims[i], 0);
+    put_length_field(edit->out, edit->field->number, packed.bytes, packed.size);
     return true;
 }
 

@@ -56,4 +56,10 @@ void put_from(const struct message *message, size_t field, struct buffer *out);
 /* Returns a random number from 0 to limit - 1; limit > 0. `dice` is the state for sb__draw. */
 size_t below(uint64_t *dice, size_t limit);
 
+/* Writes the message with a random edit; returns false if the edit is impossible. */
+bool edit_message(const struct message *message, uint64_t *dice, struct buffer *out);
+
+/* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
 #endif

@@ -1,6 +1,6 @@
 /* Mutations for protobuf's wire format. Each mutation edits one message, at any depth of the input,
    and corrects the lengths of the enclosing messages. */
-#include "edits.h"
+#include "message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
    than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed);

@@ -15,6 +15,14 @@ struct watched {
     size_t before; /* live bytes at the last mark */
 };
 
+/* An input, and the context in which a harness reads it. */
+struct run {
+    const uint8_t *bytes;
+    size_t size;
+    uint32_t lot; /* input_lot of the input */
+    struct watched *watched;
+};
+
 void watched_begin(struct watched *watched);
 /* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
@@ -69,8 +77,8 @@ void scratch_file_end(struct scratch_file *file);
 
 /* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves an object twice under the same path. Checks that the file then has the bytes `bytes`, that
-   the folder has no other file, and that a save into a missing folder fails. */
+/* Saves an object into an empty folder. Checks that the file has the bytes `bytes`, and that the
+   folder has no other file. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
 /* Returns a hash of the input. Harnesses run their slow checks for some values of the hash only. */

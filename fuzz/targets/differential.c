@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-struct run {
+/* An input, and the limits of both readers. */
+struct comparison {
     const uint8_t *bytes;
     size_t size;
     sb_context *context;
-    sb_limits limits; /* the same limits for both readers */
+    sb_limits limits;
     struct decoder_limits decoder_limits;
 };
 
@@ -129,7 +130,7 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* Returns whether SB_FORMAT_AUTO fails or chooses a format other than `format`. If so, the library
    may refuse to read the bytes as `format`. */
-static bool is_of_another(const struct run *run, int32_t format) {
+static bool is_of_another(const struct comparison *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
                                        &run->limits, NULL, NULL, &model, NULL);
@@ -138,7 +139,7 @@ static bool is_of_another(const struct run *run, int32_t format) {
     return is_another;
 }
 
-static void check_blob_proto(const struct run *run, int32_t dtype) {
+static void check_blob_proto(const struct comparison *run, int32_t dtype) {
     struct decoded_file file = decode(SB_FORMAT_BLOB, run->bytes, run->size, &run->decoder_limits);
     unsigned faults = file.faults | decoded_blob_load_faults(&file.blobs[0], sb_dtype_size(dtype));
     if (faults == 0)
@@ -165,7 +166,7 @@ static void check_text(struct decoded_text decoded, sb_text text, const char *wh
                (const char *)decoded.bytes);
 }
 
-static void check_info(const struct run *run, const struct decoded_blob *decoded,
+static void check_info(const struct comparison *run, const struct decoded_blob *decoded,
                        const sb_blob_info *info) {
     const struct decoded_values *shown = decoded->data.count > 0 ? &decoded->data : &decoded->diff;
     static const int32_t dtypes[DECODED_TYPES] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16,
@@ -181,7 +182,7 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
     check_equal(info->legacy, decoded->legacy);
 }
 
-static void check_model_blob(const struct run *run, const sb_model *model, int64_t layer,
+static void check_model_blob(const struct comparison *run, const sb_model *model, int64_t layer,
                              int64_t index, const struct decoded_blob *decoded) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     check_ok(sb_model_blob_info(model, layer, index, &info, &call_error));
@@ -221,7 +222,7 @@ static void check_type(const struct decoded_layer *decoded, bool c3d, const sb_l
                    "type %d is %s", decoded->type_number, info->type.bytes);
 }
 
-static void check_layers(const struct run *run, const struct decoded_file *file,
+static void check_layers(const struct comparison *run, const struct decoded_file *file,
                          const sb_model *model) {
     check_equal(sb_model_num_layers(model), file->num_layers);
     for (size_t i = 0; i < file->num_layers; i++) {
@@ -246,7 +247,7 @@ static void check_solver(const struct decoded_file *file, const sb_model *model)
     check_text(file->learned_net, info.learned_net, "learned_net");
 }
 
-static void check_contents(const struct run *run, const struct decoded_file *file,
+static void check_contents(const struct comparison *run, const struct decoded_file *file,
                            const sb_model *model) {
     check_text(file->name, name_of(model), "net");
     check_layers(run, file, model);
@@ -261,7 +262,7 @@ static void check_contents(const struct run *run, const struct decoded_file *fil
         check_model_blob(run, model, SB_NO_LAYER, (int64_t)i, &file->blobs[i]);
 }
 
-static void check_model(const struct run *run, int32_t format) {
+static void check_model(const struct comparison *run, int32_t format) {
     struct decoded_file file = decode(format, run->bytes, run->size, &run->decoder_limits);
     sb_model *model = NULL;
     sb_status st = status_of(sb_model_open_bytes(run->context, format, run->bytes, run->size,
@@ -278,7 +279,7 @@ static void check_model(const struct run *run, int32_t format) {
 
 /* --- everything ------------------------------------------------------------------------ */
 
-static void check_all(const struct run *run) {
+static void check_all(const struct comparison *run) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,
                                      SB_DTYPE_I64};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
@@ -288,7 +289,7 @@ static void check_all(const struct run *run) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct run run = {data, size, NULL, SB_LIMITS_INIT, decoder_default_limits};
+    struct comparison run = {data, size, NULL, SB_LIMITS_INIT, decoder_default_limits};
     check_all(&run);
     run.limits = (sb_limits){sizeof run.limits, 0, 2, 3, 5, 3};
     run.decoder_limits = (struct decoder_limits){2, 3, 5, 3};
