@@ -9,10 +9,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define BLOBS        161
-#define WORK_SECONDS 0.030
+#define BLOBS 161
 
 static int64_t counts[BLOBS], total;
 static int num_counts;
@@ -67,39 +65,10 @@ static void reduce_bare(void) {
     sum_in_place(buffer, total);
 }
 
-enum work { NO_WORK, WORK_HERE, WORK_OF_A_DEVICE };
-
-/* Simulates the work that computes the diff of blob `i`, before sb_reducer_ready: keeps this
-   processor busy, or sleeps as if a device did the work. */
-static void work_before(enum work work, double began, int i) {
-    const double end = began + WORK_SECONDS * (BLOBS - i) / BLOBS, now = MPI_Wtime();
-    if (work == WORK_OF_A_DEVICE && now < end) {
-        const struct timespec time = {.tv_nsec = (long)((end - now) * 1e9)};
-        (void)nanosleep(&time, NULL);
-    }
-    while (work == WORK_HERE && MPI_Wtime() < now + WORK_SECONDS / BLOBS)
-        continue;
-}
-
-static void reduce_beside(enum work work) {
-    const double began = MPI_Wtime();
-    for (int i = BLOBS; i--;) {
-        work_before(work, began, i);
-        must(sb_reducer_ready(reducer, blobs[i], NULL));
-    }
-    must(sb_reducer_wait(reducer, NULL));
-}
-
 static void reduce(void) {
-    reduce_beside(NO_WORK);
-}
-
-static void reduce_beside_work(void) {
-    reduce_beside(WORK_HERE);
-}
-
-static void reduce_beside_device(void) {
-    reduce_beside(WORK_OF_A_DEVICE);
+    for (int i = BLOBS; i--;)
+        must(sb_reducer_ready(reducer, blobs[i], NULL));
+    must(sb_reducer_wait(reducer, NULL));
 }
 
 /* --- the buffer in pieces --------------------------------------------------------------------- */
@@ -155,33 +124,21 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints how much of a reduction's time work hides. `alone`: without work; `beside`: with work. */
-static void print_hidden(const char *what, double alone, double beside) {
-    const double work = WORK_SECONDS * 1e9, most = alone < work ? 1 : work / alone;
-    (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
-                 (alone + work - beside) / alone * 100, most * 100);
-}
-
 static void compare_reductions(size_t extra) {
     static const struct contest contest = {
-        .contestants = {{"the reducer", reduce, NULL},
-                        {"one MPI_Allreduce", reduce_bare, NULL},
-                        {"the reducer, 30 ms of work", reduce_beside_work, NULL},
-                        {"the reducer, 30 ms of a device", reduce_beside_device, NULL}},
+        .contestants = {{"the reducer", reduce, NULL}, {"one MPI_Allreduce", reduce_bare, NULL}},
     };
     const struct result *found = contest_run(&contest, 0, 1);
     if (sb_comm_rank(comm) != 0)
         return;
     (void)printf("ResNet-50's %d diffs, %d rounds     best ms  median ms\n", BLOBS, bench.rounds);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 2; i++)
         (void)printf("%-32s %10.2f %10.2f\n", contest.contestants[i].name, found[i].best / 1e6,
                      found[i].median / 1e6);
     print_goal("the reducer, over one MPI_Allreduce (best)", found[0].best / found[1].best, 1.10,
                "x");
     print_goal("the reducer, over one MPI_Allreduce (median)", found[1].ratio, 1.10, "x");
     print_goal("memory beside the blobs", (double)extra / (25 << 20), 2.00, "buckets");
-    print_hidden("hidden by work on these processors", found[0].median, found[2].median);
-    print_hidden("hidden by work of a device", found[0].median, found[3].median);
 }
 
 /* Times two ways of reducing pieces, for each size of pieces. */

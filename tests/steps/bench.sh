@@ -49,16 +49,14 @@ bench_rust() { # [--lto]
     cargo run --quiet --release --locked -p syncblob-tests
 }
 
-# Measures the time from exec to the first blob, and the library's size.
+# Measures short processes, and the library's size.
 bench_first() {
-    local model python
+    local python
     python=$(environment tests/bench/peers/requirements.txt)
-    model=$(download model)
     make_wheel release
-    build_bench -- first
+    build_bench -- syncblob
     cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/first.py "$bench_folder/tests/bench/first" "$bench_folder/c" "$CARGO_TARGET_DIR/release/syncblob" \
-        "$build/python-release" "$model"
+    "$python" tests/bench/first.py "$bench_folder/c" "$CARGO_TARGET_DIR/release/syncblob" "$build/python-release"
 }
 
 # Compares the conversion to ONNX with cp, as whole processes.
