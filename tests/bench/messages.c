@@ -74,10 +74,6 @@ static void unpack(void) {
     must(unpacked ? 0 : -1);
 }
 
-static void google_parse(void) {
-    bench.caffe->parse(message, message_size);
-}
-
 static void caffe_destroy(void) {
     bench.caffe->destroy(caffe_blob);
     caffe_blob = NULL;
@@ -94,10 +90,8 @@ static void caffe_load_fresh(void) {
 
 static const struct contest to_fresh_blob = {
     .what = "bytes to fresh blob",
-    .contestants = {{"syncblob", load_fresh, destroy_blob},
-                    {"memcpy", memcpy_fresh, free_memory},
-                    {"protobuf-c alone", unpack, free_unpacked}},
-    .caffe = {{"Caffe", caffe_load_fresh, caffe_destroy}, {"protobuf alone", google_parse, NULL}},
+    .contestants = {{"syncblob", load_fresh, destroy_blob}, {"memcpy", memcpy_fresh, free_memory}},
+    .caffe = {{"Caffe", caffe_load_fresh, caffe_destroy}},
     .goals = {{"memcpy", 1.1, MIB}, {"memcpy", 1.15, GOAL_BYTES}},
 };
 

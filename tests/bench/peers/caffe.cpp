@@ -121,15 +121,11 @@ void parse_from(google::protobuf::Message *message, google::protobuf::io::CodedI
     CHECK(message->ParseFromCodedStream(input));
 }
 
-void parse_into(google::protobuf::Message *message, const void *bytes, size_t size) {
-    google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
-                                                 static_cast<int>(size));
-    parse_from(message, &input);
-}
-
 void *load(void *blob, const void *bytes, size_t size) {
     caffe::BlobProto message;
-    parse_into(&message, bytes, size);
+    google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
+                                                 static_cast<int>(size));
+    parse_from(&message, &input);
     Blob *target = blob ? blob_of(blob) : new Blob();
     target->FromProto(message);
     return target;
@@ -139,12 +135,6 @@ void save(const void *blob, void *buffer, size_t capacity) {
     caffe::BlobProto message;
     static_cast<const Blob *>(blob)->ToProto(&message);
     CHECK(message.SerializeToArray(buffer, static_cast<int>(capacity)));
-}
-
-void parse(const void *bytes, size_t size) {
-    caffe::BlobProto message;
-    parse_into(&message, bytes, size);
-    keep(&message);
 }
 
 void *load_net(const char *path) {
@@ -170,10 +160,12 @@ void free_net(void *net) {
     delete static_cast<Net *>(net);
 }
 
+int blas_threads() {
+    return openblas_get_num_threads();
+}
+
 } // namespace
 
 extern "C" const caffe_peer caffe_peer = {
-    create,         destroy, borrow,   access,   make,
-    reshape_vector, offset,  update,   asum,     sumsq,
-    scale,          copy,    fill,     allocate, load,
-    save,           parse,   load_net, free_net, openblas_get_num_threads};
+    create, destroy, borrow, access,   make, reshape_vector, offset,   update,   asum,        sumsq,
+    scale,  copy,    fill,   allocate, load, save,           load_net, free_net, blas_threads};

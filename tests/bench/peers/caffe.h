@@ -44,8 +44,6 @@ struct caffe_peer {
     /* Reads a BlobProto message into `blob` or, if it is NULL, a new blob. Returns the blob. */
     void *(*load)(void *blob, const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    /* Parses the bytes with Google's protobuf, without a blob. */
-    void (*parse)(const void *bytes, size_t size);
     /* Returns the blobs of a model file. */
     void *(*load_net)(const char *path);
     void (*free_net)(void *net);
