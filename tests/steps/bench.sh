@@ -60,13 +60,13 @@ bench_first() {
 }
 
 # Compares the conversion to ONNX with cp, as whole processes.
-bench_onnx() { # [--check]
+bench_onnx() {
     local python model prototxt
     python=$(environment tests/users/onnx/requirements.txt)
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt" "$@"
+    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt"
 }
 
 # Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.
