@@ -3,6 +3,7 @@
    checks how much memory a read needs. */
 #include "unsteady.h"
 #include "watched.h"
+#include "wire_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +51,8 @@ static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_
 
 /* --- encode, decode ----------------------------------------------------------------- */
 
-struct encoded {
-    void *bytes;
-    size_t size;
-};
-
-static struct encoded encode(const sb_blob *blob) {
-    struct encoded encoded;
+static struct wire encode(const sb_blob *blob) {
+    struct wire encoded = {0};
     uint32_t flags = blob_has(blob, SB_DIFF) ? SB_PROTO_WRITE_DIFF : 0;
     size_t written;
     check_ok(sb_blob_proto_size(blob, flags, &encoded.size, &call_error));
@@ -71,7 +67,7 @@ static sb_status write_file(const void *blob, const char *path, sb_error *err) {
 }
 
 static void check_round_trip(const struct run *run, const sb_blob *blob) {
-    struct encoded first = encode(blob);
+    struct wire first = encode(blob);
     if (run->lot % 16 == 0)
         check_saved_file(write_file, blob, first.bytes, first.size);
     const struct run again = {first.bytes, first.size, run->lot, run->watched};
@@ -79,7 +75,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
     check_equal(st, SB_OK);
     check_same_blob(blob, copy);
-    struct encoded second = encode(copy);
+    struct wire second = encode(copy);
     fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
                "%zu bytes became %zu different bytes when written again", first.size, second.size);
     free(first.bytes);

@@ -3,6 +3,7 @@
    calls need. */
 #include "unsteady.h"
 #include "watched.h"
+#include "wire_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -217,19 +218,14 @@ static void check_same_model(const struct run *run, const sb_model *a, const sb_
 
 /* --- saving --------------------------------------------------------------------------------- */
 
-struct saved {
-    unsigned char *bytes;
-    size_t size;
-};
-
 static size_t size_of(const sb_model *model) {
     size_t size = 0;
     check_ok(sb_model_size(model, &size, &call_error));
     return size;
 }
 
-static struct saved save(const sb_model *model) {
-    struct saved saved = {.size = size_of(model)};
+static struct wire save(const sb_model *model) {
+    struct wire saved = {.size = size_of(model)};
     size_t written = 0;
     saved.bytes = malloc(saved.size ? saved.size : 1);
     if (saved.size) {
@@ -243,7 +239,7 @@ static struct saved save(const sb_model *model) {
 }
 
 static void check_saved_verbatim(const struct run *run, const sb_model *model) {
-    struct saved saved = save(model);
+    struct wire saved = save(model);
     fuzz_check(saved.size == run->size &&
                    (run->size == 0 || memcmp(saved.bytes, run->bytes, run->size) == 0),
                "%zu bytes were saved as %zu different bytes", run->size, saved.size);
@@ -256,7 +252,7 @@ static sb_status save_file(const void *model, const char *path, sb_error *err) {
 
 /* Saves the edited model, and checks that opening the result returns the same model. */
 static void check_saved_again(const struct run *run, const sb_model *model) {
-    struct saved saved = save(model);
+    struct wire saved = save(model);
     if (run->lot % 16 == 0)
         check_saved_file(save_file, model, saved.bytes, saved.size);
     struct run again = *run;
@@ -313,7 +309,7 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
 /* Checks that the saved file ends with the new blob and the bytes that followed the old blob. */
 static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
                        const sb_blob *blob) {
-    struct saved saved = save(model);
+    struct wire saved = save(model);
     unsigned char message[64];
     size_t size = 0, end = (size_t)old->offset + old->size, tail = run->size - end;
     check_ok(sb_blob_to_proto(blob, 0, message, sizeof message, &size, &call_error));
