@@ -216,7 +216,7 @@ static void each_operation(size_t size, sb_parallel_for parallel_for, void (*con
 }
 
 static void threads_of_size(size_t size) {
-    if (size >= MIB && size <= 256 * MIB)
+    if (size >= MIB)
         each_operation(size, team_run, contest_threads);
 }
 

@@ -31,7 +31,7 @@ static void add_blob(sb_model *model, int64_t layer, int64_t count) {
 static size_t make_net(void) {
     struct stat status;
     sb_model *model;
-    int64_t layer, elements = 0, divisor = bench.effort == QUICK ? 64 : 1;
+    int64_t layer, elements = 0, divisor = bench.quick ? 64 : 1;
     must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int i = 0; i < LAYERS; i++) {
         int64_t count = weights[(size_t)i % (sizeof weights / sizeof *weights)] / divisor;
@@ -112,7 +112,7 @@ static void contest_net(size_t payload) {
         .contestants = {{"syncblob", load_net, destroy_blobs}, {"read", read_file, free_memory}},
         .caffe = {{"Caffe", caffe_load, caffe_free}},
     };
-    if (bench.effort != QUICK)
+    if (!bench.quick)
         contest.goals[0] = (struct goal){"read", 1.5, 0};
     contest_run(&contest, payload, 1);
 }

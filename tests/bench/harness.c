@@ -11,8 +11,8 @@
 #define SAMPLE_NS   20000.0 /* the minimum time of a sample */
 #define MAX_ROUNDS  2001
 #define MAX_PLAYERS 7
-#define MIN_ROUNDS  (bench.effort == QUICK ? 3 : 11)
-#define CONTEST_NS  (bench.effort == QUICK ? 1e7 : 8e8)
+#define MIN_ROUNDS  (bench.quick ? 3 : 11)
+#define CONTEST_NS  (bench.quick ? 1e7 : 8e8)
 
 struct bench bench;
 
@@ -176,10 +176,8 @@ const struct result *contest_run(const struct contest *contest, size_t bytes, in
 /* --- sizes and memory --------------------------------------------------------------- */
 
 void each_size(void (*run)(size_t bytes)) {
-    static const size_t sizes[] = {KIB,     16 * KIB, 128 * KIB, MIB,
-                                   8 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB};
-    const int count = bench.effort == QUICK ? 5 : bench.effort == NORMAL ? 7 : 8;
-    for (int i = 0; i < count; i++)
+    static const size_t sizes[] = {KIB, 16 * KIB, 128 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB};
+    for (int i = 0; i < (bench.quick ? 5 : 7); i++)
         run(sizes[i]);
 }
 

@@ -39,11 +39,9 @@ struct result {
     double ratio;        /* the median over the rounds of the library's time divided by this time */
 };
 
-enum effort { QUICK, NORMAL, FULL };
-
 struct bench {
-    enum effort effort;
-    int rounds; /* of a contest; 0: as many as the effort allows */
+    bool quick; /* measure fewer sizes and rounds */
+    int rounds; /* of a contest; 0: as many as fit into CONTEST_NS */
     /* [nullable] returns the longest of the times that all processes of a program pass to it */
     double (*slowest)(double ns);
     const char *folder;             /* for files */
@@ -64,7 +62,7 @@ const struct result *contest_run(const struct contest *contest, size_t bytes, in
 /* Checks the goal that `value`, which is not the time of a contest, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
-/* Calls `run` for each size of payload that the effort allows, from 1 KiB on. */
+/* Calls `run` for each size of payload from 1 KiB on, up to 8 MiB if bench.quick, else 256 MiB. */
 void each_size(void (*run)(size_t bytes));
 
 /* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a

@@ -1,4 +1,4 @@
-/* bench [--quick | --full] [--caffe LIBRARY] [--out FOLDER] [CASE...]
+/* bench [--quick] [--caffe LIBRARY] [--out FOLDER] [CASE...]
    Measures the library and other contestants, and checks the goals. Appends the goals to
    FOLDER/goals.csv and all times to FOLDER/times.csv. */
 #include "cases.h"
@@ -68,16 +68,13 @@ static unsigned case_of(const char *name) {
 /* Returns the cases that the command names, as bits. */
 static unsigned parse(int argc, char **argv) {
     static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
-                                            {"full", no_argument, NULL, 'f'},
                                             {"caffe", required_argument, NULL, 'c'},
                                             {"out", required_argument, NULL, 'o'},
                                             {NULL, 0, NULL, 0}};
     unsigned wanted = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (option == 'q')
-            bench.effort = QUICK;
-        else if (option == 'f')
-            bench.effort = FULL;
+            bench.quick = true;
         else if (option == 'c')
             open_caffe(optarg);
         else if (option == 'o')
@@ -92,7 +89,6 @@ static unsigned parse(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     use_huge_pages(argv);
-    bench.effort = NORMAL;
     bench.folder = "/tmp";
     unsigned wanted = parse(argc, argv);
     pin(0);

@@ -180,18 +180,16 @@ static void contest_conversion(const struct contest *contest, const sb_blob *sou
 static void contests_of_size(size_t size) {
     const size_t count = size / sizeof(float);
     sb_blob *floats = make_blob(NULL, SB_DTYPE_F32, count);
+    sb_blob *doubles = make_blob(NULL, SB_DTYPE_F64, count);
+    double *wide;
     const float *values = fill_randomly(floats, SB_DATA, 1);
     bytes = size;
     contest_copies(floats);
     contest_conversion(&to_doubles, floats, SB_DTYPE_F64);
-    if (size < 1024 * MIB) { /* a message of doubles would exceed protobuf's limit */
-        sb_blob *doubles = make_blob(NULL, SB_DTYPE_F64, count);
-        double *wide;
-        must(sb_blob_overwrite_cpu_f64(doubles, SB_DATA, &wide, NULL));
-        loop_widen(values, wide, count);
-        contest_conversion(&to_floats, doubles, SB_DTYPE_F32);
-        sb_blob_destroy(doubles);
-    }
+    must(sb_blob_overwrite_cpu_f64(doubles, SB_DATA, &wide, NULL));
+    loop_widen(values, wide, count);
+    contest_conversion(&to_floats, doubles, SB_DTYPE_F32);
+    sb_blob_destroy(doubles);
     sb_blob_destroy(floats);
 }
 

@@ -280,7 +280,6 @@ int main(int argc, char **argv) {
     int32_t kind = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : SB_OPENCL_SVM;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = *sb_opencl_backend();
-    bench.effort = NORMAL;
     table.user = &kind;
     options.backend = &table;
     options.device = "opencl:0";
