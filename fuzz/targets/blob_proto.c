@@ -274,11 +274,8 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
     for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
         bool struck = true;
         for (int n = 1; struck && n < 64; n++) {
-            source = (struct unsteady){.bytes = run->bytes,
-                                       .size = run->size,
-                                       .trouble = trouble,
-                                       .left = n,
-                                       .where = run->lot * (uint32_t)(2 * n + 1)};
+            const uint32_t where = run->lot * (uint32_t)(2 * n + 1);
+            source = (struct unsteady){run->bytes, run->size, trouble, n, where, 0};
             (void)read_unsteady(run, &source, fresh);
             struck = unsteady_struck(&source);
         }

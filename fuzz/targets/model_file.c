@@ -514,11 +514,8 @@ static void check_source(const struct run *run, int32_t format, sb_status expect
     for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
         bool struck = true;
         for (int n = 1; struck && n < 64; n += 1 + (int)(run->lot / 5 % 4)) {
-            struct unsteady source = {.bytes = run->bytes,
-                                      .size = run->size,
-                                      .trouble = trouble,
-                                      .left = n,
-                                      .where = run->lot * 2654435761u + (uint32_t)n};
+            const uint32_t where = run->lot * 2654435761u + (uint32_t)n;
+            struct unsteady source = {run->bytes, run->size, trouble, n, where, 0};
             (void)use_source(run, format, &source);
             struck = unsteady_struck(&source);
         }
