@@ -13,6 +13,9 @@ IS_NUMPY_1 = np.__version__.startswith("1.")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DEADLINE = 600  # seconds: a longer run is stuck, also on a busy machine or under qemu-user
 
+sys.path.append(str(ROOT / "fuzz/seeds"))
+from wire import data as field, legacy, shape  # noqa: E402
+
 
 def resnet():
     """Returns the path of the real net, or None."""
@@ -102,29 +105,17 @@ def made():
     return model
 
 
-def field(number, content):
-    """Encodes bytes as a field of a message."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def varint(number):
-    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
-
-
 def blob(values):
     """Returns a blob's message; four axes are written as legacy dimensions."""
     array = np.asarray(values, "<f4")
-    shape = field(7, field(1, bytes(array.shape)))
-    if array.ndim == 4:
-        shape = b"".join(bytes([number << 3, dim]) for number, dim in enumerate(array.shape, 1))
-    return shape + field(5, array.tobytes())
+    return (legacy if array.ndim == 4 else shape)(*array.shape) + field(5, array.tobytes())
 
 
 def layer(name, kind, bottoms, tops, blobs=(), more=b""):
     """Returns a layer of a caffemodel, with its connections and other fields."""
     texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
-    content = [field(number, text.encode()) for number, text in texts]
-    return field(100, b"".join([*content, *(field(7, blob(values)) for values in blobs), more]))
+    parts = [*(field(*text) for text in texts), *(field(7, blob(values)) for values in blobs), more]
+    return field(100, b"".join(parts))
 
 
 # A net. Its caffemodel contains the connections, too, which cannot be guessed from the layers' names.

@@ -202,23 +202,13 @@ class Arrays(unittest.TestCase):
             blob = Blob((2, 3), name)
             blob.data[1, 2] = 7
             ways = (blob.data, np.asarray(blob), np.from_dlpack(blob), np.array(blob, copy=False),
-                    np.asarray(memoryview(blob.data)))
+                    np.asarray(memoryview(blob.data)), syncblob.from_dlpack(blob.data).data)
             for array in ways:
                 self.assertEqual((array.dtype, array.shape), (np.dtype(name), (2, 3)))
                 self.assertEqual(array.__array_interface__["data"][0],
                                  blob.data.__array_interface__["data"][0])
                 self.assertEqual(array[1, 2], 7)
             self.assertIsNot(np.array(blob).base, blob.data.base)
-
-    def test_numpy_and_the_blob_see_each_others_writes(self):
-        blob = Blob(4)
-        array = blob.data
-        array[:] = 2
-        self.assertEqual(blob.asum_data(), 8.0)
-        blob.scale_data(3.0)  # allowed although an array shares the memory
-        self.assertEqual(array.tolist(), [6.0] * 4)
-        blob.fill("constant", value=1)
-        self.assertEqual(array.tolist(), [1.0] * 4)
 
     def test_other_types_and_copies(self):
         blob = Blob(2)
@@ -255,40 +245,23 @@ class Arrays(unittest.TestCase):
         blob.reshape(1 << 22)
         self.assertEqual(old.sum(), 18)
 
-    def test_a_blob_on_an_array(self):
-        for name in TYPES:
-            array = np.arange(6).astype(name).reshape(2, 3)
-            blob = syncblob.from_dlpack(array)
-            self.assertEqual((blob.dtype, blob.shape), (name, (2, 3)))
-            blob.data[0, 0] = 9
-            self.assertEqual(array[0, 0], 9)
-        with self.assertRaises(TypeError):
-            syncblob.from_dlpack([1, 2])
-
     def test_round_trips_end_one_after_the_other(self):
         trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
         if not files.IS_NUMPY_1:  # NumPy 1's are read-only
             trips["from_dlpack"] = np.from_dlpack
         for name, trip in trips.items():
             with self.subTest(name):
-                blob = syncblob.from_dlpack(np.full(4, 2, "float32"))
+                array = np.full(4, 2, "float32")
+                references = sys.getrefcount(array)
+                blob = other = syncblob.from_dlpack(array)
                 for _ in range(30000):
-                    blob = syncblob.from_dlpack(trip(blob))
-                self.assertEqual(blob.asum_data(), 8)
-                del blob
-
-    def test_a_round_trip_leaves_no_array(self):
-        array = np.full(4, 2, "float32")
-        references = sys.getrefcount(array)
-        blob = other = syncblob.from_dlpack(array)
-        for _ in range(10):
-            other = syncblob.from_dlpack(other)
-        blob.scale_data(2)
-        self.assertEqual((array.tolist(), other.data.tolist()), ([4] * 4, [4] * 4))
-        blob.reshape(1000)
-        self.assertEqual(sys.getrefcount(array), references + 1)
-        other.reshape(1000)
-        self.assertEqual(sys.getrefcount(array), references)
+                    other = syncblob.from_dlpack(trip(other))
+                blob.scale_data(2)
+                self.assertEqual((array.tolist(), other.data.tolist()), ([4] * 4, [4] * 4))
+                blob.reshape(1000)
+                self.assertEqual(sys.getrefcount(array), references + 1)
+                other.reshape(1000)
+                self.assertEqual(sys.getrefcount(array), references)
 
     def test_a_read_only_array_is_never_written(self):
         base = np.ones(3, "float32")

@@ -147,7 +147,7 @@ class Kinds(unittest.TestCase):
                      lambda: Blob(2).fill("msra", seed=-1),
                      lambda: Blob(2).fill("constant", value=1e300),
                      lambda: Blob(2).fill("uniform", min=-1e39),
-                     lambda: model.state_dict(framework="x"),
+                     lambda: model.state_dict(framework="x"), lambda: model.state_dict(names="x"),
                      lambda: syncblob.load(b"", max_memory=0)):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
 
@@ -176,6 +176,7 @@ class Kinds(unittest.TestCase):
             (lambda: Blob(b"ab"), "a shape is a number or several, not bytes"),
             (lambda: Blob({2: 1}), "not dict"),
             (lambda: Blob(True), "not bool"),
+            (lambda: syncblob.from_dlpack([1, 2]), "list does not support DLPack"),
         )
         with files.empty_folder():
             for call, words in rows:

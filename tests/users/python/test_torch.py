@@ -41,22 +41,11 @@ class Tensors(unittest.TestCase):
             self.assertIsInstance(tensor, torch.Tensor)
             self.assertTrue((tensor.numpy() == arrays[name]).all())
 
-    def test_memory_is_shared(self):
-        blob = syncblob.Blob((2, 3), torch.float64)
-        tensor = torch.from_dlpack(blob)
-        tensor += 2
-        self.assertEqual((blob.dtype, blob.asum_data()), ("float64", 12.0))
-        array = torch.from_dlpack(blob.data)
-        array *= 2
-        self.assertEqual((tensor.sum(), blob.asum_data()), (24.0, 24.0))
-        self.assertEqual(syncblob.from_dlpack(torch.ones(4)).asum_data(), 4.0)
-        self.assertEqual(torch.from_dlpack(syncblob.Blob(2, "bfloat16")).dtype, torch.bfloat16)
-
-    def test_a_stored_blob_becomes_a_separate_tensor(self):
-        model = files.made()
-        tensor = torch.from_dlpack(model["conv_1"][0])
-        tensor.zero_()
-        self.assertTrue(np.asarray(model["conv_1"][0]).any())
+    def test_element_types(self):
+        self.assertEqual(syncblob.Blob(2, torch.float64).dtype, "float64")
+        for name in ("float64", "bfloat16"):
+            found = torch.from_dlpack(syncblob.Blob(2, name))
+            self.assertEqual(found.dtype, getattr(torch, name))
 
 
 def module_of(layer):
@@ -81,16 +70,6 @@ def modules(model):
         if module:
             net.add_module(layer.name, module)
     return net
-
-
-def convolution(pixels, weights, bias, stride, padding):
-    """Computes a convolution by its definition, in NumPy, in doubles."""
-    padded = np.pad(pixels, ((0, 0), (padding, padding), (padding, padding)))
-    height, width = weights.shape[2:]
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width), (1, 2))
-    windows = windows[:, ::stride, ::stride].astype("float64")
-    out = np.tensordot(weights.astype("float64"), windows, ((1, 2, 3), (0, 3, 4)))
-    return out + bias[:, None, None]
 
 
 class Loading(unittest.TestCase):
@@ -123,23 +102,17 @@ class Loading(unittest.TestCase):
 
 
 class ResNet(unittest.TestCase):
-    """Tests the tensors of a real net."""
-
-    @classmethod
-    def setUpClass(cls):
-        if not files.resnet():
-            raise unittest.SkipTest("PyTorch with a real net: SYNCBLOB_TEST_RESNET names none")
-        cls.model = syncblob.load(files.resnet())
-        cls.tensors = cls.model.state_dict(framework="torch")
-
     def test_the_tensors_have_the_sums_that_info_prints(self):
+        if not files.resnet():
+            self.skipTest("PyTorch with a real net: SYNCBLOB_TEST_RESNET names none")
+        tensors = syncblob.load(files.resnet()).state_dict(framework="torch")
         info = json.loads(command("info", "--json", files.resnet()))
         compared = 0
         for layer in info["layers"]:
             if layer["type"] not in ("Convolution", "InnerProduct"):
                 continue
             for blob, role in zip(layer["blobs"], ("weight", "bias")):
-                tensor = self.tensors[f"{layer['name']}.{role}"].double()
+                tensor = tensors[f"{layer['name']}.{role}"].double()
                 self.assertEqual(list(tensor.shape), blob["shape"])
                 for what, value in (("sum", tensor.sum()), ("asum", tensor.abs().sum()),
                                     ("sumsq", tensor.square().sum())):
@@ -147,16 +120,3 @@ class ResNet(unittest.TestCase):
                                            delta=1e-6 * blob["data"]["asum"])
                 compared += 1
         self.assertGreater(compared, 100)
-
-    def test_convolutions_equal_numpys(self):
-        random = np.random.default_rng(3)
-        for name, stride, padding in (("conv_1", 2, 3), ("conv_stage0_block0_branch2b", 1, 1),
-                                      ("conv_stage3_block2_branch2c", 1, 0)):
-            weights, bias = (np.asarray(blob) for blob in self.model[name])
-            pixels = random.normal(size=(weights.shape[1], 32, 32)).astype("float32")
-            wanted = convolution(pixels, weights, bias, stride, padding)
-            found = torch.nn.functional.conv2d(
-                torch.from_numpy(pixels)[None], self.tensors[f"{name}.weight"],
-                self.tensors[f"{name}.bias"], stride, padding)[0].numpy()
-            self.assertEqual(found.shape, wanted.shape)
-            self.assertLess(abs(found - wanted).max() / abs(wanted).max(), 1e-5, name)
