@@ -38,7 +38,7 @@ def read_proto(path):
             messages[name] = [read_field(field) for field in message.field]
             read(f"{name}.", message.enum_type, message.nested_type)
 
-    file = read_descriptor("protoc", path)
+    file = read_descriptor(path)
     read("", file.enum_type, file.message_type)
     return messages, enums
 

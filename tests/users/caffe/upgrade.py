@@ -191,8 +191,7 @@ def main():
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    descriptor = read_descriptor("protoc", args.caffe / "src/caffe/proto/caffe.proto")
-    messages = Messages(descriptor)
+    messages = Messages(read_descriptor(args.caffe / "src/caffe/proto/caffe.proto"))
     failed = refused = count = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -11,12 +11,12 @@ import tempfile
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
-def read_descriptor(protoc, proto):
+def read_descriptor(proto):
     """Returns the FileDescriptorProto of a .proto file."""
     proto = pathlib.Path(proto)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "descriptors")
-        command = [protoc, f"--descriptor_set_out={out}", f"--proto_path={proto.parent}", proto.name]
+        command = ["protoc", f"--descriptor_set_out={out}", f"--proto_path={proto.parent}", proto.name]
         subprocess.run(command, check=True, stderr=subprocess.PIPE)
         descriptors = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
     return descriptors.file[0]
@@ -29,13 +29,10 @@ class Messages:
         self._pool = descriptor_pool.DescriptorPool()
         self._pool.Add(file_descriptor)
         self._package = file_descriptor.package
-        self._factory = message_factory.MessageFactory(self._pool)
 
     def __getattr__(self, name):
         descriptor = self._pool.FindMessageTypeByName(f"{self._package}.{name}")
-        if hasattr(message_factory, "GetMessageClass"):
-            return message_factory.GetMessageClass(descriptor)
-        return self._factory.GetPrototype(descriptor)  # protobuf before 4.22
+        return message_factory.GetMessageClass(descriptor)
 
 
 def with_raw_fields(file_descriptor):

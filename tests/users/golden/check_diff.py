@@ -22,10 +22,9 @@ import numpy
 
 import checking
 from check_convert import array_of, blobs_of, layers_of
-from reading import payload
+from reading import LEGACY, is_legacy, payload
 
 SCHEMAS = checking.ROOT / "bindings/syncblob-cli/schema"
-LEGACY = ("num", "channels", "height", "width")
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 
 
@@ -49,10 +48,6 @@ def diff_of(blob, data):
     values = payload(blob, "diff").values
     with numpy.errstate(over="ignore"):  # doubles beyond a float's range become infinite
         return numpy.array(values, data.dtype).reshape(data.shape) if values else None
-
-
-def is_legacy(blob):
-    return any(blob.HasField(name) for name in LEGACY)
 
 
 # --- the expected lines of diff -----------------------------------------------------------

@@ -10,7 +10,6 @@ and asum may differ by 1e-12 of asum, sumsq may differ by 1e-12 of sumsq. Each l
 JSON Schema. Needs protoc and requirements.txt.
 """
 
-import copy
 import json
 import subprocess
 import sys
@@ -29,30 +28,22 @@ SCALE_OF = {"sum": "asum", "asum": "asum", "sumsq": "sumsq"}
 # --- comparing ------------------------------------------------------------------
 
 
-def differences(found, wanted, where="", scales=None):
-    """Yields a line for each place where two JSON values differ."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key in sorted(wanted.keys() | found.keys()):
-            if key not in wanted or key not in found:
-                yield f"{where}.{key}: only {'wanted' if key in wanted else 'found'}"
-                continue
-            yield from differences(found[key], wanted[key], f"{where}.{key}", (key, wanted))
+def differences(found, wanted, where=""):
+    """Yields a line for each place where two JSON values differ. The schema compares types."""
+    if isinstance(wanted, dict) and isinstance(found, dict) and found.keys() == wanted.keys():
+        for key in wanted:
+            if key not in SCALE_OF or not is_near(found[key], wanted[key], wanted[SCALE_OF[key]]):
+                yield from differences(found[key], wanted[key], f"{where}.{key}")
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
         for index, pair in enumerate(zip(found, wanted)):
             yield from differences(*pair, f"{where}[{index}]")
-    elif not equal(found, wanted, *(scales or (None, None))):
+    elif found != wanted:
         yield f"{where}: found {found!r:.100}, wanted {wanted!r:.100}"
 
 
-def equal(found, wanted, key, beside):
-    if key in SCALE_OF and None not in (found, wanted):
-        scale = beside[SCALE_OF[key]]
-        return abs(found - wanted) <= TOLERANCE * (scale if scale is not None else sys.float_info.max)
-    return type(found) is type(wanted) and found == wanted or is_number(found) and found == wanted
-
-
-def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def is_near(found, wanted, scale):
+    return None not in (found, wanted) and \
+        abs(found - wanted) <= TOLERANCE * (sys.float_info.max if scale is None else scale)
 
 
 # --- running --------------------------------------------------------------------
@@ -95,46 +86,19 @@ def check_made(checker):
     return results["current net"]
 
 
-# --- tests of the comparison ------------------------------------------------------
-
-
-def leaves(value, path=()):
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in items:
-        if isinstance(item, (dict, list)):
-            yield from leaves(item, (*path, key))
-            if isinstance(item, list):
-                yield (*path, key)
-        else:
-            yield (*path, key)
-
-
-def spoiled(value, path):
-    """Returns a copy in which only the value at `path` is slightly wrong."""
-    value = copy.deepcopy(value)
-    holder = value
-    for key in path[:-1]:
-        holder = holder[key]
-    old, key = holder[path[-1]], path[-1]
-    if isinstance(old, list):
-        holder[key] = [*old, 1]
-    elif isinstance(old, str):
-        holder[key] = old + "0"
-    elif old is None:
-        holder[key] = 0
-    elif key in SCALE_OF:
-        holder[key] = old + 3e-12 * holder[SCALE_OF[key]]
-    else:
-        holder[key] = old + 1 if isinstance(old, int) else old * (1 + 1e-15) + 5e-324
-    return value
-
-
 def check_checker(checker, found, wanted):
-    """Tests that the comparison notices a single wrong value, for each value of a correct answer."""
+    """Tests that the comparison notices a single wrong value, key or layer."""
     if found is None:
         return
-    missed = [path for path in leaves(found) if not any(differences(spoiled(found, path), wanted))]
-    checker.report("the comparison notices every wrong value", [f"not at {path}" for path in missed])
+    others = [dict(found, name="another"), dict(found, more=1), dict(found, layers=found["layers"][1:])]
+    missed = [other for other in others if not any(differences(other, wanted))]
+    data = found["layers"][1]["blobs"][0]["data"]
+    for key, right in [*data.items()]:
+        scale = data[SCALE_OF.get(key, key)]
+        data[key] = f"{right}0" if isinstance(right, str) else right + 3e-12 * scale + 5e-324
+        missed += [] if any(differences(found, wanted)) else [key]
+        data[key] = right
+    checker.report("the comparison notices what is wrong", [f"not {each}" for each in missed])
     right = dict(found, net=None)
     wrong = dict(right, format="zip", extra=1)
     noticed = checker.validator.is_valid(right) and not checker.validator.is_valid(wrong)

@@ -204,7 +204,7 @@ def first_blob(message):
 
 def main():
     arguments = parse_arguments(__doc__.splitlines()[0], "--library", "libsyncblob.so")
-    messages = Messages(read_descriptor(arguments.protoc, arguments.proto))
+    messages = Messages(read_descriptor(arguments.proto))
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(Library(arguments.library.resolve()), messages, pathlib.Path(folder))
         checker.check_blobs()

@@ -17,7 +17,6 @@ def parse_arguments(description, program, what):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(program, required=True, type=pathlib.Path, help=what)
     parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
     parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
                         default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
@@ -54,7 +53,7 @@ class Checker(Tally):
     def __init__(self, arguments, folder):
         super().__init__()
         self.arguments, self.cli, self.folder = arguments, arguments.cli.resolve(), pathlib.Path(folder)
-        descriptor = with_raw_fields(read_descriptor(arguments.protoc, arguments.proto))
+        descriptor = with_raw_fields(read_descriptor(arguments.proto))
         self.messages, self.unpacked = Messages(descriptor), Messages(unpacked(descriptor))
 
     def message(self, path, file_format):

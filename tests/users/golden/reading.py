@@ -9,6 +9,7 @@ import typing
 
 DTYPE_OF = {"d": "f64", "f": "f32", "e": "f16", "i": "i32", "I": "u32"}
 RAW_CODES = "dfeiI"  # by NVCaffe's numbers
+LEGACY = ("num", "channels", "height", "width")
 MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": "SolverState"}
 
 
@@ -77,11 +78,12 @@ def payload(blob, name):
     return Payload([value for (value,) in struct.iter_unpack(f"<{code}", raw)], code, raw)
 
 
+def is_legacy(blob):
+    return any(blob.HasField(name) for name in LEGACY)
+
+
 def shape_of(blob):
-    legacy = ("num", "channels", "height", "width")
-    if any(blob.HasField(name) for name in legacy):
-        return [getattr(blob, name) for name in legacy]
-    return list(blob.shape.dim)
+    return [getattr(blob, name) for name in LEGACY] if is_legacy(blob) else list(blob.shape.dim)
 
 
 def stats(found):

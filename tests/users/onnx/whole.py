@@ -139,7 +139,7 @@ def messages_of(proto):
     """Returns Caffe's message classes for Google's protobuf; protoc makes their descriptors."""
     sys.path.append(str(ROOT / "tests/users/golden"))
     from caffe_messages import Messages, read_descriptor
-    return Messages(read_descriptor("protoc", proto))
+    return Messages(read_descriptor(proto))
 
 
 def model_with_net(messages, net):
