@@ -68,20 +68,16 @@ def distances(found, wanted):
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 
 
-def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """Returns why an output differs from Caffe's, or None."""
-    if found.shape != wanted.shape:
-        return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
+def array_problem(found, wanted, tolerance):
+    """Returns why the values of an output differ from Caffe's, or None."""
     apart = distances(found, wanted)
     bound = tolerance * largest(wanted)
-    if (apart <= bound).all():  # false for a NaN
+    bad = ~(apart <= bound)  # true for a NaN
+    if not bad.any():
         return None
-    worst = numpy.where(numpy.isnan(apart), numpy.inf, apart)
-    at = numpy.unravel_index(int(numpy.argmax(worst)), wanted.shape)
-    at = tuple(map(int, at))
-    count = numpy.count_nonzero(~(apart <= bound))
-    return (f"{count} of {apart.size} values differ by more than {bound:.2g}; at {list(at)} "
-            f"{found[at]:.7g}, Caffe's is {wanted[at]:.7g}")
+    at = int(numpy.argmax(numpy.where(numpy.isnan(apart), numpy.inf, apart)))
+    return (f"{numpy.count_nonzero(bad)} of {apart.size} values differ by more than {bound:.2g}; value {at} is "
+            f"{found[at]:.7g}, Caffe's {wanted[at]:.7g}")
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):

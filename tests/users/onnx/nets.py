@@ -1,8 +1,13 @@
 """Small Caffe nets: their prototxt, and their weights as a caffemodel."""
 
+import pathlib
 import struct
+import sys
 
 import numpy
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "fuzz/seeds"))
+from wire import data as field, legacy, varint  # noqa: E402
 
 QUOTED = ("name", "type", "bottom", "top", "input", "module", "layer")
 
@@ -76,38 +81,20 @@ def value_text(key, value, indent):
 # --- the wire format ------------------------------------------------------------------------
 
 
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out) + bytes([number])
-
-
-def field(number, data):
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
 def layer_message(name, kind, arrays):
-    return (field(1, name.encode()) + field(2, kind.encode())
-            + b"".join(field(7, blob_message(array)) for array in arrays))
-
-
-class OldBlob:
-    """An array with four sizes, stored in Caffe's legacy fields."""
-
-    def __init__(self, array):
-        self.array = array
+    """Encodes a layer; an array may already be a blob's message."""
+    messages = (array if isinstance(array, bytes) else blob_message(array) for array in arrays)
+    return field(1, name) + field(2, kind) + b"".join(field(7, message) for message in messages)
 
 
 def blob_message(array):
-    if isinstance(array, OldBlob):
-        sizes = b"".join(varint(number << 3) + varint(size)
-                         for number, size in enumerate(array.array.shape, 1))
-        return sizes + field(5, numpy.asarray(array.array, "<f4").tobytes())
     array = numpy.asarray(array, "<f4")
-    dims = b"".join(varint(size) for size in array.shape)
-    return field(5, array.tobytes()) + field(7, field(1, dims))
+    return field(5, array.tobytes()) + field(7, field(1, b"".join(map(varint, array.shape))))
+
+
+def old_blob_message(array):
+    """Encodes an array with four sizes in Caffe's legacy fields."""
+    return legacy(*array.shape) + field(5, array.tobytes())
 
 
 # --- files of Caffe's program -----------------------------------------------------------------

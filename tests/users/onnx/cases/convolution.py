@@ -3,7 +3,7 @@
 import functools
 import math
 
-from nets import OldBlob
+from nets import old_blob_message
 
 
 def window(draw, axes, largest_kernel=4, dilations=(1, 1, 1, 2, 3)):
@@ -137,8 +137,8 @@ def old_shapes(draw, net):
     """Draws weights with four legacy sizes, as Caffe wrote them before BlobShape."""
     inputs, outputs = draw.between(1, 9), draw.between(1, 9)
     net.input("data", draw.numbers([draw.between(1, 3), inputs, 1, 1]))
-    net.layer("InnerProduct", "data", "ip", [OldBlob(draw.numbers([1, 1, outputs, inputs], inputs ** -0.5)),
-                                             OldBlob(draw.numbers([1, 1, 1, outputs]))],
+    blobs = [draw.numbers([1, 1, outputs, inputs], inputs ** -0.5), draw.numbers([1, 1, 1, outputs])]
+    net.layer("InnerProduct", "data", "ip", map(old_blob_message, blobs),
               inner_product_param={"num_output": outputs})
 
 
