@@ -1,12 +1,11 @@
-"""Runs functions as tests. If a test fails, the remaining tests still run."""
+"""Runs commands and functions as tests."""
 import atexit
 import functools
 import os
 import shutil
 import subprocess
 import tempfile
-import time
-import traceback
+import unittest
 from pathlib import Path
 
 
@@ -38,16 +37,7 @@ def fresh(name):
 
 def run_tests(functions, chosen):
     """Runs the functions named test_*, or only the chosen tests; returns the exit status."""
-    tests = {name[5:]: test for name, test in functions.items() if name.startswith("test_")}
-    failed = 0
-    for name in chosen or tests:
-        start = time.monotonic()
-        verdict = "ok    "
-        try:
-            tests[name]()
-        except Exception:  # run the remaining tests
-            verdict, failed = "FAILED", failed + 1
-            traceback.print_exc()
-        print(f"{verdict} {time.monotonic() - start:5.0f} s  {name.replace('_', ' ')}", flush=True)
-    print(f"{len(chosen or tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    tests = {name[5:]: unittest.FunctionTestCase(test) for name, test in functions.items()
+             if name.startswith("test_")}
+    suite = unittest.TestSuite(tests[name] for name in chosen or tests)
+    return not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()

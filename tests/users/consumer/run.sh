@@ -36,37 +36,30 @@ read -ra cflags <<<"$(ask --cflags) ${FLAGS:-}"
 read -ra libs <<<"$(ask "${static[@]}" --libs)"
 export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-version=$(ask --modversion)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 compile_c() { # SOURCE OPTION...
     "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$1" -o "$work/program" "${libs[@]}" "${@:2}"
 }
 
-compile_cxx() { # STANDARD SOURCE OPTION...
-    "$CXX" "-std=$1" "${warnings[@]}" "${cflags[@]}" "${@:2}" -o "$work/program" "${libs[@]}"
-}
-
-run_program() { # ARGUMENT...
-    (cd "$work" && ./program "$@")
-}
-
 case $what in
 c)
     compile_c "$here/main.c"
-    run_program "$version"
+    cd "$work"
+    ./program "$(ask --modversion)"
     ;;
 cxx)
     for standard in c++11 c++20; do
-        compile_cxx $standard "$here/main.cpp"
-        run_program
+        "$CXX" -std=$standard "${warnings[@]}" "${cflags[@]}" "$here/main.cpp" -o "$work/program" "${libs[@]}"
+        (cd "$work" && ./program)
     done
     ;;
 reload)
     compile_c "$here/../../project/abi/user.c" -DUSER=plugin -DVERSION=1 -fPIC -shared
     mv "$work/program" "$work/plugin.so"
     compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
-    run_program "$libdir/libsyncblob.so.0.1" ./plugin.so
+    cd "$work"
+    ./program "$libdir/libsyncblob.so.0.1" ./plugin.so
     ;;
 *)
     echo "run.sh: no such program: $what" >&2
