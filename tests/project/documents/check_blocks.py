@@ -15,12 +15,16 @@ import tempfile
 sys.dont_write_bytecode = True
 from commands import Shell, Wrong  # noqa: E402
 from pages import ROOT, blocks, header_block, odd_fences, pages, shown, unfenced  # noqa: E402
-from programs import FILES, Failed, Programs, file_name  # noqa: E402
+from programs import FILES, Failed, Programs  # noqa: E402
 
 
 # The requirements that a block of Python may name.
 OF_PYTHON = {"torch", "safetensors", "resnet", "cifar10"}
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
+
+
+def file_name(info):
+    return next((word[5:] for word in info if word.startswith("file=")), None)
 
 
 def page_files(page):
@@ -81,31 +85,20 @@ class Checker:
         for name in ("net.caffemodel", "net.solverstate", "mean.binaryproto"):
             (folder / name).write_bytes(FILES[pathlib.Path(name).suffix])
         for block in blocks(page):
-            try:
-                self.check_block(block, folder, shell)
-                self.checked += 1
-            except (Wrong, Failed, ValueError) as problem:
-                yield f"{block.place}: {problem}"
-        yield from self.page_problems(page, folder)
-
-    def page_problems(self, page, folder):
-        """Yields the problems of blocks that are compiled together."""
-        files = page_files(page)
-        try:
-            if files:
-                self.programs.run_files(files, folder)
-        except Failed as problem:
-            yield f"{shown(page)}: {' '.join(files)}: {problem}"
+            yield from self.failures(block.place, self.check_block, block, folder, shell)
+        if files := page_files(page):  # blocks that are compiled together
+            yield from self.failures(f"{shown(page)}: {' '.join(files)}", self.programs.run_files, files, folder)
 
     def header_problems(self, header, folder):
-        block = header_block(header)
-        if not block:
-            return
+        if block := header_block(header):
+            yield from self.failures(block.place, self.programs.run_fragment, block.text, folder, "header.c")
+
+    def failures(self, place, check, *arguments):
         try:
-            self.programs.run_fragment(block.text, folder, "header.c")
+            check(*arguments)
             self.checked += 1
-        except Failed as problem:
-            yield f"{block.place}: {problem}"
+        except (Wrong, Failed, ValueError) as problem:
+            yield f"{place}: {problem}"
 
 
 def check(options, chosen, work):

@@ -114,13 +114,6 @@ def check_pointers(function):
         yield "returns a pointer and has no @return with [owned] or [borrowed]"
 
 
-def check_returned(function, structs):
-    """Yields a complaint if the function returns a struct, because some languages cannot call such
-    functions."""
-    if function.returns in structs:
-        yield f"returns the struct {function.returns}, not through `out`"
-
-
 def check_names(function):
     """Checks that the words in brackets describe ownership, and that @param names existing
     parameters."""
@@ -186,7 +179,8 @@ def problems(folders):
         if function.text and function.returns == "sb_status":
             found += check_errors(function.name, function.text, statuses, fallible)
         found += check_pointers(function)
-        found += check_returned(function, structs)
+        if function.returns in structs:  # some languages cannot call such functions
+            found.append(f"returns the struct {function.returns}, not through `out`")
         found += check_names(function)
         yield from (f"{function.header}: {function.name}: {what}" for what in found)
     yield from (f"{header}: {name}: has no doc comment" for header, text, name in callbacks

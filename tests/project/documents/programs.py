@@ -110,11 +110,3 @@ class Programs:
         (folder / "syncblob").unlink(missing_ok=True)
         (folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text, folder)
-
-
-def file_name(info):
-    for word in info:
-        found = re.fullmatch(r"file=(\S+)", word)
-        if found:
-            return found.group(1)
-    return None

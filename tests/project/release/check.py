@@ -6,6 +6,7 @@ the fields that a registry shows; and everything must be committed. Prints the v
 crates in the order in which they can be published. FOLDER selects another repository.
 """
 
+import graphlib
 import json
 import re
 import subprocess
@@ -91,17 +92,8 @@ def wrong_manifests(packages):
 
 def in_order(packages):
     """Returns the crates in an order in which each follows its dependencies."""
-    waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
-               for package in packages}
-    order = []
-    while waiting:
-        ready = sorted(name for name in waiting if not waiting[name] & waiting.keys() - {name})
-        if not ready:
-            raise SystemExit(f"crates that need each other: {', '.join(waiting)}")
-        order += ready
-        for name in ready:
-            del waiting[name]
-    return order
+    needs = {package["name"]: {need["name"] for need in package["dependencies"]} for package in packages}
+    return graphlib.TopologicalSorter({name: needs[name] & needs.keys() - {name} for name in needs}).static_order()
 
 
 def main():

@@ -8,7 +8,6 @@ BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources
 all tests must pass.
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -82,7 +81,7 @@ def test_results(build, caffe, name):
     return results, seconds, peak
 
 
-def check_tests(build, caffe, names):
+def check_tests(build, caffe, *names):
     found = {name: test_results(build, caffe, name) for name in names}
     for name, (tests, seconds, memory) in found.items():
         print(f"{name}: {sum(does == 'passes' for does in tests.values())} of {len(tests)} of "
@@ -168,20 +167,8 @@ def check_nets(build):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    tests = commands.add_parser("tests")
-    tests.add_argument("build", type=pathlib.Path)
-    tests.add_argument("caffe", type=pathlib.Path)
-    tests.add_argument("names", nargs="+")
-    nets = commands.add_parser("nets")
-    nets.add_argument("build", type=pathlib.Path)
-    arguments = parser.parse_args()
-    build = arguments.build.resolve()
-    if arguments.command == "tests":
-        failures = check_tests(build, arguments.caffe, arguments.names)
-    else:
-        failures = check_nets(build)
+    what, build, *rest = sys.argv[1:]
+    failures = {"tests": check_tests, "nets": check_nets}[what](pathlib.Path(build).resolve(), *rest)
     for failure in failures:
         print(failure)
     sys.exit(1 if failures else 0)

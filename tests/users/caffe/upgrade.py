@@ -1,14 +1,13 @@
 """Compares `syncblob prototxt --upgrade` with Caffe's own upgrade_net_proto_text.
 
-    upgrade.py PROGRAM CAFFE SYNCBLOB [NETS] [--cases N] [--seed N]
+    upgrade.py PROGRAM CAFFE SYNCBLOB NETS
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
-prototxts. N nets of random layers of the generations V0 and V1 are compared too. Both results are
+prototxts. Nets of random layers of the generations V0 and V1 are compared too. Both results are
 parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse it; if Caffe
 reports that something was not converted, syncblob must print a note.
 """
 
-import argparse
 import difflib
 import pathlib
 import random
@@ -31,6 +30,7 @@ FORGOTTEN = {"batch_norm_param", "bn_param"}
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
 
 
+CASES = 300  # nets of random layers
 # The result for a net that Caffe's schema cannot parse.
 UNKNOWN = object()
 
@@ -184,24 +184,18 @@ def difference(caffe, ours, messages):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("program", "caffe", "syncblob"):
-        parser.add_argument(name, type=pathlib.Path)
-    parser.add_argument("nets", type=pathlib.Path, nargs="?")
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    messages = Messages(read_descriptor(args.caffe / "src/caffe/proto/caffe.proto"))
+    program, sources, syncblob, nets = sys.argv[1:]
+    messages = Messages(read_descriptor(pathlib.Path(sources, "src/caffe/proto/caffe.proto")))
     failed = refused = count = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        nets = [] if args.nets is None else sorted(args.nets.glob("*.prototxt"))
-        for case in range(args.seed, args.seed + args.cases):
+        nets = sorted(pathlib.Path(nets).glob("*.prototxt"))
+        for case in range(CASES):
             nets.append(folder / f"case_{case}.prototxt")
             nets[-1].write_text(text_format.MessageToString(Draw(case, messages).net()))
         for net in nets:
-            caffe = of_caffe(args.program, net, folder)
-            found = difference(caffe, of_syncblob(args.syncblob, net), messages)
+            caffe = of_caffe(program, net, folder)
+            found = difference(caffe, of_syncblob(syncblob, net), messages)
             refused += caffe[0] is None
             count += caffe[0] is not UNKNOWN
             if found:
