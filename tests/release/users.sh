@@ -35,14 +35,10 @@ check_python_cuda() {
     done
 }
 
-# Runs a command if the distribution's Python has PyTorch, which is packaged for the CPU only.
-with_torch() { # COMMAND...
-    /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
-    "$@"
-}
-
+# Tests with the distribution's PyTorch, which is packaged for the CPU only.
 check_python_torch() {
     local folder=$build/python-torch model
+    /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
     model=$(download model)
     wheel_environment "$folder" /usr/bin/python3 tests/users/python/torch.txt --system-site-packages
     SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[abdmt]*.py'

@@ -161,5 +161,3 @@ compare_command() { # COMMAND...
     diff <(echo "$here") <(echo "$there")
     wc -c <<<"$there"
 }
-
-compare_windows_command() { compare_command in_wine wine "$build/windows/syncblob.exe"; }

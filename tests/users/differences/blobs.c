@@ -45,26 +45,20 @@ static sb_blob *unshaped(sb_dtype dtype) {
     return blobs[num_blobs++];
 }
 
-static sb_blob *of(int64_t count) {
-    sb_blob *blob = unshaped(SB_DTYPE_F32);
-    must(sb_blob_reshape(blob, &count, 1, NULL, &err));
-    return blob;
-}
-
 static void shape_to(sb_blob *blob, int64_t count) {
     must(sb_blob_reshape(blob, &count, 1, NULL, &err));
 }
 
-static const float *data_of(const sb_blob *blob) {
-    const float *data;
-    must(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
-    return data;
+static sb_blob *of(int64_t count) {
+    sb_blob *blob = unshaped(SB_DTYPE_F32);
+    shape_to(blob, count);
+    return blob;
 }
 
-static const float *diff_of(const sb_blob *blob) {
-    const float *diff;
-    must(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
-    return diff;
+static const float *values_of(const sb_blob *blob, sb_part part) {
+    const float *values;
+    must(sb_blob_cpu_f32(blob, part, &values, &err));
+    return values;
 }
 
 static sb_mem *memory_of(sb_blob *blob) {
@@ -101,16 +95,14 @@ static void offsets(void) {
 
 static void shapes(void) {
     sb_blob *never = unshaped(SB_DTYPE_F32), *blob = unshaped(SB_DTYPE_F32), *hollow = of(0);
-    const float *data;
     must(sb_blob_reshape_like(blob, never, NULL, &err));
     show_shape("shape after ReshapeLike with an unshaped blob", blob);
     must(sb_blob_copy_from(blob, SB_DATA, never, SB_COPY_RESHAPE, &err));
     show("CopyFrom an unshaped blob, with reshape",
          sb_blob_is_shaped(blob) ? "shaped" : "unshaped");
-    must(sb_blob_cpu_f32(never, SB_DATA, &data, &err));
-    show("cpu_data of an unshaped blob", data ? "no elements" : "NULL");
-    must(sb_blob_cpu_f32(hollow, SB_DATA, &data, &err));
-    show("cpu_data of a blob without elements", data ? "no elements" : "NULL");
+    show("cpu_data of an unshaped blob", values_of(never, SB_DATA) ? "no elements" : "NULL");
+    show("cpu_data of a blob without elements",
+         values_of(hollow, SB_DATA) ? "no elements" : "NULL");
 }
 
 static void capacity(void) {
@@ -122,8 +114,8 @@ static void capacity(void) {
         shape_to(pair[i], 10);
     }
     show_number("10 elements, reshaped to 5, filled, reshaped to 10: element 4",
-                (double)data_of(pair[0])[4]);
-    show_number("the same, but data() is called first", (double)data_of(pair[1])[4]);
+                (double)values_of(pair[0], SB_DATA)[4]);
+    show_number("the same, but data() is called first", (double)values_of(pair[1], SB_DATA)[4]);
 }
 
 static void lent_room(void) {
@@ -133,8 +125,8 @@ static void lent_room(void) {
     write_diff(blob, 4, 5);
     shape_to(blob, 20);
     show("a blob of 10, lent 20 elements, reshaped to 20: data",
-         data_of(blob) == lent ? "as lent" : "new");
-    show("the same: diff", diff_of(blob)[4] > 0 ? "as it was" : "new");
+         values_of(blob, SB_DATA) == lent ? "as lent" : "new");
+    show("the same: diff", values_of(blob, SB_DIFF)[4] > 0 ? "as it was" : "new");
 }
 
 static void growth(void) {
@@ -142,7 +134,8 @@ static void growth(void) {
     write_data(owner);
     must(sb_blob_share(sharer, SB_DATA, owner, &err));
     shape_to(owner, 40);
-    show_number("B shares A's data, A grows to 40: element 4 of B", (double)data_of(sharer)[4]);
+    show_number("B shares A's data, A grows to 40: element 4 of B",
+                (double)values_of(sharer, SB_DATA)[4]);
     show("do A and B still share data", memory_of(owner) == memory_of(sharer) ? "yes" : "no");
     write_data(large);
     shape_to(large, 10);
@@ -168,11 +161,12 @@ static void lending(void) {
     lent[4] = 50;
     must(sb_blob_set_cpu(owner, SB_DATA, lent, sizeof lent, 0, NULL, NULL, &err));
     show_number("B shares A's data, A.set_cpu_data with 50: element 4 of B",
-                (double)data_of(sharer)[4]);
+                (double)values_of(sharer, SB_DATA)[4]);
     must(sb_blob_share(owner, SB_DATA, sharer, &err));
     lent[4] = 60;
     must(sb_mem_set_cpu(memory_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("the same with set_cpu_data of A's memory, and 60", (double)data_of(sharer)[4]);
+    show_number("the same with set_cpu_data of A's memory, and 60",
+                (double)values_of(sharer, SB_DATA)[4]);
     show_status("set_cpu_data with a misaligned pointer",
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     must(sb_mem_set_cpu(memory_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
@@ -186,7 +180,8 @@ static void copies(void) {
          sb_mem_head(memory_of(from)) == SB_HEAD_UNINITIALIZED ? "UNINITIALIZED" : "another");
     write_diff(to, 1, 3);
     must(sb_blob_update(to, &err));
-    show_number("element 1 of the copy, after Update with diff 3", (double)data_of(to)[1]);
+    show_number("element 1 of the copy, after Update with diff 3",
+                (double)values_of(to, SB_DATA)[1]);
     show_status("Update of a blob that was never written", sb_blob_update(never, &err));
 }
 
@@ -196,7 +191,7 @@ static void arithmetic(void) {
     must(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[0] = NAN;
     must(sb_blob_scale(blob, SB_DATA, 0, &err));
-    show("NaN after scale_data(0)", isnan(data_of(blob)[0]) ? "NaN" : "0");
+    show("NaN after scale_data(0)", isnan(values_of(blob, SB_DATA)[0]) ? "NaN" : "0");
 }
 
 static void messages(void) {

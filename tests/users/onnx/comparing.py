@@ -102,6 +102,12 @@ def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
     return None
 
 
+def by_label(rows):
+    """Returns rows of detections in Caffe's order: OpenCV 4 sorts them by score."""
+    rows = rows.reshape(-1, 7)
+    return rows[numpy.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))][None, None]
+
+
 def end_of_tie(rows, begin, allowed):
     """Returns the end of the rows of one image and label whose scores are equal within the
     tolerance."""

@@ -25,6 +25,7 @@ import onnx
 
 import cases
 import whole
+from comparing import by_label
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # relative to an output's largest value
@@ -104,20 +105,12 @@ def as_declared(model, inputs):
 def problem(wanted, found, tolerance):
     """Returns why the values differ from Caffe's, or None; the shape may differ."""
     if wanted.detections:
-        return wanted.problem(by_label(found), tolerance)
+        return wanted.problem(by_label(found) if found.shape[-1] == 7 else found, tolerance)
     if found.size != numpy.prod(wanted.shape):
         return f"shape {list(found.shape)}, Caffe's is {wanted.shape}"
     if found.ndim == len(wanted.shape) == 4 and list(numpy.moveaxis(found, -1, 1).shape) == wanted.shape:
         found = numpy.moveaxis(found, -1, 1)
     return wanted.problem(found.reshape(wanted.shape), tolerance)
-
-
-def by_label(rows):
-    """Returns rows of detections in Caffe's order: OpenCV 4 sorts them by score."""
-    if rows.shape[-1] != 7:
-        return rows
-    rows = rows.reshape(-1, 7)
-    return rows[numpy.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))][None, None]
 
 
 def best_problem(name, wanted, found, tolerance):

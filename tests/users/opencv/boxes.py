@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "onnx"))
 import whole  # noqa: E402: of that folder
-from comparing import Wanted  # noqa: E402: of that folder
+from comparing import Wanted, by_label  # noqa: E402: of that folder
 from drawing import Draw  # noqa: E402: of that folder
 
 # The shapes of the pictures. MTCNN's first net runs on several sizes of each picture.
@@ -62,20 +62,12 @@ def compare(first, second):
 
 def near(name, four, five):
     detections = four.ndim == 4 and four.shape[-1] == 7
-    if detections:
-        four, five = rows(four), rows(five)
+    if detections:  # OpenCV 4 appends rows of zeros up to keep_top_k
+        four, five = (by_label(found[..., found[0, 0, :, 2] > 0, :]) for found in (four, five))
     wanted = Wanted(four.shape, four, TOLERANCE, detections)
     problem = wanted.problem(five)
     print(f"{name}: {problem or f'{wanted.difference(five):.1e} apart'}")
     return not problem
-
-
-def rows(answer):
-    """Returns detections in Caffe's order, by label. OpenCV 4 sorts them by score and appends rows
-    of zeros up to keep_top_k."""
-    found = answer.reshape(-1, 7)
-    found = found[found[:, 2] > 0]
-    return found[np.lexsort((-found[:, 2], found[:, 1], found[:, 0]))][None, None]
 
 
 if __name__ == "__main__":

@@ -192,9 +192,6 @@ class Basics(unittest.TestCase):
             with_diff = syncblob.load_blob(blob.to_bytes(diff=True))
             self.assertEqual(with_diff.asum_diff(), 12.0)
 
-    def test_the_representation(self):
-        self.assertEqual(repr(Blob((2, 3))), "<syncblob.Blob (2, 3) float32 on cpu>")
-
 
 class Arrays(unittest.TestCase):
     def test_every_array_shares_the_blobs_memory(self):
