@@ -24,6 +24,7 @@ import tempfile
 
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+BASELINE = ROOT / "c/abi/syncblob-x86_64.abi"
 # Constants that a new version may increase.
 CHANGING = r"SB_VERSION_\w+|SB_BACKEND_ABI_VERSION|SB_DL_MINOR_VERSION|SB_SIM_OP_COUNT|SB_STATUS_END_"
 ATTRIBUTES = r'__attribute__\(\((deprecated(\("[^"]*"\))?|warn_unused_result|may_alias)\)\)'
@@ -142,18 +143,18 @@ def why_not(cc):
     return "" if shutil.which("abidiff") else "abidiff is not installed (abigail-tools)"
 
 
-def difference(baseline, recorded, additions=True):
-    """Returns the changes, or "" if there are none; ignores additions unless `additions` is true. abidiff
+def difference(recorded, additions=True):
+    """Returns the changes of the recorded interface, or "" if there are none; ignores additions unless `additions` is true. abidiff
     2.2 does not compare the values of enumerators, so this function compares them."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()
         options = [] if additions else ["--no-added-syms"]
-        ended = subprocess.run(["abidiff", *options, baseline, found.name], text=True,
+        ended = subprocess.run(["abidiff", *options, BASELINE, found.name], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     report = ended.stdout or f"abidiff: status {ended.returncode}" if ended.returncode else ""
     before, now = (set(re.findall(r"<enumerator name='VALUE_(\w+)' value='(-?\d+)'", text))
-                   for text in (baseline.read_text(), recorded))
+                   for text in (BASELINE.read_text(), recorded))
     changed = before - now | (now - before if additions else set())
     return report + "".join(f"{name} {number}: recorded, not declared, or the reverse\n"
                             for name, number in sorted(changed))
@@ -163,13 +164,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("--root", default=ROOT, type=pathlib.Path, help="repository with the headers")
-    parser.add_argument("--baseline", default=ROOT / "c/abi/syncblob-x86_64.abi", type=pathlib.Path)
     parser.add_argument("--reviewed", action="store_true")
     parser.add_argument("action", choices=["exports", "compare", "update"])
     parser.add_argument("library", nargs="*", metavar="NAME LIBRARY")
     given = parser.parse_args()
-    headers = Headers(given.root, given.cc)
+    headers = Headers(ROOT, given.cc)
     if given.action == "exports":
         problems = check_exports(headers, *given.library)
     elif reason := why_not(given.cc):
@@ -177,9 +176,9 @@ def main():
         return SKIPPED
     else:
         recorded = headers.record()
-        problems = [difference(given.baseline, recorded, given.action == "compare")]
+        problems = [difference(recorded, given.action == "compare")]
         if given.action == "update" and (given.reviewed or not problems[0]):
-            given.baseline.write_text(recorded)
+            BASELINE.write_text(recorded)
             return 0
     print("\n".join(problems))
     return any(problems)

@@ -3,7 +3,7 @@
 converts the files that the programs write. The programs are Google's protobuf with Caffe's
 caffe.proto, and the Python packages safetensors and NumPy.
 
-    check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+    check_convert.py --cli PROGRAM --proto caffe.proto [FILE...]
 
 The checked files are those of check_info.py. Names, shapes, types and the bits of all values, also of
 NaNs, must be equal; in a net also the layers' names and types. Needs protoc and requirements.txt.

@@ -2,7 +2,7 @@
 """Compares `syncblob diff --json` and `syncblob verify --json` with results from Google's protobuf
 and NumPy for the same files.
 
-    check_diff.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+    check_diff.py --cli PROGRAM --proto caffe.proto [FILE...]
 
 The files are the same as in check_info.py. Each file is compared with itself and with copies in which
 Google's protobuf has changed values, shapes, types, names and blobs. Each printed line must equal the

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compares the output of `syncblob info --json` with an independent reading of the same files.
 
-    check_info.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+    check_info.py --cli PROGRAM --proto caffe.proto [FILE...]
 
-The files are the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the
-repository), the given FILEs, and files that Google's protobuf makes here, one for each mistake that
-a reader could make. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal. sum
-and asum may differ by 1e-12 of asum, sumsq may differ by 1e-12 of sumsq. Each line must follow the
-JSON Schema. Needs protoc and requirements.txt.
+The files are the real files of SYNCBLOB_TEST_DATA (else ../shared/data beside the repository), the
+given FILEs, and files that Google's protobuf makes here, one for each mistake that a reader could
+make. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal. sum and asum may
+differ by 1e-12 of asum, sumsq by 1e-12 of sumsq. Each line must follow the JSON Schema. Needs
+protoc and requirements.txt.
 """
 
 import json

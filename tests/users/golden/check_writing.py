@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tests the files that the library writes: Google's protobuf reads them as Caffe's own messages.
 
-    check_writing.py --library libsyncblob.so --proto caffe.proto [--data FOLDER] [FILE...]
+    check_writing.py --library libsyncblob.so --proto caffe.proto [FILE...]
 
 The files are blobs, nets, solver states and vectors built in memory through the C functions, and
-the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and the
+the real files of SYNCBLOB_TEST_DATA (else ../shared/data beside the repository) and the
 FILEs with one blob replaced. Each file must equal the message that Google's protobuf makes. Values
 must be equal bit for bit, and a file must contain nothing else. Needs protoc and requirements.txt.
 """

@@ -10,6 +10,7 @@ from reading import MESSAGE_OF
 SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
 FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
 def parse_arguments(description, program, what):
@@ -17,16 +18,14 @@ def parse_arguments(description, program, what):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(program, required=True, type=pathlib.Path, help=what)
     parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
-                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
     return parser.parse_args()
 
 
 def real_files(arguments):
     """Returns the real files of the folder, if any, and the files in the arguments."""
-    found = sorted(path for path in arguments.data.glob("*") if path.suffix in FORMAT_OF)
-    print(f"real files: {len(found) or 'none'} in {arguments.data}"
+    found = sorted(path for path in DATA.glob("*") if path.suffix in FORMAT_OF)
+    print(f"real files: {len(found) or 'none'} in {DATA}"
           + ("" if found else "; only generated files are checked"))
     return [*found, *arguments.files]
 

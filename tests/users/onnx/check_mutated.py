@@ -2,7 +2,7 @@
 """Changes nets at random: each must be refused with a message, or its ONNX must be valid for onnx
 and onnxruntime.
 
-    check_mutated.py PROGRAM NETS [--keep FOLDER]
+    check_mutated.py PROGRAM NETS
 
 PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. A
 converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
@@ -10,7 +10,6 @@ the shapes in the file. If the net is small, onnxruntime also runs it, and its o
 shapes in the file.
 """
 
-import argparse
 import pathlib
 import re
 import subprocess
@@ -64,21 +63,17 @@ def check(stem):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("nets", type=pathlib.Path)
-    parser.add_argument("--keep", type=pathlib.Path, help="where the files stay")
-    args = parser.parse_args()
-    if not args.nets.is_dir():
-        print(f"skipped: {args.nets} is missing; set SYNCBLOB_TEST_DATA")
+    program, nets = map(pathlib.Path, sys.argv[1:])
+    if not nets.is_dir():
+        print(f"skipped: {nets} is missing; set SYNCBLOB_TEST_DATA")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        thinner, out = pathlib.Path(folder, "nets"), args.keep or pathlib.Path(folder, "out")
+        thinner, out = pathlib.Path(folder, "nets"), pathlib.Path(folder, "out")
         thinner.mkdir()
-        out.mkdir(parents=True, exist_ok=True)
-        for net in args.nets.glob("*.prototxt"):
+        out.mkdir()
+        for net in nets.glob("*.prototxt"):
             (thinner / net.name).write_text(thin(net.read_text()))
-        subprocess.run([args.program, thinner, out, "0", str(COUNT)], check=True)
+        subprocess.run([program, thinner, out, "0", str(COUNT)], check=True)
         counts = {"right": 0, "refused": 0, "wrong": 0}
         for number in range(COUNT):
             status, words = check(out / str(number))
