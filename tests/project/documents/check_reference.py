@@ -36,21 +36,10 @@ def comment_text(comment):
     return "\n".join(lines)
 
 
-def split_commas(text):
-    """Splits at the commas outside parentheses."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [" ".join(part.split()) for part in parts]
-
-
 def parameters(text):
     """Yields (type, name) of each parameter; a function pointer's type is its whole declaration."""
-    for part in split_commas(text):
+    for part in re.split(r",(?![^(]*\))", " ".join(text.split())):  # at the commas outside parentheses
+        part = part.strip()
         if "(*" in part:
             yield part, re.search(r"\(\*(\w+)\)", part).group(1)
         elif part != "void":
