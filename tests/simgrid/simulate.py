@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs resnet.c on simulated platforms, prints a table, and draws it:
+"""Runs resnet.c on simulated platforms and prints a table:
 
     simulate.py LIBSYNCBLOB.A FOLDER [HOSTS...]
 
-Writes results.tsv and plot.svg into FOLDER. HOSTS are 16, 128 and 1024 by default. The exit status is
+Writes results.tsv into FOLDER. HOSTS are 16, 128 and 1024 by default. The exit status is
 77 if SimGrid is not installed, and 1 if a time is below the bound of an all-reduce, or if one large
 bucket on a flat network of 10 Gbit/s exceeds the bound by 5 %."""
 import itertools
@@ -11,8 +11,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-
-import plot
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -120,8 +118,7 @@ def main():
         wrong += problem(rows[-1]) is not None
     table = ["\t".join(COLUMNS)] + ["\t".join(str(row[name]) for name in COLUMNS) for row in rows]
     (folder / "results.tsv").write_text("\n".join(table) + "\n")
-    (folder / "plot.svg").write_text(plot.draw(rows))
-    print(f"{len(rows) - wrong} passed, {wrong} failed; {folder}/plot.svg")
+    print(f"{len(rows) - wrong} passed, {wrong} failed; {folder}/results.tsv")
     sys.exit(wrong != 0)
 
 
