@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each exported function that every_call.c
+"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each function of the headers that every_call.c
 does not name and whose arguments struct world provides. every_call.c includes these calls;
 tests/survival/callbacks reports functions that are missing from the list.
 """
@@ -7,8 +7,8 @@ import pathlib
 import re
 import sys
 
-DECLARATION = re.compile(r"^SB_API\s+(?:SB_MUST_CHECK\s+)?([^;()]*?)\b(sb_\w+)\s*\(([^;]*?)\);",
-                         re.MULTILINE | re.DOTALL)
+DECLARATION = re.compile(r"^(?:SB_API|static inline)\s+(?:SB_MUST_CHECK\s+)?([^;()]*?)\b(sb_\w+)\s*"
+                         r"\(([^;{]*?)\)(?:;| \{)", re.MULTILINE | re.DOTALL)
 ARGUMENTS = {"sb_mem *": "mem", "sb_model *": "w->model", "sb_context *": "w->context",
              "sb_part": "part", "sb_stream": "w->stream", "sb_side": "SB_SIDE_CPU",
              "sb_dtype": "SB_DTYPE_F32", "double": "0.5", "const void **": "&r.read",
@@ -48,10 +48,10 @@ def arguments(text):
 
 
 def call(returns, name, text):
-    """Returns a call, or None if an argument is unknown or if the function returns void or a pointer,
-    because such a function may destroy or create an object."""
+    """Returns a call, or None if an argument is unknown or if the function may destroy or create an object:
+    it returns void, or it returns a pointer and its first argument is not const."""
     given = list(arguments(text))
-    if None in given or "*" in returns or returns == "void":
+    if None in given or returns == "void" or ("*" in returns and not text.startswith("const ")):
         return None
     macro = "MEM" if "mem" in given else "BOTH" if "part" in given else "CALL"
     made = f"{name}({', '.join(given)})"

@@ -14,10 +14,6 @@ struct rig {
     size_t owned_before;           /* number of objects that the test owned at rig_open */
 };
 
-/* A context's options: the given members, and defaults for the other members. */
-#define CONTEXT_OPTIONS(...)                                                                       \
-    ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
-
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
 /* Opens the rig on `device`; NULL means "cpu". `flags` are SB_CONTEXT_*. */

@@ -80,6 +80,10 @@ extern _Thread_local sb_error err;
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 
+/* A context's options: the given members, and defaults for the other members. */
+#define CONTEXT_OPTIONS(...)                                                                       \
+    ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
+
 /* These assert the status of `expr`, a call that is passed `&err`, and that `err` is untouched on
    success and completely written on failure. They do not suit a call that is passed NULL. */
 #define assert_status(expected, expr)                                                              \
