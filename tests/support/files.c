@@ -2,6 +2,8 @@
 
 #include "support.h"
 
+#include <dirent.h>
+
 struct wire wire_of_file(const char *path) {
     struct wire wire = {0};
     char buffer[4096];
@@ -29,6 +31,16 @@ void assert_wire(const struct wire *found, const struct wire *expected) {
     assert_int_equal(found->size, expected->size);
     if (expected->size > 0)
         assert_memory_equal(found->bytes, expected->bytes, expected->size);
+}
+
+int files_in(const char *folder) {
+    int files = -2; /* without the entries "." and ".." */
+    DIR *listing = opendir(folder);
+    assert_non_null(listing);
+    while (readdir(listing))
+        files++;
+    (void)closedir(listing);
+    return files;
 }
 
 bool file_holds(const char *path, const char *text) {

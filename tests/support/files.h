@@ -11,6 +11,8 @@ void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
 /* Asserts that `found` has the bytes of `expected`. */
 void assert_wire(const struct wire *found, const struct wire *expected);
+/* Returns the number of files in a folder. */
+int files_in(const char *folder);
 bool file_holds(const char *path, const char *text);
 
 /* Returns whether the system can replace a file that is open; prints a message if not. Wine 8

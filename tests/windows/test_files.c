@@ -17,21 +17,6 @@ struct folder {
     wchar_t wide[MAX_PATH + 8]; /* the file's path */
 };
 
-static int everything(const struct dirent *entry) {
-    (void)entry;
-    return 1;
-}
-
-static int files_in(const char *path) {
-    struct dirent **names;
-    int count = scandir(path, &names, everything, alphasort);
-    for (int i = 0; i < count; i++)
-        free(names[i]);
-    if (count > 0)
-        free(names);
-    return count - 2; /* without the entries . and .. */
-}
-
 static void folder_open(struct folder *folder) {
     char temporary[MAX_PATH - 32];
     *folder = (struct folder){.path = ""};
@@ -243,14 +228,8 @@ struct writer {
 
 static DWORD WINAPI write_over(void *arg) {
     struct writer *writer = arg;
-    for (int i = 0; i < ROUNDS; i++) {
-        sb_blob *blob = NULL;
-        const int64_t count = 300;
-        if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err) != SB_OK ||
-            sb_blob_save_file(blob, writer->path, 0, &err) != SB_OK)
-            writer->refused++;
-        sb_blob_destroy(blob);
-    }
+    for (int i = 0; i < ROUNDS; i++)
+        writer->refused += write_file(writer->path, 0, &err) != SB_OK;
     return 0;
 }
 

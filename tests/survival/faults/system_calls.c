@@ -29,16 +29,6 @@ int fault_end(void) {
     return calls;
 }
 
-int files_in(const char *folder) {
-    int files = -2; /* without the entries "." and ".." */
-    DIR *listing = opendir(folder);
-    assert_non_null(listing);
-    while (readdir(listing))
-        files++;
-    (void)closedir(listing);
-    return files;
-}
-
 int remove_leftovers(const char *folder) {
     int leftovers = 0;
     DIR *listing = opendir(folder);

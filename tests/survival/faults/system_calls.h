@@ -55,8 +55,6 @@ struct descriptors {
 
 extern struct descriptors descriptors;
 
-/* Returns the number of files in a folder. */
-int files_in(const char *folder);
 /* Removes the temporary files that failed or killed saves have left in a folder. Returns the number
    of these files. */
 int remove_leftovers(const char *folder);

@@ -23,15 +23,15 @@ static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 /* Where the bytes of models and blobs come from: memory, files, or callbacks. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
-/* Indices of `sources`: for the net, the solver state, the blob, and the model to be opened. */
+/* The files: a net, a solver state, a blob, and the model to be opened. */
 enum { NET, STATE, RAW, OPENED, SOURCES };
 
 struct scene {
     struct rig rig;
     enum origin origin;
     int32_t format; /* of the bytes that the call opens */
-    struct wire net_bytes, state_bytes, blob_bytes, opened_bytes;
-    const char *net_path, *state_path, *blob_path, *opened_path, *target; /* `target` holds "old" */
+    struct wire bytes[SOURCES];
+    const char *paths[SOURCES], *target; /* `target` holds "old" */
     struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
@@ -44,11 +44,10 @@ struct scene {
 };
 
 static void put_unpacked(struct wire *wire, uint32_t field) {
-    struct wire blob = {0}, shape = {0};
+    struct wire blob = {0};
     for (int64_t i = 0; i < *large; i++)
         wire_float(&blob, 5, (float)i);
-    wire_numbers(&shape, 1, large, 1);
-    wire_message(&blob, 7, &shape);
+    wire_shape(&blob, large, 1);
     wire_message(wire, field, &blob);
 }
 
@@ -112,22 +111,17 @@ static void put_vector(struct wire *wire) {
     wire_blob_field(wire, 1, two, 1, 9);
 }
 
-static sb_status open_from(struct scene *s, const struct wire *wire, const char *path, int from,
-                           int32_t format, sb_model **out, sb_error *err) {
+static sb_status open_from(struct scene *s, int from, int32_t format, sb_model **out,
+                           sb_error *err) {
+    const struct wire *wire = &s->bytes[from];
     const sb_progress progress = test_progress_of(&s->progress);
     if (s->origin == MEMORY)
         return sb_model_open_bytes(s->rig.context, format, wire->bytes, wire->size, NULL, NULL,
                                    NULL, out, err);
     if (s->origin == A_FILE)
-        return sb_model_open_file(s->rig.context, format, path, 0, NULL, out, err);
+        return sb_model_open_file(s->rig.context, format, s->paths[from], 0, NULL, out, err);
     const sb_source source = test_source_of(&s->sources[from], wire);
     return sb_model_open_source(s->rig.context, format, &source, NULL, &progress, out, err);
-}
-
-static const char *file_of(struct scene *s, const char *name, const struct wire *wire) {
-    const char *path = rig_path(&s->rig, name);
-    file_write_wire(path, wire);
-    return path;
 }
 
 static sb_blob *blob_with_diff(struct scene *s, int32_t dtype, const int64_t *dims) {
@@ -140,25 +134,23 @@ static sb_blob *blob_with_diff(struct scene *s, int32_t dtype, const int64_t *di
 
 static void scene_open_from(struct scene *s, enum origin origin,
                             void (*put_opened)(struct wire *wire)) {
+    static const char *const names[SOURCES] = {"net", "state", "blob", "opened"};
+    void (*const puts[SOURCES])(struct wire *) = {put_net, put_state, put_blob, put_opened};
     memset(s, 0, sizeof *s);
     s->origin = origin;
     rig_open_on(&s->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    put_net(&s->net_bytes);
-    put_state(&s->state_bytes);
-    put_blob(&s->blob_bytes);
-    put_opened(&s->opened_bytes);
+    for (int i = 0; i < SOURCES; i++) {
+        puts[i](&s->bytes[i]);
+        s->paths[i] = rig_path(&s->rig, names[i]);
+        if (origin == A_FILE || i == OPENED)
+            file_write_wire(s->paths[i], &s->bytes[i]);
+    }
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
     (void)!chown(s->target, 12345, 23456); /* succeeds for root; then a save must keep the owner */
-    if (origin == A_FILE) {
-        s->net_path = file_of(s, "net", &s->net_bytes);
-        s->state_path = file_of(s, "state", &s->state_bytes);
-        s->blob_path = file_of(s, "blob", &s->blob_bytes);
-    }
-    s->opened_path = file_of(s, "opened", &s->opened_bytes);
-    assert_ok(open_from(s, &s->net_bytes, s->net_path, NET, SB_FORMAT_CAFFEMODEL, &s->net, &err));
-    assert_ok(open_from(s, &s->state_bytes, s->state_path, STATE, SB_FORMAT_AUTO, &s->state, &err));
-    assert_ok(open_from(s, &s->blob_bytes, s->blob_path, RAW, SB_FORMAT_BLOB, &s->raw, &err));
+    assert_ok(open_from(s, NET, SB_FORMAT_CAFFEMODEL, &s->net, &err));
+    assert_ok(open_from(s, STATE, SB_FORMAT_AUTO, &s->state, &err));
+    assert_ok(open_from(s, RAW, SB_FORMAT_BLOB, &s->raw, &err));
     s->given = blob_with_diff(s, SB_DTYPE_F32, four);
     s->single = blob_with_diff(s, SB_DTYPE_F32, two);
     s->real = blob_with_diff(s, SB_DTYPE_F64, two);
@@ -167,7 +159,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     assert_ok(sb_model_set_blob(s->state, SB_NO_LAYER, 2, s->given, 0, &err));
     for (int i = 0; i < 3; i++) /* the list of edits is now full */
         assert_ok(sb_model_add_blob(s->state, SB_NO_LAYER, s->given, 0, &err));
-    s->room = s->state_bytes.size + s->net_bytes.size + s->blob_bytes.size;
+    s->room = s->bytes[STATE].size + s->bytes[NET].size + s->bytes[RAW].size;
     s->buffer = malloc(s->room);
     s->progress = (struct test_progress){.reports = 0};
 }
@@ -249,16 +241,16 @@ static bool same_seen(struct wire *a, struct wire *b) {
         return expression;                                                                         \
     }
 
-CALL(open_model, open_from(s, &s->opened_bytes, s->opened_path, OPENED, s->format, &s->made, err))
-CALL(open_mapped, sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, s->opened_path, SB_OPEN_MAPPED,
-                                     NULL, &s->made, err))
+CALL(open_model, open_from(s, OPENED, s->format, &s->made, err))
+CALL(open_mapped, sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, s->paths[OPENED],
+                                     SB_OPEN_MAPPED, NULL, &s->made, err))
 
 static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
     sb_status st = SB_ERR_IO;
     int fd;
     do
-        fd = open(s->opened_path, O_RDONLY);
+        fd = open(s->paths[OPENED], O_RDONLY);
     while (fd < 0 && errno == EINTR);
     if (fd >= 0)
         st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
@@ -273,8 +265,8 @@ static sb_status open_descriptor(struct scene *s, sb_error *err) {
 }
 
 static sb_status open_spans(struct scene *s, sb_error *err) {
-    const sb_span halves[] = {{s->opened_bytes.bytes, 9},
-                              {s->opened_bytes.bytes + 9, s->opened_bytes.size - 9}};
+    const sb_span halves[] = {{s->bytes[OPENED].bytes, 9},
+                              {s->bytes[OPENED].bytes + 9, s->bytes[OPENED].size - 9}};
     sb_source source = SB_SOURCE_INIT;
     sb_status st = sb_source_of_spans(s->rig.context, halves, 2, &source, err);
     if (st != SB_OK) {
@@ -288,7 +280,7 @@ static sb_status open_spans(struct scene *s, sb_error *err) {
 }
 
 static sb_status open_with_progress(struct scene *s, sb_error *err) {
-    const sb_source source = test_source_of(&s->sources[OPENED], &s->opened_bytes);
+    const sb_source source = test_source_of(&s->sources[OPENED], &s->bytes[OPENED]);
     sb_status st =
         sb_model_open_source(s->rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
     return st == SB_OK ? sb_model_set_progress(s->made, NULL, err) : st;
@@ -297,19 +289,19 @@ static sb_status open_with_progress(struct scene *s, sb_error *err) {
 static sb_status read_blob(struct scene *s, sb_blob *blob, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
     if (s->origin == MEMORY)
-        return sb_blob_from_proto(blob, s->blob_bytes.bytes, s->blob_bytes.size, SB_PROTO_RESHAPE,
+        return sb_blob_from_proto(blob, s->bytes[RAW].bytes, s->bytes[RAW].size, SB_PROTO_RESHAPE,
                                   NULL, err);
     if (s->origin == A_FILE)
-        return sb_blob_load_file(blob, s->blob_path, SB_PROTO_RESHAPE, NULL, err);
-    const sb_source source = test_source_of(&s->sources[OPENED], &s->blob_bytes);
+        return sb_blob_load_file(blob, s->paths[RAW], SB_PROTO_RESHAPE, NULL, err);
+    const sb_source source = test_source_of(&s->sources[OPENED], &s->bytes[RAW]);
     return sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
 }
 
 CALL(read_single, read_blob(s, s->single, err))
 CALL(read_integers, read_blob(s, s->integers, err))
 CALL(reshape_proto, sb_blob_reshape_proto(s->single, "\x08\x09", 2, NULL, err))
-CALL(shape_equals_proto, sb_blob_shape_equals_proto(s->single, s->blob_bytes.bytes,
-                                                    s->blob_bytes.size, &(int32_t){0}, err))
+CALL(shape_equals_proto, sb_blob_shape_equals_proto(s->single, s->bytes[RAW].bytes,
+                                                    s->bytes[RAW].size, &(int32_t){0}, err))
 CALL(proto_size, sb_blob_proto_size(s->given, SB_PROTO_WRITE_DIFF, &(size_t){0}, err))
 CALL(to_proto, sb_blob_to_proto(s->given, SB_PROTO_WRITE_DIFF, s->buffer, s->room, NULL, err))
 CALL(write_file, sb_blob_save_file(s->given, s->target, 0, err))
@@ -521,13 +513,6 @@ static bool is_expected(const struct failure *how, sb_status st) {
     return st == (is_resumed ? SB_OK : how->status);
 }
 
-static int open_files(void) {
-    int count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
 }
@@ -572,7 +557,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     struct wire before = see(&s, true, true), other = see(&s, true, false);
     s.progress = (struct test_progress){.reports = 0};
     const int64_t blocks = s.rig.counting.live_blocks;
-    const int files = open_files();
+    const int files = files_in("/proc/self/fd");
     arm(&s, how, n);
     support_poison_error(&err);
     sb_status st = row->call(&s, &err);
@@ -581,7 +566,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
                          __LINE__);
     if (fired && !is_expected(how, st))
         blame(row, n, "the failure is not reported");
-    if (s.progress.wrong || open_files() - files > (s.made != NULL))
+    if (s.progress.wrong || files_in("/proc/self/fd") - files > (s.made != NULL))
         blame(row, n, "a progress report is wrong, or a file was left open");
     if (st != SB_OK) {
         bool replaced = false;
@@ -824,11 +809,9 @@ TEST(a_failing_device_does_not_change_files_or_models) {
 }
 
 TEST_ON(rig, a_cap_is_not_out_of_memory) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     struct wire wire = {0};
     const int64_t dims[] = {100000};
-    options.max_host_bytes = 100000;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = 100000));
     sb_blob *blob = test_unshaped(f->context, SB_DTYPE_F32);
     wire_blob(&wire, dims, 1, 0);
     assert_status(SB_ERR_CAP_REACHED,

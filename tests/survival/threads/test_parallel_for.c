@@ -2,10 +2,10 @@
    for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock
    while the caller's threads work. */
 #include "blobs.h"
+#include "files.h"
 #include "pointers.h"
 #include "team.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -40,10 +40,8 @@ static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t 
 
 static sb_context *context_with(const char *device, sb_parallel_for run, void *user) {
     sb_context *context;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = device;
-    options.parallel_for = run;
-    options.parallel_for_user = user;
+    const sb_context_options options =
+        CONTEXT_OPTIONS(.device = device, .parallel_for = run, .parallel_for_user = user);
     assert_ok(sb_context_create(&options, &context, &err));
     return context;
 }
@@ -152,16 +150,6 @@ TEST(any_number_of_threads_gives_the_same_bits) {
 
 /* --- no thread of the library ---------------------------------------------------------------- */
 
-static int count_threads(void) {
-    DIR *tasks = opendir("/proc/self/task");
-    int count = 0;
-    assert_non_null(tasks);
-    for (struct dirent *entry; (entry = readdir(tasks));)
-        count += entry->d_name[0] != '.';
-    (void)closedir(tasks);
-    return count;
-}
-
 static int blas_number(const char *name) {
     int (*get)(void) = NULL;
     void *symbol = dlsym(RTLD_DEFAULT, name);
@@ -173,10 +161,10 @@ static int blas_number(const char *name) {
 }
 
 static void expect_no_new_thread(sb_context *context) {
-    int threads = count_threads();
+    const int threads = files_in("/proc/self/task");
     (void)compute(context, SB_DTYPE_F64, (3 << 18) + 1);
     if (!IS_TSAN) /* ThreadSanitizer starts a thread at an unknown time */
-        assert_int_equal(count_threads(), threads);
+        assert_int_equal(files_in("/proc/self/task"), threads);
     sb_context_release(context);
 }
 
