@@ -2,18 +2,22 @@
 
 #include "aligned.h"
 
+static void count(_Atomic int *counter, int by) {
+    (void)atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     struct plain *plain = user;
     if (plain->open_status != SB_OK)
         return sb_error_fill(err, plain->open_status, 4711, "the test makes this fail");
-    plain->opened++;
-    plain->ordinal = ordinal;
+    count(&plain->opened, 1);
+    atomic_store_explicit(&plain->ordinal, ordinal, memory_order_relaxed);
     *out = plain;
     return SB_OK;
 }
 
 static void plain_close(void *device) {
-    ((struct plain *)device)->closed++;
+    count(&((struct plain *)device)->closed, 1);
 }
 
 sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err) {
@@ -21,13 +25,13 @@ sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, 
     if (!ptr)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
     memset(ptr, 0x77, bytes);
-    ((struct plain *)device)->live++;
+    count(&((struct plain *)device)->live, 1);
     *out = ptr;
     return SB_OK;
 }
 
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    ((struct plain *)device)->live--;
+    count(&((struct plain *)device)->live, -1);
     test_aligned_free(ptr);
 }
 
@@ -39,7 +43,7 @@ static sb_status plain_zero(void *device, void *dst, size_t bytes, sb_stream str
 
 static sb_status plain_copy(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
-    ((struct plain *)device)->self_copies += dst == src;
+    count(&((struct plain *)device)->self_copies, dst == src);
     memmove(dst, src, bytes);
     return SB_OK;
 }
@@ -62,8 +66,5 @@ sb_backend plain_backend(struct plain *plain) {
 
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = device;
-    options.backend = table;
-    return sb_context_create(&options, out, err);
+    return sb_context_create(&CONTEXT_OPTIONS(.device = device, .backend = table), out, err);
 }

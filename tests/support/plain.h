@@ -6,12 +6,15 @@
 
 #include <syncblob/backend.h>
 
-/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. */
+#include <stdatomic.h>
+
+/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. The device
+   orders no threads: its counters are relaxed. */
 struct plain {
-    int opened, closed;
-    int live;        /* blocks that are allocated */
-    int self_copies; /* copies whose source equals the destination */
-    int32_t ordinal;
+    _Atomic int opened, closed;
+    _Atomic int live;        /* blocks that are allocated */
+    _Atomic int self_copies; /* copies whose source equals the destination */
+    _Atomic int32_t ordinal;
     sb_status open_status;
     int trims, afters;
     sb_status status; /* returned by the slots scale and upload of a test */

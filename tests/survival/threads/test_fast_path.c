@@ -1,8 +1,7 @@
 /* If a side is ready and no work is pending, a request for its pointer takes no lock and calls no
    function of the device or the allocator. */
+#include "blobs.h"
 #include "pointers.h"
-#include "team.h"
-#include "tiny.h"
 
 #include <syncblob/filler.h>
 
@@ -28,63 +27,45 @@ int pthread_mutex_lock(pthread_mutex_t *mutex) {
 }
 #endif
 
-struct scale {
-    struct tiny tiny;
-    sb_backend table;
-    sb_context *context;
-    sb_mem *mem;
-    sb_blob *blob, *source; /* of BYTES, with data and diff on the host */
-    int64_t allocator_calls, spread;
-};
-
-static void *count_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
-    struct scale *s = user;
-    void *ptr = NULL;
-    s->allocator_calls++;
-    return posix_memalign(&ptr, alignment, bytes) == 0 ? memset(ptr, 0, bytes) : NULL;
-}
-
-static void count_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
-    struct scale *s = user;
-    s->allocator_calls++;
-    free(ptr);
-}
+static int64_t spread; /* calls of parallel_for */
 
 static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
-    struct scale *s = user;
-    s->spread++;
+    spread++;
     for (int64_t i = 0; i < tasks; i++)
         task(arg, i);
 }
 
+struct scale {
+    struct rig rig;
+    sb_mem *mem;
+    sb_blob *blob, *source; /* of BYTES, with data and diff on the host */
+};
+
 static void scale_open(struct scale *s) {
-    memset(s, 0, sizeof *s);
-    s->table = tiny_table(&s->tiny);
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "tiny:0";
-    options.backend = &s->table;
-    options.allocator = (sb_allocator){count_alloc, count_free, s};
-    options.parallel_for = count_spread;
-    options.parallel_for_user = s;
-    assert_ok(sb_context_create(&options, &s->context, &err));
-    assert_ok(sb_mem_create(s->context, BYTES, &s->mem, &err));
+    rig_open_options(&s->rig, CONTEXT_OPTIONS(.device = "sim:0", .parallel_for = count_spread));
+    s->mem = test_mem(s->rig.context, BYTES);
     for (int i = 0; i < 2; i++) {
-        sb_blob **blob = i ? &s->source : &s->blob;
-        assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, blob, &err));
-        (void)blob_pointer(*blob, SB_DATA, MUTABLE_CPU);
-        (void)blob_pointer(*blob, SB_DIFF, MUTABLE_CPU);
+        sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, 64);
+        (void)blob_pointer(blob, SB_DATA, MUTABLE_CPU);
+        (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
+        *(i ? &s->source : &s->blob) = blob;
     }
 }
 
 static void scale_close(struct scale *s) {
-    sb_mem_release(s->mem);
-    sb_blob_destroy(s->blob);
-    sb_blob_destroy(s->source);
-    sb_context_release(s->context);
+    rig_close(&s->rig);
 }
 
+/* Returns the number of locks, and of calls of the device, the allocator and parallel_for. */
 static int64_t calls_so_far(struct scale *s) {
-    return tiny_calls(&s->tiny) + s->allocator_calls + s->spread + locks;
+    const int64_t locks_before = locks;
+    const struct tally t = rig_tally(&s->rig);
+    const struct counting_allocator *counting = &s->rig.counting;
+    int64_t calls = t.host_allocs + counting->object_calls + counting->free_calls + spread;
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        calls += t.calls[op];
+    locks = locks_before; /* forgets the locks of rig_tally */
+    return calls + locks;
 }
 
 /* Checks that `expr` succeeds without a lock and without a call of the device or the allocator. */
@@ -99,13 +80,11 @@ static int64_t calls_so_far(struct scale *s) {
 /* --- the tests -------------------------------------------------------------------------------- */
 
 TEST_ON(scale, slow_paths_are_counted) {
-    int64_t calls = tiny_calls(&f->tiny);
+    const int64_t calls = calls_so_far(f), locks_before = locks;
     (void)mem_pointer(f->mem, CPU_DATA);
     (void)mem_pointer(f->mem, GPU_DATA);
-    assert_true(tiny_calls(&f->tiny) > calls && f->allocator_calls > 0);
-    calls = locks;
-    (void)mem_pointer(f->mem, MUTABLE_GPU);
-    assert_true(IS_SANITIZED || locks > calls);
+    assert_true(calls_so_far(f) > calls + locks - locks_before);
+    assert_true(IS_SANITIZED || locks > locks_before);
 }
 
 TEST_ON(scale, a_request_for_a_ready_side_is_fast) {
@@ -148,7 +127,7 @@ TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     assert_fast(f, sb_blob_mutable_cpu(f->blob, SB_DATA, &out, &err));
     assert_fast(f, sb_blob_at(f->blob, SB_DATA, (int64_t[]){5}, 1, &value, &err));
     assert_fast(f, look_around(mem));
-    assert_fast(f, sb_context_stats(f->context, &stats, &err));
+    assert_fast(f, sb_context_stats(f->rig.context, &stats, &err));
     assert_fast(f, sb_blob_update(f->blob, &err));
     assert_fast(f, sb_blob_scale(f->blob, SB_DATA, 2, &err));
     assert_fast(f, sb_blob_copy_from(f->blob, SB_DATA, f->source, 0, &err));

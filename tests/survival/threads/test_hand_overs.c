@@ -2,14 +2,15 @@
    memory's state word or a published pointer. The tests' flags and device do not order accesses, so
    that ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
    concurrent calls; the library's own state must stay valid even during such calls. */
+#include "aligned.h"
+#include "blobs.h"
+#include "mirror.h"
 #include "pointers.h"
-#include "rig.h"
 #include "team.h"
 #include "tiny.h"
 
-#include <syncblob/comm_engine.h>
-
 #define BYTES ((size_t)256)
+#define COUNT ((int64_t)64)       /* floats in BYTES */
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
 struct stage { /* the objects of one test */
@@ -35,13 +36,6 @@ static void stage_close(struct stage *s) {
     sb_context_release(s->context);
 }
 
-/* Returns a blob of 64 floats. */
-static sb_blob *new_blob(sb_context *context) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
-    return blob;
-}
-
 static void count_deleter(void *user, void *ptr) {
     struct stage *s = user;
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
@@ -50,10 +44,7 @@ static void count_deleter(void *user, void *ptr) {
 /* --- first uses: these tests must run first ----------------------------------------------- */
 
 static void use_builtin(void *arg, int member) {
-    sb_mem *mem;
-    assert_ok(sb_mem_create(NULL, 100, &mem, &err));
-    (void)mem_pointer(mem, CPU_DATA);
-    sb_mem_release(mem);
+    sb_mem_release(mem_filled(NULL, 100, 1));
 }
 
 TEST(threads_share_the_first_use_of_the_built_in_context) {
@@ -76,10 +67,7 @@ TEST(threads_share_the_first_opening_of_a_device) {
 static int stream_objects[2];
 
 static void use_large_buffer(struct stage *s) {
-    sb_mem *mem;
-    assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
-    (void)mem_pointer(mem, OVERWRITE_CPU);
-    sb_mem_release(mem);
+    sb_mem_release(mem_filled(s->context, LARGE, 1));
 }
 
 static void trim(struct stage *s) {
@@ -170,7 +158,7 @@ TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
             for (int ready = 0; ready <= (is_const(i) && is_const(k)); ready++) {
                 struct two_acts two = {.acts = {i, k}};
                 stage_open(&two.stage);
-                two.stage.blob = new_blob(two.stage.context);
+                two.stage.blob = blob_of_count(two.stage.context, SB_DTYPE_F32, COUNT);
                 if (ready) { /* both sides */
                     (void)mem_pointer(two.stage.mem, CPU_DATA);
                     (void)mem_pointer(two.stage.mem, GPU_DATA);
@@ -197,7 +185,7 @@ static void give_to_blob(void *arg, int member) {
 
 /* sb_blob_set_mem reads the addresses of both sides, to check their alignment. */
 TEST_ON(stage, a_memory_is_set_as_a_blob_s_data_beside_its_first_reader) {
-    f->blob = new_blob(f->context);
+    f->blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     hand_over(touch_cpu, give_to_blob, f);
 }
 
@@ -215,7 +203,7 @@ TEST(two_updates_record_their_reads_of_one_diff) {
     struct updates u;
     stage_open(&u.stage);
     for (int i = 0; i < 2; i++) {
-        u.blobs[i] = new_blob(u.stage.context);
+        u.blobs[i] = blob_of_count(u.stage.context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_blob_set_mem(u.blobs[i], SB_DIFF, u.stage.mem, &err));
         memset(blob_pointer(u.blobs[i], SB_DATA, OVERWRITE_GPU), 0, BYTES);
     }
@@ -315,10 +303,9 @@ static void look_for_memory(void *arg, int member) {
 TEST(the_slower_thread_sees_the_memory_of_the_faster) {
     struct duel duel = {.blob = NULL};
     sb_context *context;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.allocator = (sb_allocator){duel_alloc, duel_free, &duel};
-    assert_ok(sb_context_create(&options, &context, &err));
-    duel.blob = new_blob(context);
+    const sb_allocator allocator = {duel_alloc, duel_free, &duel};
+    assert_ok(sb_context_create(&CONTEXT_OPTIONS(.allocator = allocator), &context, &err));
+    duel.blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
     team_run(2, look_for_memory, &duel);
     assert_ptr_equal(duel.seen[0], duel.seen[1]);
     assert_int_equal(sb_mem_is_unique(duel.seen[0]), 1);
@@ -361,7 +348,7 @@ static void lend_after_the_loss(void *arg, int member) {
 /* Opens a stage whose blob is on the device. The next scaling of that blob loses the device. */
 static void stage_open_to_spoil(struct stage *s) {
     stage_open(s);
-    s->blob = new_blob(s->context);
+    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
     memset(mem_pointer(s->mem, OVERWRITE_GPU), 0, BYTES);
     s->tiny.fails_scale = true;
@@ -387,19 +374,13 @@ TEST(a_device_is_lost_beside_another_thread_s_stream) {
     stage_close(&s);
 }
 
-/* An engine of one rank. Its reduction fails after another thread has read on the device. */
+/* The engine of mirror.h, whose reduction fails after another thread has read on the device. */
 struct failing {
+    struct mirror mirror; /* must be first: the engine's other slots point to it */
     struct stage stage;
     sb_comm *comm;
     quiet_flag reducing, read;
 };
-
-static sb_status failing_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    *out = user;
-    *rank = 0;
-    *size = 1;
-    return SB_OK;
-}
 
 static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
@@ -409,23 +390,11 @@ static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "planted");
 }
 
-static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
-                                   sb_error *err) {
-    return failing_reduce(comm, SB_COMM_SUM, buffer, err);
-}
-
-static void failing_close(void *comm, int32_t failed) {
-}
-
-static void reduce(struct failing *f) {
-    assert_status(SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce_blobs(f->comm, &f->stage.blob, 1, SB_DATA, SB_COMM_SUM, &err));
-}
-
 static void reduce_or_read(void *arg, int member) {
     struct failing *f = arg;
     if (member == 0) {
-        reduce(f);
+        assert_status(SB_ERR_COMM_FAILURE, sb_comm_all_reduce_blobs(f->comm, &f->stage.blob, 1,
+                                                                    SB_DATA, SB_COMM_SUM, &err));
         return;
     }
     quiet_await(&f->reducing);
@@ -434,18 +403,13 @@ static void reduce_or_read(void *arg, int member) {
 }
 
 TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
-    const sb_comm_engine engine = {.struct_size = sizeof engine,
-                                   .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-                                   .name = "failing",
-                                   .open = failing_open,
-                                   .close = failing_close,
-                                   .all_reduce = failing_reduce,
-                                   .broadcast = failing_broadcast};
+    sb_comm_engine engine = mirror_engine_at_once;
+    engine.all_reduce = failing_reduce;
     struct failing f = {.read = 0};
     struct stage *s = &f.stage;
     stage_open(s);
     assert_ok(sb_comm_create(s->context, &engine, &f, &f.comm, &err));
-    s->blob = new_blob(s->context);
+    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
     (void)mem_pointer(s->mem, CPU_DATA);
     (void)mem_pointer(s->mem, GPU_DATA);
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));

@@ -71,11 +71,10 @@ static void trim_often(void *arg, int member) {
 TEST(threads_that_trim_end_each_quarantined_loan_once) {
     static char bytes[2][BYTES];
     for (int round = 0; round < 50; round++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        const sb_context_options options =
+            CONTEXT_OPTIONS(.device = "sim:0", .flags = SB_CONTEXT_NO_PINNED);
         sb_context *contexts[2];
         sb_stats stats = SB_STATS_INIT;
-        options.device = "sim:0";
-        options.flags = SB_CONTEXT_NO_PINNED;
         for (int i = 0; i < 2; i++)
             assert_ok(sb_context_create(&options, &contexts[i], &err));
         struct chained first = {.other = contexts[1]}, second = {.other = NULL};
