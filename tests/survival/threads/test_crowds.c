@@ -17,8 +17,6 @@
 struct crowd {
     sb_context *context;
     sb_mem *mem;
-    sb_blob *blob;
-    sb_mem *_Atomic seen;
     struct sb__account account;
     atomic_size_t in_use, most; /* bytes */
     _Atomic int wrong;
@@ -55,24 +53,6 @@ TEST_ON(rig, concurrent_first_touch_allocates_once) {
         assert_int_equal(t.device_allocs, 1);
         assert_int_equal(t.uploads, two_storages);
         test_end(crowd.mem);
-    }
-}
-
-static void ask_for_memories(void *arg, int member) {
-    struct crowd *crowd = arg;
-    sb_mem *data = NULL, *diff = NULL, *first = NULL;
-    const void *ptr;
-    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DATA, &data, NULL) == SB_OK);
-    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DIFF, &diff, NULL) == SB_OK && data != diff);
-    expect(crowd, sb_blob_cpu(crowd->blob, SB_DATA, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
-    expect(crowd, atomic_compare_exchange_strong(&crowd->seen, &first, data) || first == data);
-}
-
-TEST_ON(rig, concurrent_readers_make_one_memory) {
-    for (int round = 0; round < 60; round++) {
-        struct crowd crowd = {.blob = test_vector(f->context, SB_DTYPE_F32, 10)};
-        gather(8, ask_for_memories, &crowd);
-        test_end(crowd.blob);
     }
 }
 
@@ -120,10 +100,7 @@ TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
 }
 
 TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "sim:0";
-    options.backend = coherent_table();
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .backend = coherent_table()));
     race_readers(f, 0);
 }
 
@@ -202,9 +179,7 @@ static void compete(void *arg, int member) {
 }
 
 TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.max_host_bytes = CAP;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = CAP));
     struct crowd crowd = {.context = f->context};
     gather(8, compete, &crowd);
     const sb_stats stats = rig_stats(f);
@@ -233,10 +208,8 @@ static void churn(void *arg, int member) {
 
 TEST_ON(rig, many_threads_share_one_bounded_cache) {
     for (int device = 0; device < 2; device++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.device = device ? "sim:0" : "cpu";
-        options.max_cache_bytes = 600 << 10;
-        rig_reopen_options(f, options);
+        rig_reopen_options(
+            f, CONTEXT_OPTIONS(.device = device ? "sim:0" : "cpu", .max_cache_bytes = 600 << 10));
         struct crowd crowd = {.context = f->context};
         gather(8, churn, &crowd);
     }

@@ -113,15 +113,6 @@ __attribute__((destructor)) static void at_the_very_end(void) {
         release_everything();
 }
 
-static void return_with_objects_alive(void) {
-    make_everything();
-}
-
-static void return_with_threads_running(void) {
-    make_everything();
-    start_threads();
-}
-
 static void leave(void *arg, int member) {
     exit(0);
 }
@@ -171,7 +162,6 @@ static const struct scenario {
 } scenarios[] = {
 #define SCENARIO(name)                                                                             \
     { #name, name }
-    SCENARIO(return_with_objects_alive),  SCENARIO(return_with_threads_running),
     SCENARIO(exit_from_a_thread),         SCENARIO(deleters_run_in_a_destructor),
     SCENARIO(release_in_an_exit_handler), SCENARIO(threads_work_through_exit_handlers),
     SCENARIO(a_forked_child_exits),
