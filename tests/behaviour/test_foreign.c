@@ -41,7 +41,6 @@ static void kinds_open(struct kinds *kinds) {
 }
 
 static void kinds_close(struct kinds *kinds) {
-    foreign_free(&kinds->all);
     assert_int_equal(unlink(kinds->path), 0);
 }
 

@@ -202,8 +202,7 @@ static sb_context *context;
 static sb_blob *blobs[BLOBS];
 
 static void blobs_open(const char *device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = device;
+    const sb_context_options options = {.struct_size = sizeof options, .device = device};
     expect_ok(sb_context_create(&options, &context, &err));
     for (int i = 0; i < BLOBS; i++)
         expect_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, &counts[i], 1, &blobs[i], &err));

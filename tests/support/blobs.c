@@ -1,17 +1,12 @@
 #include "blobs.h"
 
-static void place_on_host(sb_mem *mem, const void *values, size_t bytes) {
-    void *out;
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    memcpy(out, values, bytes);
-}
-
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
     const void *in;
     void *out;
     if (head == SB_HEAD_UNINITIALIZED)
         return;
-    place_on_host(mem, values, bytes);
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    memcpy(out, values, bytes);
     if (head == SB_HEAD_SYNCED)
         assert_ok(sb_mem_gpu(mem, &in, &err));
     if (head == SB_HEAD_AT_GPU)

@@ -6,13 +6,6 @@
    units, and with a shape of 0 elements. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
-static void put_shape(struct wire *wire, int64_t count) {
-    struct wire shape = {0};
-    wire_numbers(&shape, 1, &count, 1);
-    wire_message(wire, 7, &shape);
-    wire_free(&shape);
-}
-
 /* Replaces the message by a message whose only field is the old message. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
@@ -32,8 +25,10 @@ void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size) {
     else
         wire_raw(&whole, units.bytes, units.size);
     wire_raw(&whole, bomb->tail, bomb->tail_size);
+    if (bomb->count != PER_UNIT)
+        count = bomb->count == EMPTY ? 0 : bomb->count;
     if (bomb->count != NO_SHAPE)
-        put_shape(&whole, bomb->count == PER_UNIT ? count : bomb->count == EMPTY ? 0 : bomb->count);
+        wire_shape(&whole, &count, 1);
     for (int i = 0; i < 2 && bomb->within[i]; i++)
         wrap(&whole, bomb->within[i]);
     wire_raw(wire, whole.bytes, whole.size);

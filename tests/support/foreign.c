@@ -42,11 +42,9 @@ static struct foreign row_of(char *line) {
 
 struct foreign_list foreign_list(void) {
     struct wire file = wire_of_file(SB_SOURCE_DIR "/tests/support/foreign.txt");
-    struct foreign_list list = {.text = calloc(file.size + 1, 1)};
-    assert_non_null(list.text);
-    memcpy(list.text, file.bytes, file.size);
-    wire_free(&file);
-    for (char *rest = list.text; *rest;) {
+    struct foreign_list list = {.count = 0};
+    wire_raw(&file, "", 1); /* ends the text with a NUL */
+    for (char *rest = (char *)file.bytes; *rest;) {
         char *line = cut(&rest, '\n');
         if (*line == '#')
             continue;
@@ -54,9 +52,4 @@ struct foreign_list foreign_list(void) {
         list.rows[list.count++] = row_of(line);
     }
     return list;
-}
-
-void foreign_free(struct foreign_list *list) {
-    free(list->text);
-    list->text = NULL;
 }

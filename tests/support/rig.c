@@ -45,17 +45,14 @@ void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, ui
 }
 
 bool sim_is_coherent(void) {
-    const sb_context_options options = CONTEXT_OPTIONS(.device = "sim:0");
-    sb_context *context;
-    sb_mem *mem;
+    sb_context *context = test_context_on("sim:0");
+    sb_mem *mem = test_mem(context, 1);
     void *host;
     const void *device;
-    assert_ok(sb_context_create(&options, &context, &err));
-    assert_ok(sb_mem_create(context, 1, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
     assert_ok(sb_mem_gpu(mem, &device, &err));
-    sb_mem_release(mem);
-    sb_context_release(context);
+    test_end(mem);
+    test_end(context);
     return host == device;
 }
 
@@ -138,15 +135,11 @@ sb_stats rig_stats(struct rig *rig) {
     return stats;
 }
 
-static bool is_simulated(const sb_context *context) {
-    return strncmp(sb_context_device(context), "sim:", 4) == 0;
-}
-
 struct tally rig_tally(struct rig *rig) {
     sb_error err;
     struct tally t = {0};
     sb_stats stats = rig_stats(rig);
-    if (is_simulated(rig->context))
+    if (strncmp(sb_context_device(rig->context), "sim:", 4) == 0)
         assert_ok(sb_sim_calls(rig->context, t.calls, SB_SIM_OP_COUNT, &err));
     t.host_allocs = rig->counting.buffer_calls + t.calls[SB_SIM_ALLOC_PINNED];
     t.device_allocs = t.calls[SB_SIM_ALLOC];

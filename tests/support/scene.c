@@ -97,19 +97,14 @@ static void place_head(struct scene *scene, const struct start *start) {
     }
 }
 
-/* Stores the pointers of sides that are borrowed or current. */
-static void note_pointers(struct scene *scene, const struct start *start) {
+void scene_arrange(struct scene *scene, const struct start *start) {
+    place_head(scene, start);
     scene->cpu_ptr = scene->cpu.ptr;
     scene->gpu_ptr = scene->gpu.ptr;
     if (start->head == SB_HEAD_AT_CPU || start->head == SB_HEAD_SYNCED)
         scene->cpu_ptr = (void *)(uintptr_t)read_cpu(scene->mem);
     if (start->head == SB_HEAD_AT_GPU || start->head == SB_HEAD_SYNCED)
         scene->gpu_ptr = (void *)(uintptr_t)read_gpu(scene->mem);
-}
-
-void scene_arrange(struct scene *scene, const struct start *start) {
-    place_head(scene, start);
-    note_pointers(scene, start);
 }
 
 void scene_open(struct scene *scene, const struct start *start, size_t bytes) {

@@ -21,9 +21,7 @@ struct sim {
 
 /* The schedule is eager until the test sets another schedule. */
 static inline void sim_open(struct sim *f) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "sim:0";
-    assert_ok(sb_context_create(&options, &f->context, &err));
+    assert_ok(sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0"), &f->context, &err));
     f->table = &f->context->backend;
     f->device = f->context->device;
     f->own = f->table->own_stream(f->device);

@@ -45,10 +45,6 @@ void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_t
     describe(tensor, lend_device(context, 24, fill), device_type);
 }
 
-void tensor_free(struct tensor *tensor) {
-    lent_free(&tensor->lent);
-}
-
 static void reshape_grows(sb_blob *blob) {
     assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
 }

@@ -21,7 +21,6 @@ void tensor_make(struct tensor *tensor);
 void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
 /* Copies the test's changes in `versioned` to `legacy`. */
 void tensor_match(struct tensor *tensor);
-void tensor_free(struct tensor *tensor);
 
 /* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
    no longer exist. */

@@ -1,4 +1,5 @@
 /* Tests how environment variables and the free memory limit what a test runs. */
+#include "files.h"
 #include "support.h"
 
 #include <sys/stat.h>
@@ -69,10 +70,7 @@ static void make_file(const char *root, const struct file *file) {
         (void)mkdir(path, 0700);
         *end = '/';
     }
-    FILE *out = fopen(path, "w");
-    assert_non_null(out);
-    assert_true(fputs(file->text, out) >= 0);
-    assert_int_equal(fclose(out), 0);
+    file_write(path, file->text, strlen(file->text));
 }
 
 TEST(free_memory_is_the_least_that_kernel_and_groups_report) {

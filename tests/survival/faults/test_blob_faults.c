@@ -321,10 +321,6 @@ struct seen {
     } blobs[BLOBS];
 };
 
-static sb_mem *memory_of(const struct world *w, int blob, sb_part part) {
-    return (part == SB_DATA ? data_of : diff_of)(w->blobs[blob]);
-}
-
 static void see_mem(struct seen_mem *out, const sb_mem *mem, bool bytes) {
     out->head = sb_mem_head(mem);
     out->is_unique = sb_mem_is_unique(mem);
@@ -348,7 +344,7 @@ static void see(struct seen *seen, const struct world *w, bool target_bytes) {
     see_shapes(seen, w);
     for (int i = 0; i < BLOBS; i++)
         for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
-            see_mem(&seen->blobs[i].memory[part], memory_of(w, i, part),
+            see_mem(&seen->blobs[i].memory[part], mem_of(w->blobs[i], part),
                     target_bytes || i == SOURCE || i == ELSEWHERE);
 }
 
@@ -396,7 +392,7 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
     demand(t, same_seen(&expected, &now));
     for (int i = 0; i < 2 * BLOBS; i++) {
         const struct seen_mem *was = &before->blobs[i / 2].memory[i % 2];
-        const sb_mem *mem = memory_of(w, i / 2, i % 2);
+        const sb_mem *mem = mem_of(w->blobs[i / 2], i % 2);
         const int32_t head = sb_mem_head(mem);
         const void *in = NULL;
         demand(t, sb_mem_size(mem) == was->size && sb_mem_is_unique(mem) == was->is_unique);

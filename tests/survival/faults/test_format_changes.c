@@ -237,13 +237,12 @@ static int stopped_loads(const struct wire *before, const struct wire *after) {
 TEST(values_that_become_fewer_or_more_are_refused) {
     static const size_t counts[] = {COUNT, COUNT - 1, COUNT + 1};
     static const unsigned char filler[8 * COUNT];
-    struct wire files[3] = {{0}}, shape = {0};
+    struct wire files[3] = {{0}};
     float values[COUNT + 1];
     for (size_t i = 0; i < COUNT + 1; i++)
         values[i] = (float)i;
-    wire_numbers(&shape, 1, (int64_t[]){COUNT}, 1);
     for (int i = 0; i < 3; i++) {
-        wire_message(&files[i], 7, &shape);
+        wire_shape(&files[i], (int64_t[]){COUNT}, 1);
         wire_floats(&files[i], 5, values, COUNT / 2);
         wire_floats(&files[i], 5, values + COUNT / 2, counts[i] - COUNT / 2);
         wire_bytes(&files[i], 12, filler, (2 * COUNT - counts[i]) * sizeof *values);

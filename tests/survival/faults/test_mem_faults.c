@@ -36,11 +36,6 @@ static void blame(const struct trial *t, const char *what) {
               (int)t->nth + t->times - 1, what);
 }
 
-/* Returns whether both sides share one storage. */
-static bool is_one(const struct trial *t) {
-    return t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
-}
-
 static int32_t head_before(const struct trial *t) {
     return t->pending ? SB_HEAD_SYNCED : t->start->head;
 }
@@ -110,7 +105,9 @@ static void check_bytes(struct trial *t) {
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
-    const bool keeps_host = before == SB_HEAD_SYNCED && !is_one(t);
+    const bool is_one_storage =
+        t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
+    const bool keeps_host = before == SB_HEAD_SYNCED && !is_one_storage;
     const int32_t spoilt = keeps_host ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
     demand(t, head == before || head == t->start->head || (spoils && head == spoilt));
 }

@@ -92,12 +92,6 @@ TEST(a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     rig_close(&s.rig);
 }
 
-static int64_t waits(struct rig *rig) {
-    int64_t calls[SB_SIM_OP_COUNT];
-    assert_ok(sb_sim_calls(rig->context, calls, SB_SIM_OP_COUNT, &err));
-    return calls[SB_SIM_STREAM_SYNCHRONIZE];
-}
-
 /* A device may free memory in stream order, so a synchronisation waits again after such frees. */
 TEST(a_synchronisation_that_returns_storage_waits_again) {
     struct stuck s;
@@ -106,9 +100,9 @@ TEST(a_synchronisation_that_returns_storage_waits_again) {
     sb_mem_release(s.mem);
     fail_no_more(&s.rig);
     for (int i = 0; i < 2; i++) {
-        const int64_t before = waits(&s.rig);
+        const struct tally before = rig_tally(&s.rig);
         assert_ok(sb_context_synchronize(s.rig.context, &err));
-        made[i] = waits(&s.rig) - before;
+        made[i] = rig_since(&s.rig, &before).calls[SB_SIM_STREAM_SYNCHRONIZE];
         assert_int_equal(s.lent.deleted, 1);
     }
     assert_int_equal(made[0], 2 * made[1] + 1);
@@ -279,12 +273,9 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
 /* Cached storage is freed to make room under the cap, but quarantined storage is not freed. */
 TEST_ON(rig, a_cap_counts_quarantined_storage) {
     const size_t mib = 1 << 20;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     void *out;
-    options.device = "sim:0";
-    options.flags = SB_CONTEXT_NO_PINNED;
-    options.max_host_bytes = 8 * mib;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .flags = SB_CONTEXT_NO_PINNED,
+                                          .max_host_bytes = 8 * mib));
     sb_mem_release(mem_filled(f->context, 3 * mib, 0)); /* stays in the cache */
     sb_mem *mem = test_mem(f->context, 4 * mib);
     (void)mem_pointer(mem, MUTABLE_GPU);
@@ -312,10 +303,7 @@ struct crowd {
 
 static void crowd_open(struct crowd *crowd) {
     sb_backend table = captured_table();
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "sim:0";
-    options.backend = &table;
-    rig_open_options(&crowd->rig, options);
+    rig_open_options(&crowd->rig, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
     for (int i = 0; i < STREAMS; i++)
         crowd->streams[i] = rig_stream(&crowd->rig);
     crowd->lent = lend_device(crowd->rig.context, BYTES, LENT);

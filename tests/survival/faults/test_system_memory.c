@@ -61,10 +61,8 @@ struct scene {
 static const float ones[] = {1, 1, 1}, counted[] = {1, 2, 3};
 
 static sb_status open_context(sb_context **out, sb_error *err) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "sim:0";
-    options.flags = SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED;
-    return sb_context_create(&options, out, err);
+    const uint32_t flags = SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED;
+    return sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0", .flags = flags), out, err);
 }
 
 static void scene_open(struct scene *s) {

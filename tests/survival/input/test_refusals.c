@@ -56,7 +56,6 @@ static void world_close(struct world *w) {
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
     assert_int_equal(w->rig.counting.buffer_calls, 0);
     assert_int_equal(w->from.reads + w->got.writes + w->tensor.deleted, 0);
-    tensor_free(&w->tensor);
     for (int i = 0; i < 512; i++)
         assert_int_equal(((char *)w->bytes)[i], 0);
     free(w->bytes);

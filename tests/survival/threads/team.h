@@ -81,11 +81,4 @@ static inline double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Returns how many seconds a test of random calls runs: SYNCBLOB_STRESS_SECONDS, or `otherwise`. */
-static inline double stress_seconds(double otherwise) {
-    const char *text = getenv("SYNCBLOB_STRESS_SECONDS");
-    double given = text ? strtod(text, NULL) : 0;
-    return given > 0 ? given : otherwise;
-}
-
 #endif

@@ -35,13 +35,12 @@ static void protect(const struct arena *arena, int protection) {
 }
 
 static void arena_open(struct arena *arena) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     memset(arena, 0, sizeof *arena);
     arena->bytes =
         mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(arena->bytes != MAP_FAILED);
-    options.allocator = (sb_allocator){take, ignore_free, arena};
-    assert_ok(sb_context_create(&options, &arena->context, &err));
+    const sb_allocator allocator = {take, ignore_free, arena};
+    assert_ok(sb_context_create(&CONTEXT_OPTIONS(.allocator = allocator), &arena->context, &err));
     arena->blob = blob_of_count(arena->context, SB_DTYPE_F32, 100);
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
         memset(blob_pointer(arena->blob, part, MUTABLE_CPU), 0, 400);

@@ -116,13 +116,7 @@ static bool is_ok(struct round *round, sb_status status) {
     return status == SB_OK;
 }
 
-static const sb_mem *memory_of(struct round *round, const struct object *o) {
-    const sb_mem *mem = NULL;
-    expect(round, sb_blob_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
-    return mem;
-}
-
-static sb_mem *own_memory_of(struct round *round, struct object *o) {
+static sb_mem *memory_of(struct round *round, struct object *o) {
     sb_mem *mem = NULL;
     expect(round, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
@@ -326,7 +320,7 @@ static void share(struct worker *w, struct object *o) {
 
 /* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
-    sb_mem *mem = sb_mem_retain(own_memory_of(w->round, o));
+    sb_mem *mem = sb_mem_retain(memory_of(w->round, o));
     mem = atomic_exchange(&w->round->parked, mem);
     expect(w->round, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
     sb_mem_release(mem);
@@ -394,7 +388,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     if (!loan)
         return;
     sb_status st = (side == SB_SIDE_CPU ? sb_mem_set_cpu : sb_mem_set_gpu)(
-        own_memory_of(w->round, o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
+        memory_of(w->round, o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
     if (settle_loan(w, loan, st))
         o->value = value;
 }
@@ -416,7 +410,7 @@ static void import(struct worker *w, struct object *o, float value) {
 }
 
 static void evict(struct worker *w, struct object *o, float value) {
-    sb_mem *mem = own_memory_of(w->round, o);
+    sb_mem *mem = memory_of(w->round, o);
     (void)is_done(w, o,
                   draw(&w->random, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL));
 }
@@ -602,15 +596,12 @@ static void round_open(struct round *round, uint64_t seed) {
     *round = (struct round){.seed = seed, .fails = seed % 3 < 2, .has_device = seed % 12 != 11};
     round->may_lose = !round->fails ? round->has_device : seed % 2;
     round->ends_failing = round->fails && seed % 5 == 1;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = round->has_device ? "sim:0" : "cpu";
-    options.flags = seed % 2 ? SB_CONTEXT_NO_PINNED : 0;
-    options.max_cache_bytes = (size_t)1 << 20;
-    rig_open_options(&round->rig, options);
+    rig_open_options(&round->rig, CONTEXT_OPTIONS(.device = round->has_device ? "sim:0" : "cpu",
+                                                  .flags = seed % 2 ? SB_CONTEXT_NO_PINNED : 0,
+                                                  .max_cache_bytes = (size_t)1 << 20));
     const int32_t late = seed % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY; /* fills the quarantine */
     if (round->has_device)
-        assert_ok(sb_sim_set_schedule(round->rig.context,
-                                      round->fails ? late : (int32_t)(seed / 3 % 3), seed, &err));
+        rig_schedule(&round->rig, round->fails ? late : (int32_t)(seed / 3 % 3), seed);
     round->loans = calloc(MAX_LOANS, sizeof *round->loans);
     round->jobs = calloc(MAX_JOBS, sizeof *round->jobs);
     assert_true(round->loans && round->jobs);
@@ -620,7 +611,7 @@ static void round_open(struct round *round, uint64_t seed) {
     for (int i = 0; i < STREAMS; i++) {
         (void)pthread_rwlock_init(&round->lanes[i].lock, NULL);
         if (round->has_device && i > 0) /* the first is the legacy default stream */
-            assert_ok(sb_sim_stream_create(round->rig.context, &round->lanes[i].stream, &err));
+            round->lanes[i].stream = rig_stream(&round->rig);
     }
 }
 
@@ -647,14 +638,14 @@ static void retire_in_use(struct round *round) {
     struct object *o = &round->shared[0];
     const void *in;
     sb_mem_release(round->parked);
-    assert_ok(sb_sim_set_schedule(round->rig.context, SB_SIM_LAZY, 0, &err));
+    rig_schedule(&round->rig, SB_SIM_LAZY, 0);
     struct loan *loan = make_loan(&w, SB_SIDE_CPU, 1);
     if (loan->manners == RELEASES_OWNER) /* the loan would keep the context alive */
         sb_context_release(loan->context);
     loan->manners = MERELY_COUNTS;
     (void)settle_loan(
         &w, loan,
-        sb_mem_set_cpu(own_memory_of(round, o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
+        sb_mem_set_cpu(memory_of(round, o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
     (void)is_ok(round, sb_blob_mutable_gpu(o->blob, SB_DATA, &(void *){NULL}, NULL));
     device_fail_run(round->rig.context, SB_SIM_ANY, 2, 16);
     (void)is_ok(round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL));
@@ -694,9 +685,16 @@ static void round_close(struct round *round) {
     assert_int_equal(round->wrong, 0);
 }
 
+/* Returns half of the seconds that the test runs. */
+static double stress_seconds(void) {
+    const char *text = getenv("SYNCBLOB_STRESS_SECONDS");
+    const double given = text ? strtod(text, NULL) : 0;
+    return given > 0 ? given : 2;
+}
+
 TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returned) {
     static struct round round;
-    const double end = now() + 2 * stress_seconds(2);
+    const double end = now() + 2 * stress_seconds();
     while (seen.rounds < 12 || now() < end) { /* at least one round of each kind */
         round_open(&round, (uint64_t)seen.rounds);
         team_run(WORKERS + 1, run, &round);
@@ -715,6 +713,6 @@ TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returne
 }
 
 int main(void) {
-    (void)alarm((unsigned)stress_seconds(2) * 8 + 100);
+    (void)alarm((unsigned)stress_seconds() * 8 + 100);
     return run_all_tests();
 }

@@ -89,12 +89,9 @@ static void use_or_trim(void *arg, int member) {
 /* Cached buffers, and buffers that another thread is freeing, never cause a refusal. */
 TEST(a_request_that_fits_beside_the_memory_in_use_succeeds) {
     struct crowded_cache c = {.users = 2};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.allocator = (sb_allocator){slow_alloc, slow_free, NULL};
-    options.max_host_bytes = MIB + 256 * KIB;
-    options.max_cache_bytes = MIB;
-    assert_ok(sb_context_create(&options, &c.context, &err));
+    c.context =
+        test_context(CONTEXT_OPTIONS(.allocator = {slow_alloc, slow_free, NULL},
+                                     .max_host_bytes = MIB + 256 * KIB, .max_cache_bytes = MIB));
     team_run(3, use_or_trim, &c);
     assert_int_equal(c.refused, 0);
-    sb_context_release(c.context);
 }
