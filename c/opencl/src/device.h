@@ -234,7 +234,8 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
 /* Records that a wait for the event has returned the failures of its commands. */
-void sb__opencl_note_failures(struct sb__opencl_device *device, const struct sb__opencl_event *event);
+void sb__opencl_note_failures(struct sb__opencl_device *device,
+                              const struct sb__opencl_event *event);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does
    not query a command that is known to be complete. */
 cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out);
