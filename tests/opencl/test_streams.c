@@ -336,6 +336,43 @@ TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
     run_on_both(f, wait_for_a_failed_event);
 }
 
+/* Queues a copy that fails, and ends without a wait. */
+static void *fail_on_a_thread(void *place) {
+    struct place *f = place;
+    void *ptr = alloc(f);
+    FAIL_COPY(f);
+    copy(f, ptr);
+    release(f, ptr);
+    return NULL;
+}
+
+static void *synchronize_on_a_thread(void *place) {
+    const struct place *f = place;
+    static sb_status st;
+    sb_error error;
+    st = f->table->stream_synchronize(f->device, f->own, &error);
+    return &st;
+}
+
+static sb_status on_a_new_thread(void *(*run)(void *), struct place *f) {
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, run, f), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    return result ? *(const sb_status *)result : (sb_status)SB_OK;
+}
+
+/* A new thread may have the stack, and so the addresses, of a thread that has ended. */
+TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
+    for (int i = 0; i < 200; i++) {
+        assert_ok(on_a_new_thread(fail_on_a_thread, f));
+        assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+        assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_OK);
+        assert_null(opened(f)->queued.first ? opened(f)->queued.first->next : NULL);
+    }
+    assert_true(driver_live().events <= 2 * SB__OPENCL_FAILED + 2);
+}
+
 /* --- barriers that fail ---------------------------------------------------------------- */
 
 static const struct timespec MOMENT = {0, 1000000};

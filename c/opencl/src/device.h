@@ -74,10 +74,9 @@ struct sb__opencl_command {
     cl_command_queue queue;
     struct sb__opencl_order *order; /* of the queue */
     cl_event event;
-    const void *thread; /* the thread that queued the command */
-    bool is_covered;    /* that thread has recorded an event after it */
+    int64_t thread;  /* the thread that queued the command */
+    bool is_covered; /* that thread has recorded an event after it */
     bool has_failed;
-    bool is_reported;         /* a wait has returned the command's failure */
     _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
     enum {
         SB__OPENCL_WORK, /* the only kind whose failure is reported */
@@ -107,6 +106,10 @@ struct sb__opencl_queued {
     /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
+    /* The last commands, or NULL, whose failure a wait of another thread has returned. Their own
+       threads, which may have ended, must get the failure, too. */
+    struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
+    int64_t num_unclaimed; /* number of commands that were ever in `unclaimed` */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -194,7 +197,8 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
    run before earlier commands have ended. */
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
-   first failed command, or CL_SUCCESS, and removes the records. */
+   first failed command, or CL_SUCCESS, and removes the records. If another thread queued a failed
+   command and has recorded no event after it, keeps the failure for that thread. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
 /* Waits for all commands, and frees their records. */
@@ -229,11 +233,12 @@ sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__
 void sb__opencl_running_end(cl_event *events, cl_uint count);
 
 /* Returns an event with the queue's commands, except commands after which their thread has already
-   recorded an event. */
+   recorded an event, and failed commands of other threads whose failure a wait has returned. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
-/* Records that a wait for the event has returned the failures of its commands. */
+/* Removes the records of commands whose failure a wait for the event returns; keeps failures for
+   other threads as sb__opencl_finish does. */
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does

@@ -6,10 +6,13 @@
 
 #include <stdlib.h>
 
-/* Returns an address that identifies this thread. */
-static const void *this_thread(void) {
-    static _Thread_local char here;
-    return &here;
+/* Returns the number of this thread, which no other thread of the process ever has. */
+static int64_t this_thread(void) {
+    static _Atomic int64_t count;
+    static _Thread_local int64_t number;
+    if (!number)
+        number = ++count;
+    return number;
 }
 
 cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out) {
@@ -62,6 +65,40 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     if (command->freed && command->has_failed) /* the queue has not freed it */
         clSVMFree(device->context, command->freed);
     release(queued, command);
+}
+
+/* Removes the record of a command whose result a wait has returned. */
+static void take_result(struct sb__opencl_device *device, struct sb__opencl_command *before,
+                        struct sb__opencl_command *command, cl_int progress) {
+    struct sb__opencl_queued *queued = &device->queued;
+    if (progress < 0 && command->kind == SB__OPENCL_WORK && command->thread != this_thread() &&
+        !command->is_covered) {
+        struct sb__opencl_command **slot =
+            &queued->unclaimed[queued->num_unclaimed++ % SB__OPENCL_FAILED];
+        if (*slot)
+            release(queued, *slot);
+        *slot = command;
+        command->refs++;
+    }
+    take_out(device, before, command, progress);
+}
+
+static cl_uint count_unclaimed(const struct sb__opencl_queued *queued) {
+    return queued->num_unclaimed < SB__OPENCL_FAILED ? (cl_uint)queued->num_unclaimed
+                                                     : SB__OPENCL_FAILED;
+}
+
+/* Removes from `unclaimed` a command that this thread has queued on the queue, and returns the
+   command, which the caller releases, or NULL. */
+static struct sb__opencl_command *claim(struct sb__opencl_queued *queued, cl_command_queue queue) {
+    for (cl_uint i = 0; i < count_unclaimed(queued); i++) {
+        struct sb__opencl_command *command = queued->unclaimed[i];
+        if (!command || command->queue != queue || command->thread != this_thread())
+            continue;
+        queued->unclaimed[i] = NULL;
+        return command;
+    }
+    return NULL;
 }
 
 /* Returns a command of the queue (NULL: of any queue) that has not ended and whose number is in
@@ -281,8 +318,14 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
    complete: drop_first releases its event after the next command is queued. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
-    struct sb__opencl_command *before = NULL, *next;
+    struct sb__opencl_command *before = NULL, *next, *claimed;
     cl_int result = CL_SUCCESS;
+    while ((claimed = claim(&device->queued, queue))) {
+        const cl_int asked = sb__opencl_progress(claimed, out_failure);
+        if (asked != CL_SUCCESS)
+            *out_failure = asked;
+        release(&device->queued, claimed);
+    }
     for (struct sb__opencl_command *at = device->queued.first; at && result == CL_SUCCESS;
          at = next) {
         cl_int progress = CL_QUEUED;
@@ -296,17 +339,9 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
             before = at;
             continue;
         }
-        if (progress < 0 && at->kind == SB__OPENCL_WORK) {
-            const bool is_own = at->thread == this_thread();
-            if (*out_failure == CL_SUCCESS && (is_own || !at->is_reported))
-                *out_failure = progress;
-            at->is_reported = true;
-            if (!is_own && !at->is_covered) { /* its thread must get the failure, too */
-                before = at;
-                continue;
-            }
-        }
-        take_out(device, before, at, progress);
+        if (progress < 0 && at->kind == SB__OPENCL_WORK && *out_failure == CL_SUCCESS)
+            *out_failure = progress;
+        take_result(device, before, at, progress);
     }
     return result;
 }
@@ -343,6 +378,10 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
         (void)sb__opencl_progress(queued->first, &progress);
         take_out(device, NULL, queued->first, progress);
     }
+    for (cl_uint i = 0; i < count_unclaimed(queued); i++)
+        if (queued->unclaimed[i])
+            release(queued, queued->unclaimed[i]);
+    queued->num_unclaimed = 0;
     for (int i = 0; i < SB__OPENCL_FAILED; i++)
         release_later(queued, NULL);
     sb__opencl_lock_give(&queued->lock);
@@ -350,12 +389,8 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
 
 /* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
 
-/* Returns whether the next event of this thread reports a failure of the command. If a wait has
-   returned the failure, only the thread that queued the command needs the report, and it may have
-   ended. */
-static bool must_report(const struct sb__opencl_command *command) {
-    return command->kind == SB__OPENCL_WORK && !command->is_covered &&
-           (!command->is_reported || command->thread == this_thread());
+static bool is_reported(const struct sb__opencl_command *command) {
+    return !command->is_covered && command->kind == SB__OPENCL_WORK;
 }
 
 /* Removes completed commands of the queue from the list, and counts the others. Does not query the
@@ -387,9 +422,12 @@ static void put(struct sb__opencl_event *event, struct sb__opencl_command *comma
 /* Adds the commands whose failures the event reports. */
 static void put_reported(struct sb__opencl_device *device, cl_command_queue queue,
                          struct sb__opencl_command *marker, struct sb__opencl_event *event) {
+    struct sb__opencl_command *claimed;
     event->count = 0;
+    while ((claimed = claim(&device->queued, queue)))
+        event->at[event->count++] = claimed;
     for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && must_report(at))
+        if (at->queue == queue && is_reported(at))
             put(event, at);
     if (marker)
         put(event, marker);
@@ -427,7 +465,7 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
                          const struct sb__opencl_order *order, struct sb__opencl_event **out,
                          sb_error *err) {
     struct sb__opencl_command *marker = NULL;
-    const cl_uint most = count_in(device, queue) + 1;
+    const cl_uint most = count_in(device, queue) + 1 + count_unclaimed(&device->queued);
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
@@ -552,14 +590,12 @@ void sb__opencl_note_failures(struct sb__opencl_device *device,
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         cl_int progress = CL_COMPLETE;
         next = at->next;
-        const bool is_its = reports(event, at);
-        at->is_reported = at->is_reported || is_its;
-        if (!is_its || !at->is_covered) {
+        if (!reports(event, at)) {
             before = at;
             continue;
         }
         (void)sb__opencl_progress(at, &progress);
-        take_out(device, before, at, progress);
+        take_result(device, before, at, progress);
     }
     sb__opencl_lock_give(&device->queued.lock);
 }
