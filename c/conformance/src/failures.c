@@ -36,6 +36,11 @@ static void copies_free(struct copies *c) {
     sb__kit_free(c->kit, c->from, BYTES);
 }
 
+static void destroy_event(struct sb__kit *kit, void *event) {
+    if (event)
+        kit->table.event_destroy(kit->device, event);
+}
+
 /* Calls a slot that waits for failed work. The slot must return the failure. */
 #define EXPECT_FAILURE(kit, slot, ...)                                                             \
     do {                                                                                           \
@@ -81,8 +86,7 @@ static void events_report_failures(struct sb__kit *kit) {
     EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
     sb__kit_on_thread(kit, wait_on_thread, &waiter);
     EXPECT_FAILURE(kit, event_wait, waiter.event);
-    if (waiter.event)
-        kit->table.event_destroy(kit->device, waiter.event);
+    destroy_event(kit, waiter.event);
     copies_free(&c);
 }
 
@@ -104,10 +108,8 @@ static void events_of_other_threads_report(struct sb__kit *kit) {
     record_on_thread(&own);
     EXPECT_FAILURE(kit, event_wait, own.event);
     EXPECT_FAILURE(kit, event_wait, other.event);
-    if (own.event)
-        kit->table.event_destroy(kit->device, own.event);
-    if (other.event)
-        kit->table.event_destroy(kit->device, other.event);
+    destroy_event(kit, own.event);
+    destroy_event(kit, other.event);
     copies_free(&c);
 }
 
@@ -121,8 +123,7 @@ static void synchronize_keeps_failures(struct sb__kit *kit) {
         (void)kit->table.stream_synchronize(kit->device, kit->stream, &err);
     }
     EXPECT_FAILURE(kit, event_wait, event);
-    if (event)
-        kit->table.event_destroy(kit->device, event);
+    destroy_event(kit, event);
     copies_free(&c);
 }
 
@@ -143,22 +144,21 @@ static void queries_keep_failures(struct sb__kit *kit) {
             sb__kit_fail(kit, "event_query wrote %d, although the work had ended", (int)done);
     }
     EXPECT_FAILURE(kit, event_wait, event);
-    if (later)
-        kit->table.event_destroy(kit->device, later);
-    if (event)
-        kit->table.event_destroy(kit->device, event);
+    destroy_event(kit, later);
+    destroy_event(kit, event);
     copies_free(&c);
 }
 
-/* Work behind failed work may also fail. If its wait succeeds, the work must have run. `other`
-   waits for the failed work. */
+/* Work behind failed work may also fail. If its wait succeeds, the work must have run. If `other`
+   is another stream, it waits for the failed work. */
 static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
     struct copies c = copies_make(kit, true);
     void *failed = NULL, *last = NULL;
     unsigned char *found = sb__kit_memory(kit, BYTES);
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &failed);
-    SB__KIT_CALL(kit, stream_wait, other, failed);
+    if (other != kit->stream)
+        SB__KIT_CALL(kit, stream_wait, other, failed);
     SB__KIT_CALL(kit, upload, c.from, c.old, (size_t)BYTES, other);
     SB__KIT_CALL(kit, download, found, c.from, (size_t)BYTES, other);
     SB__KIT_CALL(kit, event_record, other, &last);
@@ -166,13 +166,12 @@ static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
         sb_error err;
         const sb_status st = kit->table.event_wait(kit->device, last, &err);
         if (st == SB_OK && memcmp(found, c.old, BYTES) != 0)
-            sb__kit_fail(kit, "event_wait returned SB_OK, but the work after the wait did not run");
+            sb__kit_fail(kit,
+                         "event_wait returned SB_OK, but the work before the event did not run");
     }
     EXPECT_FAILURE(kit, event_wait, failed);
-    if (last)
-        kit->table.event_destroy(kit->device, last);
-    if (failed)
-        kit->table.event_destroy(kit->device, failed);
+    destroy_event(kit, last);
+    destroy_event(kit, failed);
     sb__kit_memory_free(kit, found);
     copies_free(&c);
 }
@@ -216,49 +215,61 @@ static void synchronize_reports_on_threads(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Waits for the failed work, and may return any status. */
-static void synchronize_before(void *arg) {
-    const struct waiter *waiter = arg;
-    sb_error err;
-    if (sb__kit_goes(waiter->kit))
-        (void)waiter->kit->table.stream_synchronize(waiter->kit->device, waiter->kit->stream, &err);
+/* Records an event and waits for it; returns the first status that is not SB_OK. The device may be
+   lost already, so event_record may fail. */
+static sb_status wait_by_event(struct sb__kit *kit, sb_error *err) {
+    void *event = NULL;
+    sb_status st = kit->table.event_record(kit->device, kit->stream, &event, err);
+    if (st == SB_OK)
+        st = kit->table.event_wait(kit->device, event, err);
+    destroy_event(kit, event);
+    return st;
 }
 
-static void wait_for_event_before(void *arg) {
-    struct waiter *waiter = arg;
+static sb_status wait_by_synchronize(struct sb__kit *kit, sb_error *err) {
+    return kit->table.stream_synchronize(kit->device, kit->stream, err);
+}
+
+struct first_wait {
+    struct sb__kit *kit;
+    sb_status (*wait)(struct sb__kit *kit, sb_error *err);
+};
+
+static void wait_first(void *arg) { /* may return any status */
+    const struct first_wait *first = arg;
     sb_error err;
-    record_on_thread(waiter);
-    if (sb__kit_goes(waiter->kit))
-        (void)waiter->kit->table.event_wait(waiter->kit->device, waiter->event, &err);
+    if (sb__kit_goes(first->kit))
+        (void)first->wait(first->kit, &err);
 }
 
 /* Another thread waits first; the thread that queued the work must still get the failure. */
-static void failure_returns(struct sb__kit *kit, void (*before)(void *), bool by_event) {
+static void failure_returns(struct sb__kit *kit, const char *slot,
+                            sb_status (*wait)(struct sb__kit *kit, sb_error *err),
+                            sb_status (*before)(struct sb__kit *kit, sb_error *err)) {
     struct copies c = copies_make(kit, true);
-    struct waiter other = {kit, NULL}, own = {kit, NULL};
+    struct first_wait first = {kit, before};
+    sb_error err = {.code = SB_OK};
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
-    sb__kit_on_thread(kit, before, &other);
-    if (by_event) {
-        record_on_thread(&own);
-        EXPECT_FAILURE(kit, event_wait, own.event);
-    } else {
-        EXPECT_FAILURE(kit, stream_synchronize, kit->stream);
-    }
-    if (own.event)
-        kit->table.event_destroy(kit->device, own.event);
-    if (other.event)
-        kit->table.event_destroy(kit->device, other.event);
+    sb__kit_on_thread(kit, wait_first, &first);
+    if (sb__kit_goes(kit))
+        expect_failure(kit, slot, wait(kit, &err), &err);
     copies_free(&c);
 }
 
-static void events_return_failures_to_their_thread(struct sb__kit *kit) {
-    failure_returns(kit, synchronize_before, true);
-    failure_returns(kit, wait_for_event_before, true);
+static void synchronize_returns_after_synchronize(struct sb__kit *kit) {
+    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_synchronize);
 }
 
-static void synchronize_returns_failures_to_their_thread(struct sb__kit *kit) {
-    failure_returns(kit, synchronize_before, false);
-    failure_returns(kit, wait_for_event_before, false);
+static void synchronize_returns_after_event(struct sb__kit *kit) {
+    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_event);
+}
+
+static void event_returns_after_synchronize(struct sb__kit *kit) {
+    failure_returns(kit, "event_wait", wait_by_event, wait_by_synchronize);
+}
+
+static void event_returns_after_event(struct sb__kit *kit) {
+    failure_returns(kit, "event_wait", wait_by_event, wait_by_event);
 }
 
 static void sum_reports_failures(struct sb__kit *kit, bool of_squares) {
@@ -297,10 +308,14 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},
-    {"stream_synchronize returns a failure to its thread after another thread's wait",
-     synchronize_returns_failures_to_their_thread},
-    {"An event returns a failure to its thread after another thread's wait",
-     events_return_failures_to_their_thread},
+    {"stream_synchronize returns a failure to its thread after another thread's stream_synchronize",
+     synchronize_returns_after_synchronize},
+    {"stream_synchronize returns a failure to its thread after another thread's event_wait",
+     synchronize_returns_after_event},
+    {"event_wait returns a failure to its thread after another thread's stream_synchronize",
+     event_returns_after_synchronize},
+    {"event_wait returns a failure to its thread after another thread's event_wait",
+     event_returns_after_event},
     {"asum returns the failure of earlier work on the stream", asum_reports_failures},
     {"sumsq returns the failure of earlier work on the stream", sumsq_reports_failures},
     {NULL, NULL},

@@ -103,20 +103,34 @@ static sb_status failure_of_first_event(void *device, void *event, sb_error *err
 
 static bool is_taken; /* a wait has returned a failure, which no later wait returns */
 
+static sb_status take(sb_status st) {
+    const bool was_taken = is_taken;
+    is_taken = is_taken || st != SB_OK;
+    return was_taken ? (sb_status)SB_OK : st;
+}
+
 static sb_status synchronize_of_first(void *device, sb_stream stream, sb_error *err) {
-    sb_status st = right.stream_synchronize(device, stream, err);
-    if (st == SB_OK || is_taken)
-        return SB_OK;
-    is_taken = true;
-    return st;
+    return take(right.stream_synchronize(device, stream, err));
 }
 
 static sb_status event_wait_of_first(void *device, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    if (st == SB_OK || is_taken)
-        return SB_OK;
-    is_taken = true;
-    return st;
+    return take(right.event_wait(device, event, err));
+}
+
+static bool has_copied; /* the next upload is lost */
+
+static sb_status losing_copy(void *device, void *dst, const void *src, size_t bytes,
+                             sb_stream stream, sb_error *err) {
+    has_copied = true;
+    return right.copy(device, dst, src, bytes, stream, err);
+}
+
+static sb_status upload_unless_copied(void *device, void *dst, const void *src, size_t bytes,
+                                      sb_stream stream, sb_error *err) {
+    if (!has_copied)
+        return right.upload(device, dst, src, bytes, stream, err);
+    has_copied = false;
+    return SB_OK;
 }
 
 static bool is_cleared; /* stream_synchronize has returned a failure */
@@ -435,10 +449,15 @@ static const struct planted planted[] = {
     {"stream_synchronize does not clear",
      {.stream_synchronize = clearing_synchronize, .event_wait = wait_unless_synchronized}},
     {"waits for a failed event", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
-    {"Work behind failed work", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
-    {"synchronize returns a failure to its thread", {.stream_synchronize = synchronize_of_first}},
-    {"An event returns a failure to its thread",
+    {"Work behind failed work", {.copy = losing_copy, .upload = upload_unless_copied}},
+    {"stream_synchronize returns a failure to its thread after another thread's stream",
+     {.stream_synchronize = synchronize_of_first}},
+    {"stream_synchronize returns a failure to its thread after another thread's event",
      {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
+    {"event_wait returns a failure to its thread after another thread's stream",
+     {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
+    {"event_wait returns a failure to its thread after another thread's event",
+     {.event_wait = event_wait_of_first}},
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
     {"event_query does not clear a failure",
      {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
@@ -530,7 +549,7 @@ TEST(every_planted_error_is_found) {
     right.open = two_ordinals;
     for (size_t i = 0; i < COUNT_OF(planted); i++) {
         failed_event = first_event = NULL;
-        is_taken = false;
+        is_taken = has_copied = false;
         if (is_found(&right, planted[i].claim))
             fail_with("row %zu: the correct table fails: %s", i, planted[i].claim);
         assert_found(planted[i].claim, &planted[i].slots, i);

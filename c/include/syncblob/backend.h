@@ -133,15 +133,16 @@ typedef struct sb_backend {
      *  from `extension`. If the handle is not an existing stream, the driver defines the
      *  behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
-    /** Waits for all work queued on `stream`. Returns a failure of that work to the thread that
-     *  queued the work, in its first wait, even if a wait of another thread has already returned
-     *  the failure; later waits need not return it. A failure on own_stream must also be returned
-     *  to the first other thread that waits: the core detects failed arithmetic on own_stream only
-     *  here. On other streams the core waits for events, but may call this slot, too. SB_OK and
-     *  DEVICE_LOST mean that the work has ended, successfully or not. After any other status the
-     *  core retries the wait; until a wait returns SB_OK or DEVICE_LOST, memory that the work uses
-     *  is neither freed nor reused, and its deleter does not run. The core also calls the slot on a
-     *  lost device, where work may continue after another slot has failed. */
+    /** Waits for all work queued on `stream`. The first wait of the thread that queued the work
+     *  returns a failure of the work, even if a wait of another thread has returned the failure,
+     *  unless the thread has recorded an event after the work. On own_stream the first wait of any
+     *  thread also returns a failure that no wait has returned yet: the core detects failed
+     *  arithmetic on own_stream only here. Later waits need not return the failure. On other
+     *  streams the core waits for events, but may call this slot, too. SB_OK and DEVICE_LOST mean
+     *  that the work has ended, successfully or not. After any other status the core retries the
+     *  wait; until a wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed
+     *  nor reused, and its deleter does not run. The core also calls the slot on a lost device,
+     *  where work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
@@ -152,11 +153,11 @@ typedef struct sb_backend {
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
      *  earlier work on the event's stream. The first event that a thread records after it has
-     *  queued work must return the failure of that work, even if a wait of another thread has
-     *  already returned the failure; the thread's later events need not. Other events (those of
-     *  other threads, and those after a caller's work) need not if a wait returned the failure
-     *  before the event was recorded. If a later event nevertheless returns an old failure, the
-     *  core treats the work between the two events as failed, too; if all later events do, the
+     *  queued work returns a failure of that work, unless a wait of that thread has returned it; a
+     *  wait of another thread does not count. Events that any thread records after that event need
+     *  not return the failure. Other threads' events before it, and events after a caller's work,
+     *  return a failure until a wait has returned it. If an event nevertheless returns an older
+     *  failure, the core treats the work since then as failed, too; if all later events do, the
      *  stream stays unusable. The core records an event after each copy and each arithmetic
      *  operation whose failure it must detect. The core retries a failed wait: if the second wait
      *  returns SB_OK, the work has succeeded. An event may outlive its stream. The statuses mean
