@@ -59,8 +59,8 @@ struct CUstream_st {
     bool blocking, destroyed, per_thread, reserved;
     pthread_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure; /* a transient failure, until the thread of the failed item waits for the
-                         stream or records an event */
+    CUresult failure;    /* a transient failure, until the thread of the failed item waits for the
+                            stream or records an event */
     pthread_t failed_by; /* the thread of the failed item */
     bool is_reported;    /* a wait for the stream has returned the failure */
     CUstreamCaptureStatus capture;
