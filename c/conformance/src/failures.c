@@ -52,10 +52,19 @@ static void destroy_event(struct sb__kit *kit, void *event) {
         }                                                                                          \
     } while (0)
 
+static bool is_allowed(sb_status st) {
+    return st == SB_ERR_NO_DEVICE || st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_DEVICE_FAILURE ||
+           st == SB_ERR_DEVICE_LOST || st == SB_ERR_UNSUPPORTED || st == SB_ERR_WRONG_DEVICE ||
+           st == SB_ERR_FORKED;
+}
+
 static void expect_failure(struct sb__kit *kit, const char *slot, sb_status found,
                            const sb_error *err) {
     if (found == SB_OK)
         sb__kit_fail(kit, "%s returned SB_OK, although the work before it had failed", slot);
+    else if (!is_allowed(found))
+        sb__kit_fail(kit, "%s returned %s, which slots must not return", slot,
+                     sb_status_name(found));
     else
         sb__kit_expect(kit, slot, found, found, err);
 }

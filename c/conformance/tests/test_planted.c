@@ -87,6 +87,11 @@ static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
     return SB_OK;
 }
 
+static sb_status status_of_no_slot(void *device, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, NULL);
+    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "work failed");
+}
+
 static void *first_event; /* the first event that was recorded */
 
 static sb_status first_record(void *device, sb_stream stream, void **out, sb_error *err) {
@@ -444,6 +449,7 @@ static const struct planted planted[] = {
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
     {"stream_wait orders streams", {.stream_synchronize = own_synchronize}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
+    {"returns the failure on every wait", {.event_wait = status_of_no_slot}},
     {"event that another thread records",
      {.event_record = first_record, .event_wait = failure_of_first_event}},
     {"stream_synchronize does not clear",
