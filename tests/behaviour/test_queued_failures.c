@@ -10,6 +10,8 @@
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 
+#include <pthread.h>
+
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
 
@@ -807,4 +809,70 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
         assert_status(rows[i].result, sb__event_ask_twice(f->context, &table, &err));
         assert_int_equal(scripted - rows[i].waits, rows[i].calls);
     }
+}
+
+/* --- failures that another thread's wait returns ------------------------------------------- */
+
+static sb_status on_thread(void *(*task)(void *arg), void *arg) {
+    pthread_t thread;
+    void *status;
+    assert_int_equal(pthread_create(&thread, NULL, task, arg), 0);
+    assert_int_equal(pthread_join(thread, &status), 0);
+    return (sb_status)(intptr_t)status;
+}
+
+static void *sum_other(void *arg) {
+    struct scene *s = arg;
+    double sum;
+    return (void *)(intptr_t)sb_blob_asum(s->other, SB_DATA, &sum, NULL);
+}
+
+static struct {
+    struct scene *scene;
+    sb_status sum; /* the status of the other thread's sum */
+} before_return;
+
+/* Lets another thread wait for the queued operation before the core knows that it is queued. */
+static sb_status scale_and_sum(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
+                               sb_stream stream, sb_error *err) {
+    const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
+    before_return.sum = on_thread(sum_other, before_return.scene);
+    return st;
+}
+
+TEST(arithmetic_whose_failure_another_thread_gets_first_loses_the_device) {
+    struct scene s;
+    const float *in;
+    sb_backend table = sb__sim_backend;
+    table.scale = scale_and_sum;
+    before_return.scene = &s;
+    scene_open_on(&s, &table, SB_SIM_LAZY);
+    fails(&s, SB_SIM_SCALE);
+    ignore(sb_blob_scale(s.blob, SB_DATA, 3, &err));
+    assert_int_equal(before_return.sum, SB_ERR_DEVICE_LOST);
+    assert_int_not_equal(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err), SB_OK);
+    assert_int_equal(sb_context_device_status(s.rig.context), SB_ERR_DEVICE_LOST);
+    scene_close(&s);
+}
+
+static void *copy_on_thread(void *arg) {
+    struct scene *s = arg;
+    void *to = blob_pointer(s->target, SB_DATA, MUTABLE_GPU);
+    const void *from = blob_pointer(s->other, SB_DATA, GPU_DATA);
+    return (void *)(intptr_t)sb__sim_backend.copy(s->rig.context->device, to, from, BYTES,
+                                                  table_own, &err);
+}
+
+static void *synchronize_on_thread(void *arg) {
+    struct scene *s = arg;
+    return (void *)(intptr_t)sb__sim_backend.stream_synchronize(s->rig.context->device, table_own,
+                                                                &err);
+}
+
+/* A new thread may have the handle of a thread that has ended. */
+TEST_ON(scene, a_failure_of_an_ended_thread_does_not_reach_a_new_thread) {
+    fails(f, SB_SIM_COPY);
+    assert_int_equal(on_thread(copy_on_thread, f), SB_OK);
+    assert_int_equal((intptr_t)synchronize_on_thread(f), SB_ERR_DEVICE_FAILURE);
+    assert_int_equal(on_thread(synchronize_on_thread, f), SB_OK);
 }

@@ -144,9 +144,11 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* indexed by enum sb__direction */
 
-    /* The numbers of arithmetic operations that were queued on the library's stream, and that are
-       known to have succeeded. */
-    sb__counter arithmetic_queued, arithmetic_over;
+    /* The numbers of arithmetic operations on the library's stream whose slots were called, whose
+       slots have returned SB_OK, and that are known to have succeeded. Another thread's wait may
+       return a failure before the slot returns, so the first number shows whether work may have
+       failed; the second, how many operations a wait covers. */
+    sb__counter arithmetic_begun, arithmetic_queued, arithmetic_over;
     sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
     sb__mutex own_lock;          /* serialises waits for the library's stream */
 

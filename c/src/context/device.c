@@ -234,25 +234,34 @@ static sb_status scale_slot(sb_context *context, int32_t dtype, int64_t count, d
             context->backend.scale(context->device, dtype, count, alpha, x, stream, slot_err));
 }
 
+static void note_begun(sb_context *context, sb_stream stream) {
+    if (stream == context->stream)
+        (void)sb__counter_add(&context->arithmetic_begun, 1);
+}
+
 static sb_status note_queued(sb_context *context, sb_stream stream, sb_status st) {
-    if (st == SB_OK && stream == context->stream)
+    if (stream == context->stream && st == SB_OK)
         (void)sb__counter_add(&context->arithmetic_queued, 1);
+    else if (stream == context->stream)
+        sb__counter_subtract(&context->arithmetic_begun, 1);
     return st;
 }
 
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err) {
+    note_begun(context, stream);
     return note_queued(context, stream, axpy_slot(context, dtype, count, alpha, x, y, stream, err));
 }
 
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err) {
+    note_begun(context, stream);
     return note_queued(context, stream, scale_slot(context, dtype, count, alpha, x, stream, err));
 }
 
 bool sb__own_may_have_failed(const sb_context *context, sb_status st) {
     return st == SB_ERR_DEVICE_FAILURE && sb__counter_read(&context->arithmetic_over) <
-                                              sb__counter_read(&context->arithmetic_queued);
+                                              sb__counter_read(&context->arithmetic_begun);
 }
 
 void sb__own_lose(sb_context *context, sb_status st) {

@@ -24,8 +24,6 @@ typedef struct {
     void *words[1]; /* a CONDITION_VARIABLE */
 } sb__condition;
 
-typedef uint32_t sb__thread;
-
 #define SB__MUTEX_INIT                                                                             \
     {                                                                                              \
         { 0 }                                                                                      \
@@ -52,12 +50,6 @@ void sb__condition_broadcast(sb__condition *condition);
 
 void sb__run_once(sb__once *once, void (*run)(void));
 
-sb__thread sb__thread_self(void);
-
-static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
-    return a == b;
-}
-
 static inline void sb__on_fork(void (*in_child)(void)) {
     (void)in_child;
 }
@@ -79,8 +71,6 @@ typedef struct {
 typedef struct {
     bool has_run;
 } sb__once;
-
-typedef char sb__thread;
 
 #define SB__MUTEX_INIT                                                                             \
     { false }
@@ -140,14 +130,6 @@ static inline void sb__run_once(sb__once *once, void (*run)(void)) {
     once->has_run = true;
 }
 
-static inline sb__thread sb__thread_self(void) {
-    return 0;
-}
-
-static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
-    return a == b;
-}
-
 static inline void sb__on_fork(void (*in_child)(void)) {
     (void)in_child;
 }
@@ -160,7 +142,6 @@ typedef pthread_mutex_t sb__mutex;
 typedef pthread_mutex_t sb__recursive_mutex;
 typedef pthread_cond_t sb__condition;
 typedef pthread_once_t sb__once;
-typedef pthread_t sb__thread;
 
 #define SB__MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
 #define SB__ONCE_INIT  PTHREAD_ONCE_INIT
@@ -210,14 +191,6 @@ static inline void sb__condition_broadcast(sb__condition *condition) {
 
 static inline void sb__run_once(sb__once *once, void (*run)(void)) {
     (void)pthread_once(once, run);
-}
-
-static inline sb__thread sb__thread_self(void) {
-    return pthread_self();
-}
-
-static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
-    return pthread_equal(a, b) != 0;
 }
 
 /* Registers `in_child` to run in the child of every later fork. */

@@ -95,10 +95,6 @@ void sb__run_once(sb__once *once, void (*run)(void)) {
     (void)InitOnceExecuteOnce((INIT_ONCE *)once, run_it, (void *)&run, NULL);
 }
 
-sb__thread sb__thread_self(void) {
-    return GetCurrentThreadId();
-}
-
 int64_t sb__process(void) {
     return GetCurrentProcessId();
 }

@@ -60,13 +60,13 @@ struct sb__sim_op {
     uint64_t ticket;              /* position in its stream, from 1 */
     struct sb__sim_stream *after; /* [nullable] this stream must first run to `after_ticket` */
     uint64_t after_ticket;
-    sb__thread thread; /* the thread that queued the operation */
-    bool embedded;     /* a member of a block, and freed with the block */
-    bool waits;        /* queued under SB_SIM_LAZY: runs only if a wait needs it */
-    bool doomed;       /* will fail when it runs */
-    bool scribbles;    /* the target must be filled with garbage when earlier work has ended */
-    bool captured;     /* an event of the same thread reports the failure */
-    bool is_told;      /* the failure was reported to some thread */
+    int64_t thread; /* the thread that queued the operation */
+    bool embedded;  /* a member of a block, and freed with the block */
+    bool waits;     /* queued under SB_SIM_LAZY: runs only if a wait needs it */
+    bool doomed;    /* will fail when it runs */
+    bool scribbles; /* the target must be filled with garbage when earlier work has ended */
+    bool captured;  /* an event of the same thread reports the failure */
+    bool is_told;   /* the failure was reported to some thread */
     char reason[SB__SIM_REASON];
 };
 

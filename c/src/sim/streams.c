@@ -63,8 +63,13 @@ static void fail_event(struct sb__sim_event *event, const char *reason) {
     event->failed = true;
 }
 
-static bool is_of(const struct sb__sim_op *failure, sb__thread thread) {
-    return sb__thread_equal(failure->thread, thread) != 0;
+/* Returns the number of this thread, which no other thread of the process ever has. */
+static int64_t this_thread(void) {
+    static _Atomic int64_t count;
+    static _Thread_local int64_t number;
+    if (!number)
+        number = ++count;
+    return number;
 }
 
 static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_op *record) {
@@ -72,7 +77,7 @@ static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_o
     if (record->doomed)
         fail_event(event, record->reason);
     for (struct sb__sim_op *failure = stream->failures; failure; failure = failure->next) {
-        const bool own = is_of(failure, record->thread);
+        const bool own = failure->thread == record->thread;
         if (failure->captured || (!own && failure->is_told))
             continue;
         fail_event(event, failure->reason);
@@ -232,7 +237,7 @@ static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_wor
 static void append(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op) {
     op->next = NULL;
     op->ticket = ++stream->queued;
-    op->thread = sb__thread_self();
+    op->thread = this_thread();
     op->waits = sim->schedule == SB_SIM_LAZY;
     op->after = stream->ordered_with;
     op->after_ticket = op->after ? op->after->queued : 0;
@@ -266,7 +271,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
     while (*link) {
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
-        bool own = is_of(failure, sb__thread_self());
+        bool own = failure->thread == this_thread();
         bool news = own || failure->captured || !failure->is_told;
         if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);
