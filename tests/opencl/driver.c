@@ -193,7 +193,7 @@ static void end_wait(void);
 cl_int __real_clReleaseEvent(cl_event event);
 cl_int __real_clRetainEvent(cl_event event);
 
-enum { FAILED = 64 };
+enum { FAILED = 512 };
 
 /* The last failed commands. Only their events report the failure, as in drivers that continue with
    the next command. (pocl 3.1 aborts if a command that waits for other commands fails.) */
@@ -378,6 +378,11 @@ RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
 RELEASE(cl_program, clReleaseProgram, programs)
 RELEASE(cl_kernel, clReleaseKernel, kernels)
 RELEASE(cl_event, clReleaseEvent, events)
+
+WRAP(cl_int, clRetainCommandQueue, (cl_command_queue queue)) {
+    live.queues++;
+    return __real_clRetainCommandQueue(queue);
+}
 
 WRAP(cl_int, clRetainEvent, (cl_event event)) {
     (void)atomic_fetch_add(&live.events, 1);

@@ -18,6 +18,7 @@ struct place {
     sb_stream own; /* the library's queue */
     cl_command_queue queue;
     size_t owned_before; /* number of objects that the test already owned */
+    int64_t nth;         /* the query of wait_for_last_event that fails */
 };
 
 static struct sb__opencl_device *opened(const struct place *place) {
@@ -362,15 +363,84 @@ static sb_status on_a_new_thread(void *(*run)(void *), struct place *f) {
     return result ? *(const sb_status *)result : (sb_status)SB_OK;
 }
 
-/* A new thread may have the stack, and so the addresses, of a thread that has ended. */
+/* If the failures of more threads than that are returned only to other threads, the device is lost.
+   A new thread may have the stack, and so the addresses, of a thread that has ended. */
 TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < SB__OPENCL_FAILED; i++) {
         assert_ok(on_a_new_thread(fail_on_a_thread, f));
         assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
         assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_OK);
         assert_null(opened(f)->queued.first ? opened(f)->queued.first->next : NULL);
     }
+    assert_ok(on_a_new_thread(fail_on_a_thread, f));
+    void *event = record(f);
+    assert_status(SB_ERR_DEVICE_LOST, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_non_null(strstr(err.message, "more than 64 threads"));
+    assert_status(SB_ERR_DEVICE_LOST, f->table->event_wait(f->device, event, &err));
+    assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_LOST);
+    f->table->event_destroy(f->device, event);
     assert_true(driver_live().events <= 2 * SB__OPENCL_FAILED + 2);
+}
+
+/* Another thread gets the failure first. */
+static void *fail_and_wait(void *place) {
+    struct place *f = place;
+    (void)fail_on_a_thread(f);
+    assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
+    return synchronize_on_a_thread(f);
+}
+
+TEST_ON(place, failures_that_their_threads_have_got_displace_no_other_failure) {
+    (void)fail_on_a_thread(f);
+    assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
+    for (int i = 0; i < SB__OPENCL_FAILED; i++)
+        assert_int_equal(on_a_new_thread(fail_and_wait, f), SB_ERR_DEVICE_FAILURE);
+    for (int i = 0; i < 2 * SB__OPENCL_FAILED; i++) { /* of one thread */
+        (void)fail_on_a_thread(f);
+        assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
+    }
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+}
+
+static void *wait_for_last_event(void *place) {
+    static sb_status st;
+    const struct place *f = place;
+    void *event = record(f);
+    sb_error error;
+    driver_fail("clGetEventInfo", f->nth, DRIVER_NOW, CL_OUT_OF_HOST_MEMORY);
+    st = f->table->event_wait(f->device, event, &error);
+    driver_fail(NULL, 0, DRIVER_NOW, 0);
+    f->table->event_destroy(f->device, event);
+    return &st;
+}
+
+TEST_ON(place, a_failed_query_clears_no_failure) {
+    for (f->nth = 1; f->nth < 5; f->nth++) {
+        (void)fail_on_a_thread(f);
+        assert_int_equal(on_a_new_thread(wait_for_last_event, f), SB_ERR_DEVICE_FAILURE);
+        assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+    }
+}
+
+/* OpenCL may give a new queue the address of a queue that was released. */
+TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
+    void *ptr = alloc(f);
+    const sb_stream own = f->own;
+    for (int i = 0; i < 8; i++) {
+        cl_command_queue queue = opencl_queue(f->context, NULL);
+        f->own = (sb_stream)queue;
+        if (i % 2 == 0)
+            FAIL_COPY(f);
+        copy(f, ptr);
+        assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f),
+                         i % 2 ? SB_OK : SB_ERR_DEVICE_FAILURE);
+        if (i % 2)
+            assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+        (void)clReleaseCommandQueue(queue);
+    }
+    f->own = own;
+    release(f, ptr);
 }
 
 /* --- barriers that fail ---------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 /* The linker's --wrap prescribes these names.
    NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+cl_int __real_clRetainCommandQueue(cl_command_queue queue);
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 cl_int __real_clFinish(cl_command_queue queue);
 
@@ -31,7 +32,7 @@ static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     struct driver_memory *memory = driver_find(NULL, ptr, 1);
     const cl_command_queue old = memory ? memory->queue : NULL;
     if (memory && queue)
-        (void)clRetainCommandQueue(queue);
+        (void)__real_clRetainCommandQueue(queue);
     if (memory)
         memory->queue = queue;
     driver_unlock();

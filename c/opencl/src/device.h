@@ -106,10 +106,12 @@ struct sb__opencl_queued {
     /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
-    /* The last commands, or NULL, whose failure a wait of another thread has returned. Their own
-       threads, which may have ended, must get the failure, too. */
+    /* Commands whose failure a wait of another thread has returned. Their own threads, which may
+       have ended, must get the failure, too. Has the first failed command of each thread in each
+       queue, and a reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
-    int64_t num_unclaimed; /* number of commands that were ever in `unclaimed` */
+    cl_uint num_unclaimed;
+    _Atomic bool has_dropped; /* a failure found no room in `unclaimed`; then the device is lost */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -201,6 +203,9 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
    command and has recorded no event after it, keeps the failure for that thread. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
+/* Returns the status of a wait for commands, of which the first that failed has the code `failure`;
+   CL_SUCCESS if none has failed. */
+sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 

@@ -67,38 +67,51 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(queued, command);
 }
 
-/* Removes the record of a command whose result a wait has returned. */
-static void take_result(struct sb__opencl_device *device, struct sb__opencl_command *before,
-                        struct sb__opencl_command *command, cl_int progress) {
-    struct sb__opencl_queued *queued = &device->queued;
-    if (progress < 0 && command->kind == SB__OPENCL_WORK && command->thread != this_thread() &&
-        !command->is_covered) {
-        struct sb__opencl_command **slot =
-            &queued->unclaimed[queued->num_unclaimed++ % SB__OPENCL_FAILED];
-        if (*slot)
-            release(queued, *slot);
-        *slot = command;
-        command->refs++;
-    }
-    take_out(device, before, command, progress);
+/* Returns the index in `unclaimed` of the thread's command in the queue, or num_unclaimed. */
+static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command_queue queue,
+                              int64_t thread) {
+    cl_uint i = 0;
+    while (i < queued->num_unclaimed &&
+           (queued->unclaimed[i]->queue != queue || queued->unclaimed[i]->thread != thread))
+        i++;
+    return i;
 }
 
-static cl_uint count_unclaimed(const struct sb__opencl_queued *queued) {
-    return queued->num_unclaimed < SB__OPENCL_FAILED ? (cl_uint)queued->num_unclaimed
-                                                     : SB__OPENCL_FAILED;
+/* The reference keeps OpenCL from giving the queue's address to a new queue. */
+static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
+    if (find_unclaimed(queued, command->queue, command->thread) < queued->num_unclaimed)
+        return;
+    if (queued->num_unclaimed == SB__OPENCL_FAILED) {
+        queued->has_dropped = true;
+        return;
+    }
+    (void)clRetainCommandQueue(command->queue);
+    command->refs++;
+    queued->unclaimed[queued->num_unclaimed++] = command;
+}
+
+/* Removes a command from `unclaimed`; the caller releases it. */
+static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *queued, cl_uint i) {
+    struct sb__opencl_command *command = queued->unclaimed[i];
+    queued->unclaimed[i] = queued->unclaimed[--queued->num_unclaimed];
+    (void)clReleaseCommandQueue(command->queue);
+    return command;
 }
 
 /* Removes from `unclaimed` a command that this thread has queued on the queue, and returns the
    command, which the caller releases, or NULL. */
 static struct sb__opencl_command *claim(struct sb__opencl_queued *queued, cl_command_queue queue) {
-    for (cl_uint i = 0; i < count_unclaimed(queued); i++) {
-        struct sb__opencl_command *command = queued->unclaimed[i];
-        if (!command || command->queue != queue || command->thread != this_thread())
-            continue;
-        queued->unclaimed[i] = NULL;
-        return command;
-    }
-    return NULL;
+    const cl_uint i = find_unclaimed(queued, queue, this_thread());
+    return i < queued->num_unclaimed ? remove_unclaimed(queued, i) : NULL;
+}
+
+/* Removes the record of a command whose result a wait has returned. */
+static void take_result(struct sb__opencl_device *device, struct sb__opencl_command *before,
+                        struct sb__opencl_command *command, cl_int progress) {
+    if (progress < 0 && command->kind == SB__OPENCL_WORK && command->thread != this_thread() &&
+        !command->is_covered)
+        keep_failure(&device->queued, command);
+    take_out(device, before, command, progress);
 }
 
 /* Returns a command of the queue (NULL: of any queue) that has not ended and whose number is in
@@ -318,9 +331,10 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
    complete: drop_first releases its event after the next command is queued. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
-    struct sb__opencl_command *before = NULL, *next, *claimed;
+    struct sb__opencl_command *before = NULL, *next;
+    struct sb__opencl_command *claimed = claim(&device->queued, queue);
     cl_int result = CL_SUCCESS;
-    while ((claimed = claim(&device->queued, queue))) {
+    if (claimed) {
         const cl_int asked = sb__opencl_progress(claimed, out_failure);
         if (asked != CL_SUCCESS)
             *out_failure = asked;
@@ -357,6 +371,15 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
     return result;
 }
 
+sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err) {
+    if (!device->queued.has_dropped)
+        return sb__opencl_wait_status(device, failure, "queued work", err);
+    return sb__opencl_fail(err, SB_ERR_DEVICE_LOST, failure,
+                           "opencl:%d: work of more than %d threads has failed, and these threads "
+                           "have not waited for it",
+                           device->ordinal, SB__OPENCL_FAILED);
+}
+
 void sb__opencl_share(struct sb__opencl_device *device) {
     sb__opencl_lock_take(&device->queued.lock);
     if (device->has_returned_queue) {
@@ -378,10 +401,8 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
         (void)sb__opencl_progress(queued->first, &progress);
         take_out(device, NULL, queued->first, progress);
     }
-    for (cl_uint i = 0; i < count_unclaimed(queued); i++)
-        if (queued->unclaimed[i])
-            release(queued, queued->unclaimed[i]);
-    queued->num_unclaimed = 0;
+    while (queued->num_unclaimed)
+        release(queued, remove_unclaimed(queued, 0));
     for (int i = 0; i < SB__OPENCL_FAILED; i++)
         release_later(queued, NULL);
     sb__opencl_lock_give(&queued->lock);
@@ -422,9 +443,9 @@ static void put(struct sb__opencl_event *event, struct sb__opencl_command *comma
 /* Adds the commands whose failures the event reports. */
 static void put_reported(struct sb__opencl_device *device, cl_command_queue queue,
                          struct sb__opencl_command *marker, struct sb__opencl_event *event) {
-    struct sb__opencl_command *claimed;
+    struct sb__opencl_command *claimed = claim(&device->queued, queue);
     event->count = 0;
-    while ((claimed = claim(&device->queued, queue)))
+    if (claimed)
         event->at[event->count++] = claimed;
     for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
         if (at->queue == queue && is_reported(at))
@@ -465,7 +486,7 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
                          const struct sb__opencl_order *order, struct sb__opencl_event **out,
                          sb_error *err) {
     struct sb__opencl_command *marker = NULL;
-    const cl_uint most = count_in(device, queue) + 1 + count_unclaimed(&device->queued);
+    const cl_uint most = count_in(device, queue) + 2; /* a marker, a claimed command */
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
@@ -588,13 +609,12 @@ void sb__opencl_note_failures(struct sb__opencl_device *device,
     struct sb__opencl_command *before = NULL, *next;
     sb__opencl_lock_take(&device->queued.lock);
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
-        cl_int progress = CL_COMPLETE;
+        cl_int progress;
         next = at->next;
-        if (!reports(event, at)) {
+        if (!reports(event, at) || sb__opencl_progress(at, &progress) != CL_SUCCESS) {
             before = at;
             continue;
         }
-        (void)sb__opencl_progress(at, &progress);
         take_result(device, before, at, progress);
     }
     sb__opencl_lock_give(&device->queued.lock);

@@ -50,7 +50,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
     const cl_int result = sb__opencl_finish(device, (cl_command_queue)stream, &failure);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "a wait for the queue", err);
-    return sb__opencl_wait_status(device, failure, "queued work", err);
+    return sb__opencl_report(device, failure, err);
 }
 
 /* --- events ---------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
         return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
     if (failure != CL_SUCCESS)
         sb__opencl_note_failures(device, event);
-    return sb__opencl_wait_status(device, failure, "queued work", err);
+    return sb__opencl_report(device, failure, err);
 }
 
 sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done, sb_error *err) {

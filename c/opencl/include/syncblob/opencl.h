@@ -27,6 +27,9 @@
  * its queue run; the library may then release memory that these commands use. Call clFinish before
  * you release or overwrite such memory.
  *
+ * If waits of other threads return the failures of more than 64 threads that have not waited
+ * themselves, the device counts as lost.
+ *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
  *
