@@ -26,8 +26,10 @@ static struct copies copies_make(struct sb__kit *kit, bool later) {
     sb__kit_upload(kit, c.from, bytes, BYTES);
     sb__kit_upload(kit, c.to, c.old, BYTES);
     sb__kit_wait(kit, kit->stream);
-    if (sb__kit_goes(kit))
+    if (sb__kit_goes(kit)) {
         kit->options.fail_copy(kit->options.user, kit->device, later);
+        kit->may_be_lost = true;
+    }
     return c;
 }
 
@@ -52,26 +54,35 @@ static void destroy_event(struct sb__kit *kit, void *event) {
         }                                                                                          \
     } while (0)
 
-static bool is_allowed(sb_status st) {
-    return st == SB_ERR_NO_DEVICE || st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_DEVICE_FAILURE ||
-           st == SB_ERR_DEVICE_LOST || st == SB_ERR_UNSUPPORTED || st == SB_ERR_WRONG_DEVICE ||
-           st == SB_ERR_FORKED;
-}
-
 static void expect_failure(struct sb__kit *kit, const char *slot, sb_status found,
                            const sb_error *err) {
     if (found == SB_OK)
         sb__kit_fail(kit, "%s returned SB_OK, although the work before it had failed", slot);
-    else if (!is_allowed(found))
-        sb__kit_fail(kit, "%s returned %s, which slots must not return", slot,
+    else if (found != SB_ERR_DEVICE_FAILURE && found != SB_ERR_DEVICE_LOST)
+        sb__kit_fail(kit, "%s returned %s for failed work, not DEVICE_FAILURE or DEVICE_LOST", slot,
                      sb_status_name(found));
     else
         sb__kit_expect(kit, slot, found, found, err);
 }
 
+static bool is_status_of_slot(sb_status st) {
+    return st == SB_ERR_NO_DEVICE || st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_DEVICE_FAILURE ||
+           st == SB_ERR_DEVICE_LOST || st == SB_ERR_UNSUPPORTED || st == SB_ERR_WRONG_DEVICE ||
+           st == SB_ERR_FORKED;
+}
+
 static void failed_copies_do_nothing(struct sb__kit *kit) {
     struct copies c = copies_make(kit, false);
-    EXPECT_FAILURE(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    sb_error err = {.code = SB_OK};
+    if (sb__kit_goes(kit)) {
+        const sb_status st = kit->table.copy(kit->device, c.to, c.from, BYTES, kit->stream, &err);
+        if (!is_status_of_slot(st))
+            sb__kit_fail(kit, "copy returned %s, which a failed slot must not return",
+                         sb_status_name(st));
+        else
+            sb__kit_expect(kit, "copy", st, st, &err);
+        kit->is_lost = st == SB_ERR_DEVICE_LOST;
+    }
     sb__kit_compare(kit, c.to, c.old, BYTES, "the target of a copy that failed at once");
     copies_free(&c);
 }
@@ -97,6 +108,40 @@ static void events_report_failures(struct sb__kit *kit) {
     EXPECT_FAILURE(kit, event_wait, waiter.event);
     destroy_event(kit, waiter.event);
     copies_free(&c);
+}
+
+/* Makes a copy on a stream other than own_stream fail. */
+static void stream_reports_failures(struct sb__kit *kit, sb_stream stream) {
+    struct copies c = copies_make(kit, true);
+    void *event = NULL;
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, stream);
+    SB__KIT_CALL(kit, event_record, stream, &event);
+    for (int i = 0; i < 2; i++)
+        EXPECT_FAILURE(kit, event_wait, event);
+    destroy_event(kit, event);
+    copies_free(&c);
+}
+
+static void other_streams_report_failures(struct sb__kit *kit) {
+    sb_stream stream = sb__kit_stream_create(kit);
+    stream_reports_failures(kit, stream);
+    sb__kit_stream_destroy(kit, stream);
+}
+
+static void read_stream_reports_failures(struct sb__kit *kit) {
+    if (!kit->table.read_stream)
+        sb__kit_skip(kit, "read_stream is NULL");
+    if (sb__kit_has_streams(kit))
+        stream_reports_failures(kit, kit->table.read_stream(kit->device));
+}
+
+static void synchronize_of_others_reports_failures(struct sb__kit *kit) {
+    sb_stream stream = sb__kit_stream_create(kit);
+    struct copies c = copies_make(kit, true);
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, stream);
+    EXPECT_FAILURE(kit, stream_synchronize, stream);
+    copies_free(&c);
+    sb__kit_stream_destroy(kit, stream);
 }
 
 static void record_on_thread(void *arg) {
@@ -307,6 +352,11 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"A copy that fails at once has done nothing", failed_copies_do_nothing},
     {"An event after failed work returns the failure on every wait and on any thread",
      events_report_failures},
+    {"An event on a caller's stream returns the failure of earlier work",
+     other_streams_report_failures},
+    {"An event on read_stream returns the failure of earlier work", read_stream_reports_failures},
+    {"stream_synchronize of a caller's stream returns the failure of queued work",
+     synchronize_of_others_reports_failures},
     {"An event that another thread records returns the failure, and does not clear it",
      events_of_other_threads_report},
     {"event_query does not clear a failure", queries_keep_failures},

@@ -89,7 +89,9 @@ void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, s
     const bool is_filled =
         found != SB_OK && memchr(err->message, 0, sizeof err->message) && err->message[0];
     const char *message = is_filled ? err->message : "without a message";
-    if (found != expected)
+    if (kit->may_be_lost && expected == SB_OK && found == SB_ERR_DEVICE_LOST)
+        kit->is_lost = true;
+    else if (found != expected)
         sb__kit_fail(kit, "%s returned %s, not %s%s%.200s", slot, sb_status_name(found),
                      sb_status_name(expected), found != SB_OK ? ": " : "",
                      found != SB_OK ? message : "");

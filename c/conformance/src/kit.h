@@ -20,6 +20,8 @@ struct sb__kit {
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
     struct sb__kit_block *kept; /* freed after the device is closed */
     sb_conformance_outcome outcome;
+    bool may_be_lost; /* a copy was made to fail, so any later slot may return DEVICE_LOST */
+    bool is_lost;     /* a slot has done so; the rest of the claim is not tested */
     char detail[480];
 };
 
@@ -35,9 +37,9 @@ extern const struct sb__claim sb__kit_memory_claims[], sb__kit_stream_claims[],
 
 /* --- outcomes ---------------------------------------------------------------------- */
 
-/* Returns whether the claim has neither failed nor been skipped yet. */
+/* Returns whether the claim has neither failed nor been skipped yet, and the device is not lost. */
 static inline bool sb__kit_goes(const struct sb__kit *kit) {
-    return kit->outcome == SB_CONFORMANCE_PASSED;
+    return kit->outcome == SB_CONFORMANCE_PASSED && !kit->is_lost;
 }
 
 /* End the claim as failed or skipped. Both functions do nothing if the claim has already ended. */

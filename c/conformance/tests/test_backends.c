@@ -38,6 +38,80 @@ TEST(devices_with_host_coherent_memory_conform) {
     assert_conforms("sim, without coherent memory", &table, &options);
 }
 
+/* --- a device that its first failure loses at once ------------------------------------------ */
+
+static sb_backend sim;
+static enum { WHOLE, FAILS_NOW, FAILS_LATER, LOST } device_state;
+
+static sb_status lost(sb_error *err) {
+    return sb_error_fill(err, SB_ERR_DEVICE_LOST, 0, "the device is lost");
+}
+
+#define LOSE(slot, parameters, ...)                                                                \
+    static sb_status lose_##slot parameters {                                                      \
+        return device_state == LOST ? lost(err) : sim.slot(device, __VA_ARGS__, err);              \
+    }
+LOSE(alloc, (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err), bytes,
+     stream, out)
+LOSE(zero, (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err), dst, bytes,
+     stream)
+LOSE(upload,
+     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
+     src, bytes, stream)
+LOSE(download,
+     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
+     src, bytes, stream)
+LOSE(event_record, (void *device, sb_stream stream, void **out, sb_error *err), stream, out)
+LOSE(stream_wait, (void *device, sb_stream stream, void *event, sb_error *err), stream, event)
+LOSE(stream_synchronize, (void *device, sb_stream stream, sb_error *err), stream)
+LOSE(event_wait, (void *device, void *event, sb_error *err), event)
+LOSE(asum,
+     (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,
+      sb_error *err),
+     dtype, count, x, out, stream)
+LOSE(sumsq,
+     (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,
+      sb_error *err),
+     dtype, count, x, out, stream)
+
+static sb_status lose_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                           sb_error *err) {
+    if (device_state == WHOLE)
+        return sim.copy(device, dst, src, bytes, stream, err);
+    const bool is_queued = device_state == FAILS_LATER;
+    device_state = LOST;
+    return is_queued ? (sb_status)SB_OK : lost(err);
+}
+
+static sb_status open_whole(void *user, int32_t ordinal, void **out, sb_error *err) {
+    device_state = WHOLE;
+    return sim.open(user, ordinal, out, err);
+}
+
+static void lose_at_copy(void *user, void *device, int32_t later) {
+    device_state = later ? FAILS_LATER : FAILS_NOW;
+}
+
+TEST(a_device_that_its_first_failure_loses_conforms) {
+    sb_conformance_options options = simulated_options();
+    sim = simulated_backend(SB_SIM_LAZY);
+    sb_backend table = sim;
+    table.open = open_whole;
+    table.alloc = lose_alloc;
+    table.zero = lose_zero;
+    table.upload = lose_upload;
+    table.download = lose_download;
+    table.copy = lose_copy;
+    table.event_record = lose_event_record;
+    table.stream_wait = lose_stream_wait;
+    table.stream_synchronize = lose_stream_synchronize;
+    table.event_wait = lose_event_wait;
+    table.asum = lose_asum;
+    table.sumsq = lose_sumsq;
+    options.fail_copy = lose_at_copy;
+    assert_conforms("lost at once", &table, &options);
+}
+
 /* --- a device without doubles --------------------------------------------------------------- */
 
 static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {

@@ -87,9 +87,39 @@ static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
     return SB_OK;
 }
 
-static sb_status status_of_no_slot(void *device, void *event, sb_error *err) {
+/* The core would take this status as a failure of the wait. */
+static sb_status failure_of_the_wait(void *device, void *event, sb_error *err) {
     sb_status st = right.event_wait(device, event, NULL);
-    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "work failed");
+    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "work failed");
+}
+
+static sb_status memory_for_a_sum(void *device, sb_dtype dtype, int64_t count, const void *x,
+                                  double *out, sb_stream stream, sb_error *err) {
+    sb_status st = right.asum(device, dtype, count, x, out, stream, NULL);
+    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "work failed");
+}
+
+static sb_status status_of_no_slot(void *device, void *dst, const void *src, size_t bytes,
+                                   sb_stream stream, sb_error *err) {
+    sb_status st = right.copy(device, dst, src, bytes, stream, NULL);
+    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "the copy failed");
+}
+
+static bool is_own; /* the last event was recorded on own_stream */
+
+static sb_status noting_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    is_own = stream == right.own_stream(device);
+    return right.event_record(device, stream, out, err);
+}
+
+static sb_status failure_of_own_event(void *device, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, err);
+    return is_own ? st : (sb_status)SB_OK;
+}
+
+static sb_status failure_of_own_stream(void *device, sb_stream stream, sb_error *err) {
+    sb_status st = right.stream_synchronize(device, stream, err);
+    return stream == right.own_stream(device) ? st : (sb_status)SB_OK;
 }
 
 static void *first_event; /* the first event that was recorded */
@@ -449,7 +479,16 @@ static const struct planted planted[] = {
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
     {"stream_wait orders streams", {.stream_synchronize = own_synchronize}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
-    {"returns the failure on every wait", {.event_wait = status_of_no_slot}},
+    {"returns the failure on every wait", {.event_wait = failure_of_the_wait}},
+    {"asum returns the failure", {.asum = memory_for_a_sum}},
+    {"A copy that fails at once has done nothing", {.copy = status_of_no_slot}},
+    {"An event on a caller's stream",
+     {.event_record = noting_record, .event_wait = failure_of_own_event}},
+    {"An event on read_stream",
+     {.read_stream = new_stream,
+      .event_record = noting_record,
+      .event_wait = failure_of_own_event}},
+    {"of a caller's stream returns", {.stream_synchronize = failure_of_own_stream}},
     {"event that another thread records",
      {.event_record = first_record, .event_wait = failure_of_first_event}},
     {"stream_synchronize does not clear",
