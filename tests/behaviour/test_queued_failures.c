@@ -120,16 +120,16 @@ static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
 }
 
 static void scene_open(struct scene *s) {
-    scene_open_as(s, 0, SB_SIM_LAZY);
+    scene_open_as(s, ON_SIM, SB_SIM_LAZY);
 }
 
 static void scene_close(struct scene *s) {
-    test_end_after(s->rig.owned_before); /* destroys the blobs before the streams */
-    for (int i = 0; i < STREAMS; i++) {
-        ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
-        assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
-    }
     rig_close(&s->rig);
+}
+
+static void scene_reopen(struct scene *s, int kind, int32_t schedule) {
+    scene_close(s);
+    scene_open_as(s, kind, schedule);
 }
 
 /* --- work that fails and invalidates data of `blob` ---------------------------------------- */
@@ -426,17 +426,16 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     assert_true(bytes_are(blob_pointer(s->blob, SB_DATA, CPU_DATA), BYTES, 0x11));
 }
 
-static void run(const struct trial *t) {
-    struct scene s;
+static void run(struct scene *s, const struct trial *t) {
     void *out = NULL;
-    scene_open_as(&s, t->kind, t->schedule);
-    queue(&s, t->work);
-    events[t->event].happen(&s);
+    scene_reopen(s, t->kind, t->schedule);
+    queue(s, t->work);
+    events[t->event].happen(s);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
-        sb_status st = ask(&s, asks[t->ask].call, &out, &err);
-        const bool is_lost = sb_context_device_status(s.rig.context) == SB_ERR_DEVICE_LOST;
-        const int32_t head = sb_mem_head(data_of(s.blob));
+        sb_status st = ask(s, asks[t->ask].call, &out, &err);
+        const bool is_lost = sb_context_device_status(s->rig.context) == SB_ERR_DEVICE_LOST;
+        const int32_t head = sb_mem_head(data_of(s->blob));
         if (out)
             blame(t, "a pointer and the status", st);
         if (is_lost ? st != SB_ERR_DEVICE_LOST && st != SB_ERR_UNINITIALIZED
@@ -445,203 +444,151 @@ static void run(const struct trial *t) {
         if (!is_lost && head != SB_HEAD_LOST)
             blame(t, head_name(head), st);
     }
-    check_overwrite(&s, t);
-    scene_close(&s);
+    check_overwrite(s, t);
 }
 
-static void run_all(int kind, const struct work *work) {
+static void run_all(struct scene *s, int kind, const struct work *work) {
     for (int event = 0; event < EVENTS; event++)
         for (int ask = 0; ask < ASKS; ask++)
             for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
-                run(&(struct trial){kind, work, event, ask, schedule});
+                run(s, &(struct trial){kind, work, event, ask, schedule});
 }
 
-TEST(bytes_that_failed_work_should_have_written_are_not_returned) {
+TEST_ON(scene, bytes_that_failed_work_should_have_written_are_not_returned) {
     for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
         for (int work = 0; work < WORKS; work++)
-            run_all(kind, &works[work]);
+            run_all(f, kind, &works[work]);
 }
 
-TEST(bytes_that_a_failed_kernel_should_have_written_are_not_returned) {
+TEST_ON(scene, bytes_that_a_failed_kernel_should_have_written_are_not_returned) {
     for (int work = 0; work < WORKS_OF_KERNELS; work++)
-        run_all(KERNELS, &kernels[work]);
+        run_all(f, KERNELS, &kernels[work]);
 }
 
-TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
-    struct scene s;
+TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     const void *in;
-    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    (void)blob_pointer_on(s.target, SB_DATA, MUTABLE_GPU_ON, s.streams[TWO]);
-    kernel(&s);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
-    (void)blob_pointer_on(s.blob, SB_DATA, OVERWRITE_GPU_ON, s.streams[ONE]);
-    (void)blob_pointer_on(s.other, SB_DIFF, MUTABLE_GPU_ON, s.streams[ONE]);
-    assert_ok(sb_blob_cpu(s.target, SB_DATA, &in, &err));
-    assert_ok(sb_blob_cpu(s.blob, SB_DATA, &in, &err));
-    assert_ok(sb_blob_cpu(s.other, SB_DIFF, &in, &err));
-    scene_close(&s);
+    scene_reopen(f, KERNELS, SB_SIM_LAZY);
+    (void)blob_pointer_on(f->target, SB_DATA, MUTABLE_GPU_ON, f->streams[TWO]);
+    kernel(f);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->other, SB_DATA, &in, &err));
+    (void)blob_pointer_on(f->blob, SB_DATA, OVERWRITE_GPU_ON, f->streams[ONE]);
+    (void)blob_pointer_on(f->other, SB_DIFF, MUTABLE_GPU_ON, f->streams[ONE]);
+    (void)blob_pointer(f->target, SB_DATA, CPU_DATA);
+    (void)blob_pointer(f->blob, SB_DATA, CPU_DATA);
+    (void)blob_pointer(f->other, SB_DIFF, CPU_DATA);
 }
 
 /* The failures of a stream do not concern a forgotten stream that had the same slot. */
-TEST(bytes_of_a_forgotten_stream_are_valid) {
-    struct scene s;
+TEST_ON(scene, bytes_of_a_forgotten_stream_are_valid) {
     const void *in;
-    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    (void)blob_pointer_on(s.target, SB_DATA, MUTABLE_GPU_ON, s.streams[ONE]);
-    assert_ok(sb_context_forget_stream(s.rig.context, s.streams[ONE], &err));
-    assert_ok(sb_sim_stream_destroy(s.rig.context, s.streams[ONE], &err));
-    s.streams[ONE] = rig_stream(&s.rig);
-    kernel(&s);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
-    assert_ok(sb_blob_cpu(s.target, SB_DATA, &in, &err));
-    scene_close(&s);
+    scene_reopen(f, KERNELS, SB_SIM_LAZY);
+    (void)blob_pointer_on(f->target, SB_DATA, MUTABLE_GPU_ON, f->streams[ONE]);
+    rig_end_stream(&f->rig, f->streams[ONE]);
+    f->streams[ONE] = rig_stream(&f->rig);
+    kernel(f);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->other, SB_DATA, &in, &err));
+    (void)blob_pointer(f->target, SB_DATA, CPU_DATA);
 }
 
 /* With so many streams, the last and the first stream have the same bit in a set of streams. */
-TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
-    enum { SHARED = 64 - SB__FIRST_NAMED };
-    struct scene s;
-    sb_stream more[SHARED];
+TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
+    sb_stream last = NULL;
     const void *in;
-    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    kernel(&s); /* on the stream of the first slot */
-    for (int i = 0; i < SHARED; i++) {
-        more[i] = rig_stream(&s.rig);
-        (void)blob_pointer_on(s.target, SB_DATA, OVERWRITE_GPU_ON, more[i]);
+    scene_reopen(f, KERNELS, SB_SIM_LAZY);
+    kernel(f); /* on the stream of the first slot */
+    for (int i = SB__FIRST_NAMED; i < 64; i++) {
+        last = rig_stream(&f->rig);
+        (void)blob_pointer_on(f->target, SB_DATA, OVERWRITE_GPU_ON, last);
     }
-    assert_ok(sb_blob_scale_on(s.blob, SB_DATA, 2, more[SHARED - 1], &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.blob, SB_DATA, &in, &err));
-    for (int i = 0; i < SHARED; i++)
-        rig_end_stream(&s.rig, more[i]);
-    scene_close(&s);
+    assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, last, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->other, SB_DATA, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a table that observes whether memory is freed while arithmetic on a stream uses it ------ */
+/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists ------
+ */
 
-static struct {
-    sb_stream stream; /* a stream with queued arithmetic, or NULL */
-    const void *target, *event;
-    bool is_freed;
-} observed;
+static struct rig *observed;
+static struct look observation;
 
 static sb_status observe_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
                               const void *x, void *y, sb_stream stream, sb_error *err) {
-    observed.stream = stream;
-    observed.target = y;
-    return sb__sim_backend.axpy(device, dtype, count, alpha, x, y, stream, err);
-}
-
-static sb_status observe_synchronize(void *device, sb_stream stream, sb_error *err) {
-    const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
-    if (st == SB_OK && stream == observed.stream)
-        observed.stream = NULL;
+    const sb_status st = sb__sim_backend.axpy(device, dtype, count, alpha, x, y, stream, err);
+    rig_look(&observation, observed, stream, y, BYTES);
     return st;
-}
-
-static sb_status observe_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
-    if (st == SB_OK && stream == observed.stream)
-        observed.event = *out;
-    return st;
-}
-
-static sb_status observe_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    const sb_status st = sb__sim_backend.stream_wait(device, stream, event, err);
-    if (st == SB_OK && event == observed.event)
-        observed.stream = NULL; /* `stream` is now ordered after the arithmetic */
-    return st;
-}
-
-static void observe_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    if (ptr == observed.target && observed.stream && stream != observed.stream)
-        observed.is_freed = true;
-    sb__sim_backend.free(device, ptr, bytes, stream);
 }
 
 /* Updates read-only bytes, so the library writes to a copy of the bytes. The nth record of an event
    fails, and so does the second wait for a stream. Returns whether the arithmetic was queued. */
-static bool update_copy(int64_t nth) {
-    struct scene s;
+static bool update_copy(struct scene *s, int64_t nth) {
     sb_backend table = sb__sim_backend;
-    memset(&observed, 0, sizeof observed);
     table.axpy = observe_axpy;
-    table.stream_synchronize = observe_synchronize;
-    table.event_record = observe_record;
-    table.stream_wait = observe_wait;
-    table.free = observe_free;
-    scene_open_on(&s, &table, SB_SIM_LAZY);
-    struct lent lent = lend_device(s.rig.context, BYTES, 0);
-    assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
-    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
-    assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
-    ignore(sb_blob_update_on(s.blob, s.streams[ONE], NULL));
-    const bool is_queued = observed.target != NULL;
-    scene_close(&s);
-    return is_queued;
+    observed = &s->rig;
+    scene_close(s);
+    scene_open_on(s, &table, SB_SIM_LAZY);
+    make_step(s, LEND_DATA, 0);
+    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
+    device_fail_run(s->rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, 1);
+    ignore(sb_blob_update_on(s->blob, s->streams[ONE], NULL));
+    return observation.ptr;
 }
 
-TEST(a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
+TEST_ON(scene, a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
     int64_t nth = 1;
-    while (!update_copy(nth))
+    while (!update_copy(f, nth))
         assert_true(++nth < 10);
-    assert_false(observed.is_freed);
+    scene_reopen(f, ON_SIM, SB_SIM_LAZY); /* waits for the device */
+    assert_true(observation.ran && observation.reached);
 }
 
 /* --- bytes that no call requests ------------------------------------------------------------- */
 
-TEST(a_memory_that_is_not_read_is_released) {
+TEST_ON(scene, a_memory_that_is_not_read_is_released) {
     for (int work = 0; work < WORKS; work++)
         for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_LAZY; schedule++) {
-            struct scene s;
-            scene_open_as(&s, 0, schedule);
-            queue(&s, &works[work]);
-            scene_close(&s); /* asserts that nothing leaks */
+            scene_reopen(f, ON_SIM, schedule); /* asserts that nothing leaks */
+            queue(f, &works[work]);
         }
 }
 
 /* A reducer's step fails if the queued work that computed its bytes has failed. */
-TEST(a_reducer_sends_no_bytes_that_failed) {
+TEST_ON(scene, a_reducer_sends_no_bytes_that_failed) {
     for (int work = 0; work < WORKS; work++) {
-        struct scene s;
         sb_comm *comm;
         sb_reducer *reducer;
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-        scene_open(&s);
+        scene_reopen(f, ON_SIM, SB_SIM_LAZY);
         options.part = SB_DATA;
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-        assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
-        queue(&s, &works[work]);
-        assert_ok(sb_reducer_ready(reducer, s.blob, &err));
-        const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
+        assert_ok(sb_reducer_create(comm, &f->blob, 1, &options, &reducer, &err));
+        queue(f, &works[work]);
+        assert_ok(sb_reducer_ready(reducer, f->blob, &err));
+        const bool is_lost = sb_context_device_status(f->rig.context) != SB_OK;
         for (int i = 0; i < 2; i++)
             assert_status(is_lost ? SB_ERR_DEVICE_LOST : SB_ERR_UNINITIALIZED,
                           sb_reducer_wait(reducer, &err));
         sb_reducer_destroy(reducer);
         sb_comm_destroy(comm);
-        scene_close(&s);
     }
 }
 
+static sb_status wait_for_work(struct scene *s, bool forgets) {
+    return forgets ? sb_context_forget_stream(s->rig.context, s->streams[ONE], &err)
+                   : sb_context_synchronize(s->rig.context, &err);
+}
+
 /* A call that waits for all work of a stream reports the failure of that work once. */
-TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
+TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
         for (int forgets = 0; forgets < 2; forgets++)
             for (int transfers = 0; transfers < 2; transfers++) {
-                struct scene s;
-                scene_open_as(&s, kind, SB_SIM_LAZY);
-                fails(&s, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
-                assert_ok(transfers ? sb_mem_async_cpu_pull(data_of(s.blob), s.streams[ONE], &err)
-                                    : sb_blob_update_on(s.blob, s.streams[ONE], &err));
+                scene_reopen(f, kind, SB_SIM_LAZY);
+                fails(f, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
+                make_step(f, transfers ? PULL : UPDATE, ONE);
                 if (forgets)
-                    assert_ok(sb_context_forget_stream(s.rig.context, s.streams[TWO], &err));
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              forgets
-                                  ? sb_context_forget_stream(s.rig.context, s.streams[ONE], &err)
-                                  : sb_context_synchronize(s.rig.context, &err));
-                assert_ok(forgets ? sb_context_forget_stream(s.rig.context, s.streams[ONE], &err)
-                                  : sb_context_synchronize(s.rig.context, &err));
-                scene_close(&s);
+                    assert_ok(sb_context_forget_stream(f->rig.context, f->streams[TWO], &err));
+                assert_status(SB_ERR_DEVICE_FAILURE, wait_for_work(f, forgets));
+                assert_ok(wait_for_work(f, forgets));
             }
 }
 
@@ -659,21 +606,16 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
 /* --- waits that fail ------------------------------------------------------------------------- */
 
 /* A wait fails, but no work fails, so the bytes are valid. */
-TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
-    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
+TEST_ON(scene, a_wait_that_fails_once_does_not_count_as_failed_work) {
+    static const float zeros[COUNT];
     for (int i = 0; i < ASKS; i++)
-        for (int mode = 0; mode < 2; mode++) {
-            struct scene s;
+        for (int32_t mode = SB_SIM_FAIL_NOW; mode <= SB_SIM_FAIL_LATER; mode++) {
             void *out = NULL;
-            const float *in;
-            scene_open(&s);
-            assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
-            device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[mode]);
-            assert_ok(ask(&s, asks[i].call, &out, &err));
-            assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
-            for (int j = 0; j < COUNT; j++)
-                assert_true(in[j] == 0);
-            scene_close(&s);
+            scene_reopen(f, ON_SIM, SB_SIM_LAZY);
+            make_step(f, UPDATE, ONE);
+            device_fail(f->rig.context, SB_SIM_EVENT_WAIT, 1, mode);
+            assert_ok(ask(f, asks[i].call, &out, &err));
+            assert_memory_equal(host_of(f->blob, SB_DATA), zeros, BYTES);
         }
 }
 
@@ -684,48 +626,48 @@ struct fill {
 
 static void fill_with_threes(void *user) {
     const struct fill *fill = user;
-    float *values = sb_sim_address(fill->context, fill->ptr, BYTES);
-    for (int i = 0; i < COUNT; i++)
-        values[i] = 3;
+    fill_values(SB_DTYPE_F32, COUNT, 3, 0, sb_sim_address(fill->context, fill->ptr, BYTES));
 }
 
 /* Copies a blob on the device while `times` waits fail, from the `nth` on. Returns the copy's
    status. A copy that failed must not overwrite the results of work queued later. */
-static sb_status write_after_failed_waits(int64_t nth, int times) {
-    struct scene s;
+static sb_status write_after_failed_waits(struct scene *s, int64_t nth, int times) {
     double sum;
-    scene_open(&s);
-    struct fill fill = {s.rig.context, NULL};
-    (void)blob_pointer_on(s.blob, SB_DATA, MUTABLE_GPU_ON, s.streams[ONE]);
-    s.target = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    (void)blob_pointer(s.target, SB_DATA, MUTABLE_CPU);
-    device_fail_run(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, times);
-    const sb_status st = sb_blob_copy_from(s.target, SB_DATA, s.blob, 0, &err);
-    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* removes all faults */
+    scene_reopen(s, ON_SIM, SB_SIM_LAZY);
+    struct fill fill = {s->rig.context, NULL};
+    (void)blob_pointer_on(s->blob, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
+    sb_blob *target = test_vector(s->rig.context, SB_DTYPE_F32, COUNT);
+    (void)blob_pointer(target, SB_DATA, MUTABLE_CPU);
+    device_fail_run(s->rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, times);
+    const sb_status st = sb_blob_copy_from(target, SB_DATA, s->blob, 0, &err);
+    device_fail_no_more(s->rig.context);
     if (st == SB_ERR_DEVICE_FAILURE) {
-        assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, s.streams[ONE], &fill.ptr, &err));
-        assert_ok(sb_sim_launch(s.rig.context, s.streams[ONE], fill_with_threes, &fill, &err));
-        assert_ok(sb_blob_asum(s.target, SB_DATA, &sum, &err));
+        fill.ptr = blob_pointer_on(target, SB_DATA, OVERWRITE_GPU_ON, s->streams[ONE]);
+        assert_ok(sb_sim_launch(s->rig.context, s->streams[ONE], fill_with_threes, &fill, &err));
+        assert_ok(sb_blob_asum(target, SB_DATA, &sum, &err));
         assert_true(sum == 3 * COUNT);
     }
-    scene_close(&s);
     return st;
 }
 
-TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
+TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     for (int times = 1; times <= 4; times += 3) {
         int failed = 0;
         for (int64_t nth = 1; nth <= 3; nth++)
-            failed += write_after_failed_waits(nth, times) == SB_ERR_DEVICE_FAILURE;
+            failed += write_after_failed_waits(f, nth, times) == SB_ERR_DEVICE_FAILURE;
         assert_true(failed > 0);
     }
+}
+
+/* Makes recording an event after the next work fail; the first event orders the streams. */
+static void fail_second_event(struct scene *s) {
+    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
 }
 
 /* If the library cannot record an event after the work, the call waits until the work is done. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
-    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first event orders the streams */
+    fail_second_event(f);
     struct tally before = rig_tally(&f->rig);
     assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     struct tally since = rig_since(&f->rig, &before);
@@ -738,8 +680,7 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
    failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first event orders the streams */
+    fail_second_event(f);
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);

@@ -250,6 +250,10 @@ void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
     assert_ok(sb_sim_fail(context, op, nth, mode, &err));
 }
 
+void device_fail_no_more(sb_context *context) {
+    device_fail(context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
+}
+
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times) {
     for (int i = 0; i < times; i++)
         assert_ok(sb_sim_fail_also(context, op, nth + i, SB_SIM_FAIL_NOW, &err));

@@ -91,9 +91,10 @@ void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
-/* These set the simulated device's schedule, and create and destroy streams on the device. */
+/* These set the simulated device's schedule, and create a stream, which ends with the context. */
 void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
 sb_stream rig_stream(struct rig *rig);
+/* Forgets and destroys the stream now. */
 void rig_end_stream(struct rig *rig, sb_stream stream);
 
 /* A kernel that checks, when it runs, whether its memory still exists. */
@@ -108,6 +109,7 @@ void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *
 
 /* Removes all faults. Then, if `nth` is not 0, makes the `nth` call of `op` from now on fail. */
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
+void device_fail_no_more(sb_context *context);
 /* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
