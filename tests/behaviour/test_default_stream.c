@@ -51,12 +51,17 @@ static int64_t orders_since(struct rig *rig, const struct tally *before) {
     return since.calls[SB_SIM_STREAM_WAIT];
 }
 
-TEST_ON(rig, null_is_the_librarys_stream) {
+static sb_stream own_stream(struct rig *rig) {
     sb_stream own;
+    assert_ok(sb_context_stream(rig->context, &own, &err));
+    return own;
+}
+
+TEST_ON(rig, null_is_the_librarys_stream) {
     reopen_without_default(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     (void)mem_pointer_on(mem, OVERWRITE_GPU_ON, NULL);
-    assert_ok(sb_context_stream(f->context, &own, &err));
+    const sb_stream own = own_stream(f);
     const struct tally before = rig_tally(f);
     (void)mem_pointer_on(mem, GPU_DATA_ON, own);
     (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
@@ -67,7 +72,6 @@ TEST_ON(rig, null_is_the_librarys_stream) {
 }
 
 TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
-    sb_stream own;
     reopen_without_default(f);
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
@@ -77,68 +81,52 @@ TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
     (void)mem_pointer_on(mem, MUTABLE_GPU_ON, stream);
     assert_int_equal(orders_since(f, &before), 0);
     (void)mem_pointer(mem, MUTABLE_GPU);
-    assert_ok(sb_context_stream(f->context, &own, &err));
+    (void)own_stream(f);
     before = rig_tally(f);
     (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     assert_int_equal(orders_since(f, &before), 1);
-    test_end(mem);
-    rig_end_stream(f, stream);
 }
 
 /* The caller queues work on the library's stream. Other streams that use the memory must wait for
    that work, and so must the release of the memory. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
-    void *out;
-    sb_stream own;
     struct look looks[2];
     reopen_without_default(f);
     rig_schedule(f, SB_SIM_LAZY, 0);
-    const sb_stream stream = rig_stream(f);
+    const sb_stream stream = rig_stream(f), own = own_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_context_stream(f->context, &own, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_look(&looks[0], f, own, out, BYTES);
+    rig_look(&looks[0], f, own, mem_pointer(mem, MUTABLE_GPU), BYTES);
     (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
     assert_true(looks[0].ran); /* `stream` waited for the caller's work */
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_look(&looks[1], f, own, out, BYTES);
+    rig_look(&looks[1], f, own, mem_pointer(mem, MUTABLE_GPU), BYTES);
     test_end(mem);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(looks[1].ran && looks[1].reached);
-    rig_end_stream(f, stream);
 }
 
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
 /* Queues work on the library's stream. The work does not run before a call waits for the work. */
 static void make_busy(struct rig *rig, struct look *look) {
-    const void *in;
-    sb_stream own;
-    sb_mem *mem = test_mem(rig->context, BYTES);
+    const void *in = read_gpu(test_mem(rig->context, BYTES));
     rig_schedule(rig, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    assert_ok(sb_context_stream(rig->context, &own, &err));
-    rig_look(look, rig, own, in, BYTES);
+    rig_look(look, rig, own_stream(rig), in, BYTES);
 }
 
 TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
-    void *out;
     struct look busy, look;
     reopen_without_default(f);
     make_busy(f, &busy);
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_gpu_on(mem, stream, &out, &err));
-    rig_look(&look, f, stream, out, BYTES);
+    rig_look(&look, f, stream, mem_pointer_on(mem, OVERWRITE_GPU_ON, stream), BYTES);
     (void)read_cpu(mem);
     assert_true(look.ran);
     assert_false(busy.ran);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(busy.ran);
-    test_end(mem);
-    rig_end_stream(f, stream);
 }
 
 /* A read waits for the library's writes, and for writes through a pointer from a call without a
@@ -190,7 +178,7 @@ TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
         test_end(mem);
-        device_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* removes all faults */
+        device_fail_no_more(f->context);
         assert_ok(sb_context_synchronize(f->context, &err));
     }
 }

@@ -30,10 +30,9 @@ static void assert_no_copies(struct rig *f) {
 /* --- one storage ---------------------------------------------------------------------- */
 
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
-    void *host;
     reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
+    void *host = mem_pointer(mem, OVERWRITE_CPU);
     assert_true(bytes_are(host, BYTES, 0)); /* no bytes of other programs */
     memset(host, 1, BYTES);
     const struct tally before = rig_tally(f);
@@ -58,10 +57,9 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
     table = *coherent_table();
     table.lacks = lacks_coherence;
     reopen_on(f, &table);
-    sb_mem *mem = mem_filled(f->context, BYTES, 1);
+    sb_mem *mem = test_filled(f->context, BYTES, 1);
     assert_ptr_not_equal(read_cpu(mem), read_gpu(mem));
     assert_int_equal(rig_stats(f).uploads, 1);
-    sb_mem_release(mem);
 }
 
 /* --- waits ---------------------------------------------------------------------------- */
@@ -108,13 +106,11 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     table.after_default = after_default;
     reopen_on(f, &table);
     another_default = rig_stream(f);
-    sb_mem *mem = mem_filled(f->context, BYTES, 5);
+    sb_mem *mem = test_filled(f->context, BYTES, 5);
     kernel.ptr = mem_pointer(mem, GPU_DATA);
     assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
     (void)mem_pointer(mem, MUTABLE_CPU);
     assert_int_equal(kernel.found, 5);
-    sb_mem_release(mem);
-    rig_end_stream(f, another_default);
 }
 
 /* The fuzz target synced_memory tests the other calls that write, and the default stream. */
@@ -123,9 +119,8 @@ TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
     sb_write *write;
     void *out;
     reopen(f);
-    sb_stream stream = rig_stream(f);
     sb_mem *mem = test_filled(f->context, BYTES, 5);
-    queue(f, mem, stream, &kernel);
+    queue(f, mem, rig_stream(f), &kernel);
     assert_false(kernel.ran);
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
     memset(out, 6, BYTES);
@@ -133,7 +128,6 @@ TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
     sb_write_destroy(write);
     assert_int_equal(kernel.found, 5);
     assert_no_copies(f);
-    rig_end_stream(f, stream);
 }
 
 TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
@@ -153,21 +147,17 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
 /* A caller can lend managed memory as the storage of both sides. */
 TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     float ones[COUNT];
-    void *bytes, *out;
     reopen(f);
-    assert_ok(sb_mem_overwrite_cpu(test_mem(f->context, BYTES), &bytes, &err));
+    void *bytes = mem_pointer(test_mem(f->context, BYTES), OVERWRITE_CPU);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    sb_stream stream = rig_stream(f);
     assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
     assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    assert_ptr_equal(out, bytes);
+    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
+    assert_ptr_equal(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), bytes);
     fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
-    memcpy(out, ones, BYTES);
+    memcpy(bytes, ones, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_memory_equal(host_of(blob, SB_DATA), ones, BYTES);
-    rig_end_stream(f, stream);
 }
 
 /* --- failures ------------------------------------------------------------------------- */
@@ -184,15 +174,13 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
     for (int i = 0; i < 2; i++) {
         const void *in;
-        void *out;
         reopen(f);
         sb_blob *blob = synced_blob(f);
         device_fail(f->context, SB_SIM_SCALE, 1, modes[i]);
         assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
         assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(blob, SB_DATA, &in, &err));
-        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-        memset(out, 1, BYTES);
+        void *out = memset(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), 1, BYTES);
         assert_true(mem_holds(data_of(blob), out, BYTES));
     }
 }
@@ -208,48 +196,39 @@ TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
 
 /* A failed prefetch may have queued a fill with zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
-    void *out;
     reopen(f);
-    sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     device_fail_run(f->context, SB_SIM_EVENT_RECORD, 1, 2);
     device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 2);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, stream, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, rig_stream(f), &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     (void)read_cpu(mem);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    memset(out, 7, BYTES);
+    const void *out = memset(mem_pointer(mem, MUTABLE_CPU), 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(bytes_are(out, BYTES, 7));
-    rig_end_stream(f, stream);
 }
 
 TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
     float *values;
     reopen(f);
-    sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
     struct kernel kernel = {.found = -1};
-    queue(f, data_of(blob), stream, &kernel);
+    queue(f, data_of(blob), rig_stream(f), &kernel);
     device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
     assert_true(values[0] == 3 && values[COUNT - 1] == 3);
-    ignore(sb_context_forget_stream(f->context, stream, NULL));
-    assert_int_equal(sb_sim_stream_destroy(f->context, stream, NULL), SB_OK);
 }
 
 TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
     const void *in;
     reopen(f);
-    sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
     device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
+    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
     (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
-    rig_end_stream(f, stream);
 }
 
 /* --- tensors -------------------------------------------------------------------------- */
