@@ -5,6 +5,7 @@
    access to storage that was reused too early. */
 #include "coherent.h"
 #include "faults.h"
+#include "pointers.h"
 #include "scene.h"
 
 #define BYTES ((size_t)192)
@@ -159,8 +160,6 @@ static void trial_close(struct trial *t) {
     drain(t);
     for (int i = 0; i < 3; i++)
         demand(t, !all[i]->ptr || (all[i]->deleted == 1 && lent_holds(all[i], TAKEN)));
-    ignore(sb_context_forget_stream(s->rig.context, t->stream, NULL));
-    assert_int_equal(sb_sim_stream_destroy(s->rig.context, t->stream, NULL), SB_OK);
     rig_close(&s->rig);
 }
 
@@ -240,22 +239,13 @@ TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
 /* --- storage that is retired while it is in use --------------------------------------- */
 
 struct reader {
-    sb_context *context;
-    const void *ptr;
-    bool ran, right;
+    struct look look;
     bool deleted, deleted_early;
 };
 
-static void read_kernel(void *user) {
-    struct reader *reader = user;
-    const void *bytes = sb_sim_address(reader->context, reader->ptr, BYTES);
-    reader->ran = true;
-    reader->right = bytes && bytes_are(bytes, BYTES, CURRENT);
-}
-
 static void reader_deleter(void *user, void *ptr) {
     struct reader *reader = user;
-    reader->deleted_early = !reader->ran;
+    reader->deleted_early = !reader->look.ran;
     reader->deleted = true;
 }
 
@@ -263,17 +253,15 @@ static void reader_deleter(void *user, void *ptr) {
    if `plain`, on the default stream) and the n-th operation fails. */
 static bool retire(int64_t nth, bool release, bool plain) {
     struct scene scene;
-    struct start start = {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE};
-    scene_open(&scene, &start, BYTES);
-    sb_stream stream = rig_stream(&scene.rig);
-    struct reader reader = {.context = scene.rig.context};
+    scene_open(&scene, &scene_starts[0], BYTES);
+    const sb_stream stream = plain ? NULL : rig_stream(&scene.rig);
+    struct reader reader = {.deleted = false};
     struct lent device = lend_device(scene.rig.context, BYTES, CURRENT);
     rig_schedule(&scene.rig, SB_SIM_LAZY, 0);
     assert_ok(sb_mem_set_gpu(scene.mem, device.ptr, BYTES, 0, reader_deleter, &reader, &err));
     (void)read_cpu(scene.mem);
-    assert_ok(plain ? sb_mem_gpu(scene.mem, &reader.ptr, &err)
-                    : sb_mem_gpu_on(scene.mem, stream, &reader.ptr, &err));
-    assert_ok(sb_sim_launch(scene.rig.context, plain ? NULL : stream, read_kernel, &reader, &err));
+    const void *in = mem_pointer_on(scene.mem, plain ? GPU_DATA : GPU_DATA_ON, stream);
+    rig_look(&reader.look, &scene.rig, stream, in, BYTES);
 
     struct armed armed = fault_arm(&scene.rig, FAULT_NOW, nth);
     sb_status status = SB_OK;
@@ -287,8 +275,7 @@ static bool retire(int64_t nth, bool release, bool plain) {
     assert_false(reader.deleted_early);
     if (!release)
         sb_mem_release(scene.mem);
-    assert_true(reader.deleted && !reader.deleted_early && reader.right);
-    rig_end_stream(&scene.rig, stream);
+    assert_true(reader.deleted && !reader.deleted_early && reader.look.reached);
     rig_close(&scene.rig);
     return fired;
 }

@@ -14,16 +14,11 @@
 #define BYTES ((size_t)192)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
 
-static void fail_no_more(struct rig *rig) {
-    device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
-}
-
 /* --- one lent buffer in quarantine ----------------------------------------------------------- */
 
 /* Returns a memory whose head is at the device and whose host storage is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
-    sb_mem *mem;
-    assert_ok(sb_mem_create(rig->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(rig->context, BYTES);
     *lent = lend_host(BYTES, LENT);
     lent->taken = true;
     assert_ok(sb_mem_set_cpu(mem, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
@@ -31,17 +26,22 @@ static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     return mem;
 }
 
-/* A memory whose copy to the host is queued; every wait for the copy fails. */
+/* A memory that was released while its copy to the host was queued; every wait for the copy
+   fails. */
 struct stuck {
     struct rig rig;
     struct lent lent;
-    sb_mem *mem;
 };
 
 static void stuck_open(struct stuck *s) {
     rig_open(&s->rig);
-    s->mem = at_device(&s->rig, &s->lent);
-    mem_fail_wait(s->mem);
+    sb_mem *mem = at_device(&s->rig, &s->lent);
+    mem_fail_wait(mem);
+    test_end(mem);
+}
+
+static void stuck_close(struct stuck *s) {
+    rig_close(&s->rig);
 }
 
 /* Checks that in the child a trim and the release of a memory do not run the parent's deleter. */
@@ -64,60 +64,41 @@ static void give_its_own_back(void *arg) {
     sb_mem *mem = at_device(&own, &other);
     device_fail_run(own.context, SB_SIM_ANY, 2, 16);
     child_wants(sb_mem_cpu(mem, &in, NULL) == SB_ERR_DEVICE_FAILURE);
-    sb_mem_release(mem);
+    test_end(mem);
     child_wants(rig_stats(&own).quarantined_bytes == BYTES);
-    fail_no_more(&own);
+    device_fail_no_more(own.context);
     sb_context_trim(NULL);
     child_wants(other.deleted == 1 && s->lent.deleted == 0);
 }
 
-TEST(a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
-    struct stuck s;
-    stuck_open(&s);
-    sb_mem_release(s.mem);
-    assert_int_equal(s.lent.deleted, 0);
-    sb_stats stats = rig_stats(&s.rig);
+TEST_ON(stuck, a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
+    assert_int_equal(f->lent.deleted, 0);
+    sb_stats stats = rig_stats(&f->rig);
     assert_int_equal(stats.quarantined_bytes, BYTES);
     assert_int_equal(stats.borrowed_bytes, BYTES);
-    sb_context_trim(s.rig.context); /* retries the wait, which still fails */
-    assert_int_equal(s.lent.deleted, 0);
-    fail_no_more(&s.rig);
-    in_child(give_nothing_back, &s);
-    in_child(give_its_own_back, &s);
-    sb_context_trim(s.rig.context);
-    assert_int_equal(s.lent.deleted, 1);
-    assert_int_equal(rig_stats(&s.rig).quarantined_bytes, 0);
-    assert_ok(sb_context_synchronize(s.rig.context, &err));
-    assert_true(lent_holds(&s.lent, TAKEN));
-    rig_close(&s.rig);
+    sb_context_trim(f->rig.context); /* retries the wait, which still fails */
+    assert_int_equal(f->lent.deleted, 0);
+    device_fail_no_more(f->rig.context);
+    in_child(give_nothing_back, f);
+    in_child(give_its_own_back, f);
+    sb_context_trim(f->rig.context);
+    assert_int_equal(f->lent.deleted, 1);
+    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
+    assert_ok(sb_context_synchronize(f->rig.context, &err));
+    assert_true(lent_holds(&f->lent, TAKEN));
 }
 
 /* A device may free memory in stream order, so a synchronisation waits again after such frees. */
-TEST(a_synchronisation_that_returns_storage_waits_again) {
-    struct stuck s;
+TEST_ON(stuck, a_synchronisation_that_returns_storage_waits_again) {
     int64_t made[2];
-    stuck_open(&s);
-    sb_mem_release(s.mem);
-    fail_no_more(&s.rig);
+    device_fail_no_more(f->rig.context);
     for (int i = 0; i < 2; i++) {
-        const struct tally before = rig_tally(&s.rig);
-        assert_ok(sb_context_synchronize(s.rig.context, &err));
-        made[i] = rig_since(&s.rig, &before).calls[SB_SIM_STREAM_SYNCHRONIZE];
-        assert_int_equal(s.lent.deleted, 1);
+        const struct tally before = rig_tally(&f->rig);
+        assert_ok(sb_context_synchronize(f->rig.context, &err));
+        made[i] = rig_since(&f->rig, &before).calls[SB_SIM_STREAM_SYNCHRONIZE];
+        assert_int_equal(f->lent.deleted, 1);
     }
     assert_int_equal(made[0], 2 * made[1] + 1);
-    rig_close(&s.rig);
-}
-
-/* Queues a copy to the host without an event, on a stream for which every wait fails. */
-static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
-    rig_schedule(rig, SB_SIM_LAZY, 0);
-    fail_no_more(rig);
-    /* The first event must be recorded: it orders the copy after earlier work. */
-    device_fail_run(rig->context, SB_SIM_EVENT_RECORD, 2, 3);
-    device_fail_run(rig->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 8);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_async_cpu_pull(mem, stream, &err));
-    fail_no_more(rig);
 }
 
 /* The copy's target is new storage, since the lent storage is read-only. The failed call does not
@@ -128,13 +109,18 @@ TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
     (void)mem_pointer(mem, MUTABLE_GPU);
-    pull_and_lose_track(f, mem, stream);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    /* The copy has no event, and every wait for its stream fails. The first event must be recorded:
+       it orders the copy after earlier work. */
+    device_fail_run(f->context, SB_SIM_EVENT_RECORD, 2, 3);
+    device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 8);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_async_cpu_pull(mem, stream, &err));
+    device_fail_no_more(f->context);
     assert_int_equal(rig_stats(f).quarantined_bytes, BYTES);
     sb_context_trim(f->context);
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
     test_end(mem);
     assert_true(lent_holds(&host, LENT));
-    rig_end_stream(f, stream);
 }
 
 /* Gives `mem` host storage that has no values, as a failed load does. Returns the storage. */
@@ -178,7 +164,7 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
             assert_true(bytes_are(in, BYTES, 0));
             assert_true(!in_use || bytes_are(old, BYTES, LENT));
             assert_int_equal(rig_stats(f).quarantined_bytes, in_use ? BYTES : 0);
-            fail_no_more(f);
+            device_fail_no_more(f->context);
             sb_context_trim(f->context);
             assert_int_equal(rig_stats(f).quarantined_bytes, 0);
         }
@@ -199,7 +185,7 @@ TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
         struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 2 : 3);
         assert_int_equal(lent.deleted, failures < 2);
-        fail_no_more(f);
+        device_fail_no_more(f->context);
         sb_context_trim(f->context);
         assert_int_equal(lent.deleted, 1);
     }
@@ -227,16 +213,14 @@ static void end_another_context(void) {
 /* The deleter of the quarantined memory owns the last reference to the context. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
-    struct owner owner;
-    sb_mem *mem;
     rig_open(&rig);
-    owner = (struct owner){lend_host(BYTES, LENT), sb_context_retain(rig.context)};
+    struct owner owner = {lend_host(BYTES, LENT), sb_context_retain(rig.context)};
     owner.lent.taken = true;
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(rig.context, BYTES);
     assert_ok(sb_mem_set_cpu(mem, owner.lent.ptr, BYTES, 0, end_owner, &owner, &err));
     (void)mem_pointer(mem, MUTABLE_GPU);
     mem_fail_wait(mem);
-    sb_mem_release(mem);
+    test_end(mem);
     sb_context_release(rig.context);
     for (int i = 0; i < 32; i++) { /* until no armed fault is left */
         end_another_context();
@@ -265,8 +249,7 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
     assert_true(look.ran && look.reached);
     assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    test_end(mem);
-    test_end(blob);
+    test_end_after(f->owned_before);
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
 }
 
@@ -285,7 +268,7 @@ TEST_ON(rig, a_cap_counts_quarantined_storage) {
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
     assert_int_equal(rig_stats(f).cached_bytes, 0);
     assert_int_equal(rig_stats(f).quarantined_bytes, 4 * mib);
-    fail_no_more(f);
+    device_fail_no_more(f->context);
     sb_context_trim(f->context);
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
 }
@@ -299,6 +282,8 @@ struct crowd {
     struct rig rig;
     sb_stream streams[STREAMS];
     struct lent lent;
+    struct look look; /* a kernel on the captured stream */
+    void *between;    /* an event on the captured stream before `look`, or NULL */
 };
 
 static void crowd_open(struct crowd *crowd) {
@@ -307,19 +292,19 @@ static void crowd_open(struct crowd *crowd) {
     for (int i = 0; i < STREAMS; i++)
         crowd->streams[i] = rig_stream(&crowd->rig);
     crowd->lent = lend_device(crowd->rig.context, BYTES, LENT);
+    crowd->between = NULL;
     captured_stream = NULL;
 }
 
 static void crowd_close(struct crowd *crowd) {
-    for (int i = 0; i < STREAMS; i++)
-        rig_end_stream(&crowd->rig, crowd->streams[i]);
+    if (crowd->between)
+        sb__sim_backend.event_destroy(crowd->rig.context->device, crowd->between);
     rig_close(&crowd->rig);
 }
 
 /* Returns a memory whose storage is lent and in use on each stream whose bit is set in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
-    sb_mem *mem;
-    assert_ok(sb_mem_create(crowd->rig.context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(crowd->rig.context, BYTES);
     assert_ok(sb_mem_set_gpu(mem, crowd->lent.ptr, BYTES, 0, lent_deleter, &crowd->lent, &err));
     for (int i = 0; i < STREAMS; i++)
         if (users >> i & 1)
@@ -330,7 +315,7 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
 /* Releases the memory while the stream CAPTURED is being captured. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
-    sb_mem_release(mem);
+    test_end(mem);
     captured_stream = NULL;
 }
 
@@ -343,12 +328,12 @@ static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
 }
 
 /* Puts two memories in quarantine, for work that the captured stream has not begun. */
-static void quarantine_two(struct crowd *crowd, unsigned users, struct look *look) {
+static void quarantine_two(struct crowd *crowd, unsigned users) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
         sb_mem *mem = member(crowd, users);
         if (i == 0)
-            rig_look(look, &crowd->rig, crowd->streams[CAPTURED], crowd->lent.ptr, BYTES);
+            rig_look(&crowd->look, &crowd->rig, crowd->streams[CAPTURED], crowd->lent.ptr, BYTES);
         retire_and_wait(crowd, mem);
     }
     assert_int_equal(crowd->lent.deleted, 0);
@@ -360,12 +345,11 @@ static void run_stream(struct crowd *crowd, int i) {
 }
 
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
-    struct look look;
-    quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
+    quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1));
     const int64_t before = captured_waits;
     for (int i = 0; i < 3; i++)
         end_another_context();
-    assert_false(look.ran);
+    assert_false(f->look.ran);
     assert_int_equal(f->lent.deleted, 0);
     run_stream(f, CAPTURED);
     end_another_context(); /* queries the next stream */
@@ -378,7 +362,7 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
 
 /* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
    event for the first memory, the event `between`, and the kernel `look`. */
-static void quarantine_one_after_the_other(struct crowd *crowd, struct look *look, void **between) {
+static void quarantine_one_after_the_other(struct crowd *crowd) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
     const sb_stream stream = crowd->streams[CAPTURED];
@@ -387,8 +371,8 @@ static void quarantine_one_after_the_other(struct crowd *crowd, struct look *loo
     retire_and_wait(crowd, first);
     retire(crowd, second); /* this storage waits for the legacy default stream */
     end_another_context();
-    assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
-    rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
+    assert_ok(sb__sim_backend.event_record(device, stream, &crowd->between, &err));
+    rig_look(&crowd->look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
     for (int i = 0; i < 2; i++) {
         assert_ok(sb__sim_backend.stream_synchronize(device, others[i], &err));
         end_another_context();
@@ -398,19 +382,16 @@ static void quarantine_one_after_the_other(struct crowd *crowd, struct look *loo
 
 /* Storage retired after an event was recorded needs a later event, even on the same stream. */
 TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
-    struct look look;
-    void *between;
-    quarantine_one_after_the_other(f, &look, &between);
-    assert_ok(sb__sim_backend.event_wait(f->rig.context->device, between, &err));
+    quarantine_one_after_the_other(f);
+    assert_ok(sb__sim_backend.event_wait(f->rig.context->device, f->between, &err));
     for (int i = 0; i < 2; i++) {
         end_another_context();
         assert_int_equal(f->lent.deleted, 1);
     }
-    assert_false(look.ran);
+    assert_false(f->look.ran);
     sb_context_trim(NULL); /* waits */
-    assert_true(look.ran && look.reached);
+    assert_true(f->look.ran && f->look.reached);
     assert_int_equal(f->lent.deleted, 2);
-    sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
 static sb_status query_status;
@@ -427,9 +408,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
 
 /* Another context ends during a query, which simulates another thread. */
 TEST_ON(crowd, two_queries_may_overlap) {
-    struct look look;
-    void *between;
-    quarantine_one_after_the_other(f, &look, &between);
+    quarantine_one_after_the_other(f);
     f->rig.context->backend.event_query = query;
     query_status = SB_OK;
     queries_to_interrupt = 1;
@@ -440,12 +419,11 @@ TEST_ON(crowd, two_queries_may_overlap) {
     assert_int_equal(f->lent.deleted, 1);
     sb_context_trim(NULL);
     assert_int_equal(f->lent.deleted, 2);
-    sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
 /* If the backend has no query slot, if that slot fails, or if no event can be recorded, storage
    stays in quarantine until a wait succeeds. */
-TEST(storage_is_not_returned_without_a_successful_query) {
+TEST_ON(crowd, storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);
         sb_status status;
@@ -458,22 +436,20 @@ TEST(storage_is_not_returned_without_a_successful_query) {
         {query, SB_OK, true, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct crowd crowd;
-        struct look look;
-        crowd_open(&crowd);
-        crowd.rig.context->backend.event_query = rows[i].slot;
+        crowd_close(f);
+        crowd_open(f);
+        f->rig.context->backend.event_query = rows[i].slot;
         query_status = SB_OK;
-        quarantine_two(&crowd, 1u << CAPTURED, &look);
-        run_stream(&crowd, CAPTURED);
-        rig_schedule(&crowd.rig, SB_SIM_EAGER, 0);
+        quarantine_two(f, 1u << CAPTURED);
+        run_stream(f, CAPTURED);
+        rig_schedule(&f->rig, SB_SIM_EAGER, 0);
         query_status = rows[i].status;
-        captured_stream = rows[i].captured ? crowd.streams[CAPTURED] : NULL;
+        captured_stream = rows[i].captured ? f->streams[CAPTURED] : NULL;
         end_another_context();
-        assert_int_equal(crowd.lent.deleted, rows[i].given_back ? 2 : 0);
+        assert_int_equal(f->lent.deleted, rows[i].given_back ? 2 : 0);
         captured_stream = NULL;
         sb_context_trim(NULL);
-        assert_int_equal(crowd.lent.deleted, 2);
-        atomic_store(&crowd.rig.context->device_lost, SB_OK);
-        crowd_close(&crowd);
+        assert_int_equal(f->lent.deleted, 2);
+        atomic_store(&f->rig.context->device_lost, SB_OK);
     }
 }
