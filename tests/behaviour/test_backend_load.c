@@ -1,7 +1,8 @@
 /* A program registers backends, or loads them from shared libraries, and opens devices by name.
    Backends remain registered until the process ends, so each test uses other names. */
+#include "blobs.h"
 #include "plain.h"
-#include "rig.h"
+#include "pointers.h"
 
 #include "port/libraries.h"
 
@@ -17,29 +18,14 @@
 #define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
 #define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 
-static sb_status open_device(const char *device) {
-    const sb_context_options options = CONTEXT_OPTIONS(.device = device);
-    sb_context *context = NULL;
-    const sb_status st = sb_context_create(&options, &context, &err);
-    if (context)
-        assert_string_equal(sb_context_device(context), device);
-    sb_context_release(context);
-    return st;
-}
-
 /* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
-    const void *in;
-    void *out;
-    sb_context *context = test_context(CONTEXT_OPTIONS(.device = device));
-    sb_mem *mem = test_mem(context, 512);
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    memset(out, 0x31, 512);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_true(((char *)out)[511] == 0x31); /* this device's memory is host memory */
-    memset(out, 0x32, 512);
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(((const char *)in)[511] == 0x32);
+    sb_context *context = test_context_on(device);
+    sb_mem *mem = test_filled(context, 512, 0x31);
+    void *there = mem_pointer(mem, MUTABLE_GPU);
+    assert_true(bytes_are(there, 512, 0x31)); /* this device's memory is host memory */
+    memset(there, 0x32, 512);
+    assert_true(bytes_are(mem_pointer(mem, CPU_DATA), 512, 0x32));
     test_end(mem);
     test_end(context);
 }
@@ -52,31 +38,29 @@ TEST(a_registered_backend_opens_by_its_name) {
     static sb_backend table;
     table = plain_backend(&plain);
     table.name = "first";
-    assert_error(SB_ERR_UNSUPPORTED, open_device("first:0"),
+    assert_error(SB_ERR_UNSUPPORTED, try_device(NULL, "first:0", &err),
                  "no backend is named \"first\"; load its library first (sb_backend_load)");
     assert_ok(sb_backend_register(&table, &err));
     assert_ok(sb_backend_register(&table, &err)); /* changes nothing */
     use_device("first:7");
     assert_int_equal(plain.ordinal, 7);
     assert_int_equal(plain.live, 0);
-    assert_status(SB_ERR_UNSUPPORTED, open_device("firs:0"));
-    assert_status(SB_ERR_UNSUPPORTED, open_device("first1:0"));
-    assert_ok(open_device("sim:0"));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "firs:0", &err));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "first1:0", &err));
+    assert_ok(try_device(NULL, "sim:0", &err));
 }
 
 TEST(a_backend_of_the_options_precedes_a_registered_one) {
     static sb_backend registered;
     struct plain own = {0};
     sb_backend table = plain_backend(&own);
-    sb_context *context;
     registered = plain_backend(&plain);
     registered.name = table.name = "twofold";
     assert_ok(sb_backend_register(&registered, &err));
-    assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
-    sb_context_release(context);
+    assert_ok(try_device(&table, "twofold:0", &err));
     assert_int_equal(own.opened, 1);
     table.name = "other"; /* with options.backend, registered backends are ignored */
-    assert_error(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err),
+    assert_error(SB_ERR_UNSUPPORTED, try_device(&table, "twofold:0", &err),
                  "no backend is named \"twofold\"");
 }
 
@@ -104,7 +88,7 @@ TEST(names_that_no_device_can_have_are_refused) {
         assert_status(INVALID, sb_backend_register(&table, &err));
         assert_non_null(strstr(err.message, "name"));
     }
-    assert_ok(open_device("sim:0"));
+    assert_ok(try_device(NULL, "sim:0", &err));
     longest.name = LONGEST_NAME;
     assert_ok(sb_backend_register(&longest, &err));
     use_device(LONGEST_NAME ":7");
@@ -119,7 +103,7 @@ TEST(tables_that_no_context_accepts_are_not_registered) {
     table.abi_version--;
     table.upload = NULL;
     assert_status(INVALID, sb_backend_register(&table, &err));
-    assert_status(SB_ERR_UNSUPPORTED, open_device("faulty:0"));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "faulty:0", &err));
 }
 
 /* --- shared libraries ------------------------------------------------------------------- */
@@ -152,8 +136,8 @@ TEST(libraries_without_a_usable_backend_are_refused) {
         if (rows[i].status != SB_ERR_IO)
             assert_null(sb__library_loaded(rows[i].path)); /* the library was closed */
     }
-    assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
-    assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "loaded:0", &err));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "hole:0", &err));
 }
 
 /* This library registers its table itself, so the load fails, but the library must remain open. */
@@ -165,7 +149,7 @@ TEST(a_library_that_registers_its_backend_stays_open) {
     (void)snprintf(variable, sizeof variable, "REGISTER=%p", pointer);
     assert_int_equal(putenv(variable), 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_backend_load(LIBRARY("registering"), NULL, &err));
-    assert_ok(open_device("registered:0"));
+    assert_ok(try_device(NULL, "registered:0", &err));
 }
 
 TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
@@ -201,15 +185,13 @@ TEST(a_path_without_a_folder_is_in_the_current_folder) {
 
 #ifndef _WIN32
 static void load_and_open(void *arg) {
-    const sb_context_options options = CONTEXT_OPTIONS(.device = "loaded:0");
-    sb_context *context;
     child_wants(sb_backend_load(LIBRARY("good"), NULL, NULL) == SB_OK);
-    child_wants(sb_context_create(&options, &context, NULL) == SB_OK);
+    child_wants(try_device(NULL, "loaded:0", NULL) == SB_OK);
 }
 
 TEST(a_child_loads_a_library_that_its_parent_has_not_loaded) {
     in_child(load_and_open, NULL);
-    assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "loaded:0", &err));
 }
 
 TEST_ON(rig, a_pipe_is_refused_at_once) {

@@ -68,3 +68,13 @@ sb_status create_with_backend(const sb_backend *table, const char *device, sb_co
                               sb_error *err) {
     return sb_context_create(&CONTEXT_OPTIONS(.device = device, .backend = table), out, err);
 }
+
+sb_status try_device(const sb_backend *table, const char *device, sb_error *err) {
+    sb_context *context = NULL;
+    const sb_status status = create_with_backend(table, device, &context, err);
+    assert_int_equal(context != NULL, status == SB_OK);
+    if (context)
+        assert_string_equal(sb_context_device(context), device);
+    sb_context_release(context);
+    return status;
+}

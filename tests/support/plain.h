@@ -29,5 +29,7 @@ sb_backend plain_backend(struct plain *plain);
 /* Creates a context on a device of the backend `table`. */
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err);
+/* Creates and releases such a context; asserts that the context has the name `device`. */
+sb_status try_device(const sb_backend *table, const char *device, sb_error *err);
 
 #endif
