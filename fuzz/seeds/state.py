@@ -43,22 +43,33 @@ def arm(operation, mode, nth=1):
                             how // 16 % 3 == mode)])
 
 
-HEADS = {
-    "uninitialized": [],
-    "at-cpu": [("overwrite_cpu", OWN)],
-    "at-gpu": [("overwrite_gpu", OWN)],
-    "synced": [("overwrite_cpu", OWN), ("gpu_data", OWN)],
-    "at-cpu-with-gpu": [("overwrite_gpu", OWN), ("mutable_cpu", OWN)],
-    "lent-cpu": [("set_cpu", OWN)],
-    "lent-gpu": [("set_gpu", OWN)],
-    "pending-push": [("overwrite_cpu", OWN), ("push", FIRST)],
-    "pending-pull": [("overwrite_gpu", OWN), ("pull", FIRST)],
-}
+KINDS = ["none", "owned", "lent", "read-only"]
 
 
-def arrange(head, memory):
-    return b"".join(call(name, memory, stream, variant=READ_ONLY) for name, stream in HEADS[head])
+def give(side, kind):
+    """Gives the side of memory 0 new storage, which is current."""
+    names = {"none": None, "owned": "overwrite_", "lent": "set_", "read-only": "set_"}
+    variant = READ_ONLY if kind == "read-only" else READ_WRITE
+    return call(names[kind] + side, variant=variant) if names[kind] else b""
 
+
+def starts():
+    """Yields the steps to every head, except LOST, with every pair of storages."""
+    yield "uninitialized", b""
+    for cpu, gpu in itertools.product(KINDS, KINDS):
+        give_cpu, give_gpu = give("cpu", cpu), give("gpu", gpu)
+        if give_cpu:
+            yield f"at-cpu-{cpu}-{gpu}", give_gpu + give_cpu
+        if give_gpu:
+            yield f"at-gpu-{cpu}-{gpu}", give_cpu + give_gpu
+        if give_gpu and give_cpu and gpu != "read-only":
+            yield f"synced-{cpu}-{gpu}", give_gpu + give_cpu + call("gpu_data")
+        elif give_gpu and give_cpu and cpu != "read-only":  # no copy is made to read-only storage
+            yield f"synced-{cpu}-{gpu}", give_cpu + give_gpu + call("cpu_data")
+
+
+PENDING = [("pending-push", call("overwrite_cpu") + call("push", stream=FIRST)),
+           ("pending-pull", call("overwrite_gpu") + call("pull", stream=FIRST))]
 
 EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_on", stream=SECOND) +
               call("mutable_gpu_on", stream=FIRST) + call("pull", stream=SECOND) + call("cpu_data") +
@@ -67,15 +78,38 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
               call("evict_gpu") + call("cpu_data"))
 
 
+ALL_CALLS = [*itertools.product(CALLS, [READ_WRITE]), ("set_cpu", READ_ONLY), ("set_gpu", READ_ONLY)]
+
+
+def cells_of(name, first, start, size, stream):
+    """Yields every call in one state. An input has 48 steps at most, so it makes seven calls."""
+    for at in range(0, len(ALL_CALLS), 7):
+        again = bytes([RELEASE, 0]) + create(0, size)
+        yield f"{name}-{ALL_CALLS[at][0]}", first + again.join(
+            start + call(each, stream=stream, variant=variant) + call("cpu_data")
+            for each, variant in ALL_CALLS[at:at + 7])
+
+
 def cells():
-    """Yields every call in every state, on separate memories."""
-    for head, flags in itertools.product(HEADS, (0, COHERENT)):
-        schedule = LAZY if head.startswith("pending") else EAGER
-        for at in range(0, len(CALLS), 3):
-            steps = create(1, 8) + create(2, 64)
-            for memory, name in enumerate(CALLS[at:at + 3]):
-                steps += arrange(head, memory) + call(name, memory, SECOND) + call("cpu_data", memory)
-            yield f"{head}-{CALLS[at]}-{flags}", begin(schedule, flags) + steps
+    """Yields every call in every state."""
+    for name, start in starts():
+        for flags, stream in ((0, OWN), (NO_PINNED, SECOND), (COHERENT, OWN)):
+            yield from cells_of(f"{name}-{flags}", begin(EAGER, flags), start, 24, stream)
+        yield from cells_of(f"{name}-size-0", begin(size=0), start, 0, OWN)
+        if name == "uninitialized" or (name.startswith("at-cpu") and name.endswith("none")):
+            yield from cells_of(f"{name}-host-only", b"\x0f\x18", start, 24, LEGACY)
+    for (name, start), flags in itertools.product(PENDING, (0, COHERENT)):
+        yield from cells_of(f"{name}-{flags}", begin(LAZY, flags), start, 24, SECOND)
+
+
+def lost():
+    """Yields every call on a lost memory. Only set_cpu and overwrite_cpu succeed, so they come last."""
+    for cpu, gpu, last in itertools.product(KINDS, ["owned", "lent"], ["set_cpu", "overwrite_cpu"]):
+        yield f"lost-{cpu}-{gpu}-{last}", (
+            begin(LAZY, NO_PINNED) + give("cpu", cpu) + give("gpu", gpu) +
+            arm("stream_synchronize", 0) + call("clear") +
+            b"".join(call(name) for name in CALLS if name not in ("set_cpu", "overwrite_cpu")) +
+            call(last) + call("mutable_cpu"))
 
 
 def faults():
@@ -242,7 +276,7 @@ def message_sequences():
 
 
 def seeds():
-    for make in (cells, faults, memory_sequences):
+    for make in (cells, lost, faults, memory_sequences):
         for name, data in make():
             yield "synced_memory", name, data
     for name, data in blob_sequences():
@@ -256,7 +290,7 @@ def words():
     """Yields words for the dictionaries: single steps, and sequences of steps for rare states."""
     for name in CALLS:
         yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
-    yield from (("synced_memory", arrange(head, 0)) for head in filter(HEADS.get, HEADS))
+    yield from (("synced_memory", steps) for _, steps in [*starts(), *PENDING] if steps)
     yield from (("synced_memory", arm(operation, mode)) for operation in OPERATIONS for mode in range(3))
     yield from (("synced_memory", word) for word in (bytes([ARM_ALLOCATOR, 1]), bytes([CALM, 0])))
     yield from (("reshape", step(name, pair)) for name in STEPS for pair in (0, 1))

@@ -38,8 +38,12 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     double sum = -1;
     float value = -1;
     const void *in = NULL;
+    void *out = NULL;
     assert_ok(sb_blob_asum(f->lost, SB_DIFF, &sum, &err)); /* the diff is unaffected */
     assert_status(LOST, sb_blob_cpu(f->lost, SB_DATA, &in, &err));
+    assert_status(LOST, sb_mem_mutable_cpu(data_of(f->lost), &out, &err));
+    assert_status(LOST, sb_mem_prefetch_cpu(data_of(f->lost), NULL, &err));
+    assert_status(LOST, sb_mem_evict_cpu(data_of(f->lost), &err));
     assert_status(LOST, sb_blob_asum(f->lost, SB_DATA, &sum, &err));
     assert_status(LOST, sb_blob_sumsq(f->lost, SB_DATA, &sum, &err));
     assert_status(LOST, sb_blob_scale(f->lost, SB_DATA, 2, &err));
@@ -51,7 +55,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_status(LOST, sb_blob_shrink_to_fit(f->lost, NULL, &err));
     assert_int_equal(sb_mem_head(data_of(f->lost)), SB_HEAD_LOST);
     assert_true(mem_holds(data_of(f->whole), f->values, BYTES));
-    assert_true(sum == 21 && value == -1 && in == NULL);
+    assert_true(sum == 21 && value == -1 && !in && !out);
 }
 
 /* The read fails with LOST although it would also exceed the memory limit. */
@@ -66,7 +70,7 @@ TEST_ON(wreck, a_message_does_not_replace_a_part_of_lost_bytes) {
     assert_int_equal(sb_blob_count(f->lost), COUNT);
 }
 
-/* The test behaviour.mem_states tests the calls on a memory that make lost bytes valid. */
+/* The fuzz target synced_memory tests the calls on a memory that make lost bytes valid. */
 TEST(a_copy_or_new_storage_makes_a_lost_blob_valid) {
     for (int copies = 0; copies < 2; copies++) {
         struct wreck w;

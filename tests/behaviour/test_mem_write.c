@@ -71,7 +71,7 @@ static void check(const struct given *g) {
     struct scene s;
     sb_write *write = NULL;
     void *ptr = NULL;
-    scene_open_on(&s, g->start, BYTES, g->backend);
+    scene_open(&s, g->start, BYTES, g->backend);
     assert_ok(sb_write_begin(s.mem, g->side, g->flags, &ptr, &write, &err));
     if (g->flags & SB_WRITE_QUEUED)
         assert_ok(sb_context_synchronize(s.rig.context, &err));

@@ -73,7 +73,7 @@ step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R 
 # Left out on other systems: scripts that use this machine's compilers, and tests that take minutes.
 set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.|behaviour\\.filler_statistics")
 # Under qemu-user programs cannot start themselves, time limits are exceeded, and ended threads keep their memory.
-set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults|behaviour\\.mem_(states|async))|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
+set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults)|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
 foreach(machine IN ITEMS s390x aarch64)
   step("${machine}: imports and names" ON ${machine} LABELS cross RUN env NM=${machine}-linux-gnu-nm
     tests/project/abi/check_symbols.sh ${build}/${machine}/c/libsyncblob.a tests/project/abi/imports.txt)

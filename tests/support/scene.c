@@ -36,21 +36,7 @@ bool is_read_only(int32_t kind) {
     return kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-bool is_reachable(const struct start *start) {
-    bool cpu = start->cpu != SB_STORAGE_NONE, gpu = start->gpu != SB_STORAGE_NONE;
-    switch (start->head) {
-    case SB_HEAD_UNINITIALIZED:
-        return !cpu && !gpu;
-    case SB_HEAD_AT_CPU:
-        return cpu;
-    case SB_HEAD_AT_GPU:
-        return gpu;
-    default:
-        return cpu && gpu && !(is_read_only(start->cpu) && is_read_only(start->gpu));
-    }
-}
-
-void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill) {
+static void give(struct scene *scene, int32_t side, int32_t kind, int fill) {
     const bool on_host = side == SB_SIDE_CPU;
     sb_context *context = scene->rig.context;
     struct lent *lent = on_host ? &scene->cpu : &scene->gpu;
@@ -85,34 +71,20 @@ static void place_head(struct scene *scene, const struct start *start) {
     if (start->head == SB_HEAD_UNINITIALIZED)
         return;
     if (start->head == SB_HEAD_AT_CPU || (is_synced && is_read_only(start->cpu))) {
-        scene_give(scene, SB_SIDE_GPU, start->gpu, STALE);
-        scene_give(scene, SB_SIDE_CPU, start->cpu, CURRENT);
+        give(scene, SB_SIDE_GPU, start->gpu, STALE);
+        give(scene, SB_SIDE_CPU, start->cpu, CURRENT);
         if (is_synced)
             (void)read_gpu(scene->mem);
     } else {
-        scene_give(scene, SB_SIDE_CPU, start->cpu, STALE);
-        scene_give(scene, SB_SIDE_GPU, start->gpu, CURRENT);
+        give(scene, SB_SIDE_CPU, start->cpu, STALE);
+        give(scene, SB_SIDE_GPU, start->gpu, CURRENT);
         if (is_synced)
             (void)read_cpu(scene->mem);
     }
 }
 
-void scene_arrange(struct scene *scene, const struct start *start) {
-    place_head(scene, start);
-    scene->cpu_ptr = scene->cpu.ptr;
-    scene->gpu_ptr = scene->gpu.ptr;
-    if (start->head == SB_HEAD_AT_CPU || start->head == SB_HEAD_SYNCED)
-        scene->cpu_ptr = (void *)(uintptr_t)read_cpu(scene->mem);
-    if (start->head == SB_HEAD_AT_GPU || start->head == SB_HEAD_SYNCED)
-        scene->gpu_ptr = (void *)(uintptr_t)read_gpu(scene->mem);
-}
-
-void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
-    scene_open_on(scene, start, bytes, NULL);
-}
-
-void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
-                   const sb_backend *backend) {
+void scene_open(struct scene *scene, const struct start *start, size_t bytes,
+                const sb_backend *backend) {
     const bool pinned = start->cpu == SB_STORAGE_PINNED;
     const uint32_t flags =
         SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED);
@@ -120,7 +92,7 @@ void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
     rig_open_options(&scene->rig,
                      CONTEXT_OPTIONS(.device = "sim:0", .backend = backend, .flags = flags));
     assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));
-    scene_arrange(scene, start);
+    place_head(scene, start);
     assert_int_equal(sb_mem_head(scene->mem), start->head);
     if (bytes) {
         assert_int_equal(sb_mem_storage(scene->mem, SB_SIDE_CPU), start->cpu);
@@ -137,18 +109,4 @@ void scene_close(struct scene *scene) {
             lent_free(all[i]);
         }
     rig_close(&scene->rig);
-}
-
-void scene_lend_extra(struct scene *scene, enum call call) {
-    if (call == SET_CPU)
-        scene->extra = lend_host(scene->bytes, LENT);
-    if (call == SET_GPU)
-        scene->extra = lend_device(scene->rig.context, scene->bytes, LENT);
-}
-
-sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
-                     sb_error *err) {
-    const struct call_arguments arguments = {stream, scene->extra.ptr, scene->bytes,
-                                             0,      lent_deleter,     &scene->extra};
-    return mem_call(scene->mem, call, &arguments, out, err);
 }

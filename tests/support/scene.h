@@ -29,30 +29,17 @@ struct scene {
     sb_mem *mem;
     size_t bytes;
     struct lent cpu, gpu, extra; /* storage borrowed by the sides; `extra`: lent by a set call */
-    void *cpu_ptr, *gpu_ptr;     /* the storage of a borrowed or current side, else NULL */
 };
 
 bool is_read_only(int32_t kind);
-/* Returns whether the state can occur: a current side has storage, and no copy was made to a
-   read-only side. */
-bool is_reachable(const struct start *start);
 
-/* Opens a context on sim:0, with pinned host memory if the host's storage in `start` is pinned, and
-   a memory in the state `start`. Current sides hold CURRENT, other sides STALE. */
-void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Like scene_open, but "sim:0" is a device of `backend`; NULL means the built-in backend. */
-void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
-                   const sb_backend *backend);
+/* Opens a context on "sim:0", a device of `backend` (NULL: the built-in backend), with pinned host
+   memory if the host's storage in `start` is pinned, and a memory in the state `start`. Current
+   sides hold CURRENT, other sides STALE. */
+void scene_open(struct scene *scene, const struct start *start, size_t bytes,
+                const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
-/* Brings scene->mem, which must be new, into the state. */
-void scene_arrange(struct scene *scene, const struct start *start);
-void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
-/* If `call` is SET_CPU or SET_GPU, creates the storage scene->extra, which the call will lend. */
-void scene_lend_extra(struct scene *scene, enum call call);
-/* Makes the call. Calls that take a stream use `stream`. */
-sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
-                     sb_error *err);
 
 const void *read_cpu(const sb_mem *mem);
 const void *read_gpu(const sb_mem *mem);

@@ -58,8 +58,11 @@ static void queue_copy(struct trial *t) {
 }
 
 static void trial_open(struct trial *t) {
-    scene_open_on(&t->scene, t->start, BYTES, t->backend);
-    scene_lend_extra(&t->scene, t->call);
+    scene_open(&t->scene, t->start, BYTES, t->backend);
+    if (t->call == SET_CPU)
+        t->scene.extra = lend_host(BYTES, LENT);
+    if (t->call == SET_GPU)
+        t->scene.extra = lend_device(t->scene.rig.context, BYTES, LENT);
     t->scene.cpu.taken = t->scene.gpu.taken = t->scene.extra.taken = true;
     t->stream = rig_stream(&t->scene.rig);
     t->given = NULL;
@@ -67,6 +70,12 @@ static void trial_open(struct trial *t) {
     if (t->pending)
         queue_copy(t);
     t->plan = plan_of(t);
+}
+
+static sb_status make_call(struct trial *t, void **out) {
+    struct lent *extra = &t->scene.extra;
+    const struct call_arguments arguments = {t->stream, extra->ptr, BYTES, 0, lent_deleter, extra};
+    return mem_call(t->scene.mem, t->call, &arguments, out, &err);
 }
 
 static bool is_lost(const struct trial *t) {
@@ -133,7 +142,7 @@ static void call_again(struct trial *t) {
         return;
     if (t->pending && sb_mem_head(t->scene.mem) == t->start->head && t->plan.status == SB_OK)
         queue_copy(t); /* the first copy has failed */
-    t->status = scene_call(&t->scene, t->call, t->stream, &out, &err);
+    t->status = make_call(t, &out);
     demand(t, t->status == t->plan.status);
     demand(t, sb_mem_head(t->scene.mem) == t->plan.head || t->status != SB_OK);
 }
@@ -172,7 +181,7 @@ static bool run_trial(struct trial *t) {
         ignore(
             sb_sim_fail_also(t->scene.rig.context, SB_SIM_ANY, t->nth + i, SB_SIM_FAIL_NOW, NULL));
     support_poison_error(&err);
-    t->status = scene_call(&t->scene, t->call, t->stream, &out, &err);
+    t->status = make_call(t, &out);
     bool fired = fault_fired(&armed);
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
@@ -253,7 +262,7 @@ static void reader_deleter(void *user, void *ptr) {
    if `plain`, on the default stream) and the n-th operation fails. */
 static bool retire(int64_t nth, bool release, bool plain) {
     struct scene scene;
-    scene_open(&scene, &scene_starts[0], BYTES);
+    scene_open(&scene, &scene_starts[0], BYTES, NULL);
     const sb_stream stream = plain ? NULL : rig_stream(&scene.rig);
     struct reader reader = {.deleted = false};
     struct lent device = lend_device(scene.rig.context, BYTES, CURRENT);
@@ -294,7 +303,7 @@ static bool fail_write(size_t number, sb_side side, uint32_t flags, enum fault f
     struct scene scene;
     sb_write *write = NULL;
     void *ptr = NULL;
-    scene_open_on(&scene, start, BYTES, backend_at(number));
+    scene_open(&scene, start, BYTES, backend_at(number));
     const struct armed armed = fault_arm(&scene.rig, fault, nth);
     support_poison_error(&err);
     const sb_status st = sb_write_begin(scene.mem, side, flags, &ptr, &write, &err);
