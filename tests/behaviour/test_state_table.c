@@ -1,11 +1,10 @@
 /* Compares the library's state table with the reference. With the library's table, no sequence of
-   calls may lose the newest bytes. For many changes of one cell, some sequence loses bytes. */
+   calls may lose the newest bytes. */
 #include "support.h"
 
 #include "state_library.h"
 
 #define HEADS (SB_HEAD_LOST + 1)
-#define WORKS (REFUSE + 1)
 
 /* A state table: a row for each head, and a column for each of the library's calls. */
 typedef struct state_cell cells[HEADS][SB__CALLS];
@@ -91,26 +90,10 @@ TEST(test_no_order_of_calls_loses_bytes) {
     assert_false(some_order_loses(table));
 }
 
-/* Returns how many of the tables that differ from the library's only in this cell lose bytes. */
-static int losses_of(cells table, int32_t head, int call) {
-    const struct state_cell right = table[head][call];
-    int losses = 0;
-    for (int i = 0; i < WORKS * HEADS; i++) {
-        table[head][call] = (struct state_cell){(enum work)(i / HEADS), i % HEADS};
-        losses += some_order_loses(table);
-    }
-    table[head][call] = right;
-    return losses;
-}
-
-TEST(test_tables_with_another_cell_lose_bytes) {
-    int losses = 0;
+/* Without the copy to the host, a host write after a device write loses the device's bytes. */
+TEST(test_a_table_with_another_cell_loses_bytes) {
     cells table;
     read_table(table);
-    for (int32_t head = 0; head < HEADS; head++)
-        for (int call = 0; call < SB__CALLS; call++)
-            losses += losses_of(table, head, call);
-    print_message("%d of %d tables with one changed cell lose bytes\n", losses,
-                  HEADS * SB__CALLS * (WORKS * HEADS - 1));
-    assert_true(losses > 0);
+    table[SB_HEAD_AT_GPU][SB__WRITE_CPU].work = NOTHING;
+    assert_true(some_order_loses(table));
 }
