@@ -1,18 +1,37 @@
-/* Tests arithmetic and copies on the host for each kind of vector instructions, and the accuracy of
-   sums. Large arrays map one small file many times in a row. */
+/* Tests arithmetic and copies on the host for each kind of vector instructions, the accuracy of
+   sums, and blobs of more than 2^31 elements. Large arrays are one small file, the tile, that is
+   mapped many times in a row. */
 #include "blobs.h"
-#include "tiles.h"
 
 #include "host/arithmetic.h"
 #include "host/vectors.h"
 
+#include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TILE            ((size_t)4 << 20) /* bytes */
 
 static const struct sb__parallel alone = {NULL, NULL};
+
+/* Maps tiles at consecutive addresses; the last tile may be cut off. Returns NULL, with errno, if
+   the machine cannot map the tiles. Free the tiles with munmap. */
+static void *map_tiles(size_t tile, size_t bytes) {
+    const int file = memfd_create("tile", MFD_CLOEXEC);
+    char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bool is_mapped = base != MAP_FAILED && file >= 0 && ftruncate(file, (off_t)tile) == 0;
+    for (size_t at = 0; is_mapped && at < bytes; at += tile)
+        is_mapped = mmap(base + at, bytes - at < tile ? bytes - at : tile, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+    if (file >= 0)
+        (void)close(file);
+    if (!is_mapped && base != MAP_FAILED)
+        (void)munmap(base, bytes);
+    return is_mapped ? base : NULL;
+}
 
 static void *large_array(size_t bytes) {
     void *base = map_tiles(TILE, bytes);
@@ -399,4 +418,121 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
             worst = off > worst ? off : worst;
         }
     assert_true(worst > 0); /* some sum was rounded */
+}
+
+/* --- blobs of more than 2^31 elements -------------------------------------------------------- */
+
+#define CHUNK_BYTES ((size_t)32 << 20)
+#define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
+#define MAPS        257                         /* 2^31 elements are 256 chunks */
+#define PART        1001                        /* elements of the blob in the last chunk */
+#define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
+
+/* Maps the same CHUNK_BYTES of memory at MAPS consecutive addresses, or skips the test. */
+static float *map_over_and_over(void) {
+    float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
+    if (base)
+        return base;
+    print_message("skipped: this machine cannot map %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
+                  strerror(errno));
+    test_skip();
+}
+
+static void unmap(void *user, void *ptr) {
+    ++*(int *)user;
+    (void)munmap(ptr, CHUNK_BYTES * MAPS);
+}
+
+struct large {
+    sb_blob *blob;
+    float *x;
+    int unmapped, diffs, diffs_unmapped;
+};
+
+static void large_open(struct large *large) {
+    skip_when_quick();
+    skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
+    *large = (struct large){.x = map_over_and_over()};
+    assert_true(ELEMENTS > INT64_C(1) << 31);
+    large->blob = blob_of_count(NULL, SB_DTYPE_F32, ELEMENTS);
+    assert_ok(sb_blob_set_cpu(large->blob, SB_DATA, large->x, CHUNK_BYTES * MAPS, 0, unmap,
+                              &large->unmapped, &err));
+}
+
+static void large_close(struct large *large) {
+    sb_blob_destroy(large->blob);
+    assert_int_equal(large->unmapped, 1);
+    assert_int_equal(large->diffs_unmapped, large->diffs);
+}
+
+TEST_ON(large, sums_reach_past_two_to_the_31) {
+    double sum = 0;
+    fill_values(SB_DTYPE_F32, CHUNK, -1, 0, f->x);
+    f->x[PART - 1] = 3; /* sets MAPS elements, including the blob's last element */
+    f->x[PART] = 5;     /* sets MAPS - 1 elements of the blob */
+    assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
+    double expected = (double)ELEMENTS + 2.0 * MAPS + 4.0 * (MAPS - 1);
+    assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
+    assert_ok(sb_blob_sumsq(f->blob, SB_DATA, &sum, &err));
+    expected = (double)ELEMENTS + 8.0 * MAPS + 24.0 * (MAPS - 1);
+    assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
+}
+
+/* The blob contains the chunk 256 times, so scaling by -1 flips each sign 256 times, which restores
+   the sign. The first PART elements are in the blob 257 times, so their signs end flipped. */
+TEST_ON(large, scaling_touches_each_element_once) {
+    fill_values(SB_DTYPE_F32, CHUNK, 1, 0, f->x);
+    assert_ok(sb_blob_scale(f->blob, SB_DATA, -1, &err));
+    for (int64_t i = 0; i < CHUNK; i++)
+        if (f->x[i] != (i < PART ? -1.0f : 1.0f))
+            fail_with("element %lld of a chunk is %g", (long long)i, (double)f->x[i]);
+}
+
+TEST_ON(large, update_touches_each_element_once) {
+    float *diff = map_over_and_over();
+    f->diffs++;
+    fill_values(SB_DTYPE_F32, CHUNK, 1000, 0, f->x);
+    fill_values(SB_DTYPE_F32, CHUNK, 2, 0, diff);
+    assert_ok(sb_mem_set_cpu(diff_of(f->blob), diff, (size_t)ELEMENTS * sizeof(float), 0, unmap,
+                             &f->diffs_unmapped, &err));
+    assert_ok(sb_blob_update(f->blob, &err));
+    for (int64_t i = 0; i < CHUNK; i++)
+        if (f->x[i] != 1000.0f - 2.0f * (float)(i < PART ? MAPS : MAPS - 1))
+            fail_with("element %lld of a chunk is %g", (long long)i, (double)f->x[i]);
+}
+
+TEST_ON(large, elements_past_two_to_the_31_are_read) {
+    float value = 0;
+    f->x[PART - 1] = 42;
+    const int64_t last = ELEMENTS - 1;
+    assert_ok(sb_blob_at_f32(f->blob, SB_DATA, &last, 1, &value, &err));
+    assert_true(value == 42);
+    assert_ok(sb_blob_data_at_legacy(f->blob, last, 0, 0, 0, &value, &err));
+    assert_true(value == 42);
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_blob_at_f32(f->blob, SB_DATA, &(int64_t){ELEMENTS}, 1, &value, &err));
+}
+
+TEST_ON(large, clearing_reaches_past_two_to_the_31) {
+    double sum = -1;
+    fill_values(SB_DTYPE_F32, CHUNK, 7, 0, f->x);
+    assert_ok(sb_blob_clear(f->blob, SB_DATA, &err));
+    assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
+    assert_true(sum == 0);
+}
+
+/* The target's last chunk is separate memory, so its bytes show how many elements were copied. */
+TEST_ON(large, copying_reaches_past_two_to_the_31) {
+    enum { WINDOW = 65536 };
+    struct large to;
+    skip_without_memory(3 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
+    large_open(&to);
+    fill_values(SB_DTYPE_F32, CHUNK, 7, 0, f->x);
+    float *end = mmap(to.x + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    assert_ptr_equal(end, to.x + CHUNK * (MAPS - 1));
+    assert_ok(sb_blob_copy_from(to.blob, SB_DATA, f->blob, 0, &err));
+    for (size_t i = 0; i < WINDOW / sizeof(float); i++)
+        assert_true(end[i] == (i < PART ? 7 : 0));
+    large_close(&to);
 }
