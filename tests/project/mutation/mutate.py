@@ -57,7 +57,7 @@ class Threads(Special):
     folders, operators = ("c/src/context", "c/src/memory", "c/src/blob"), special.THREADS
     programs = (r"threads\.(?!exit|fork).*|"
                 r"faults\.(?:mem_faults|quarantine)|"
-                r"behaviour\.(?:blob_arithmetic|blob_copy|context|mem_.*)")
+                r"behaviour\.(?:blob_arithmetic|context|mem_.*)|fuzz\.synced_memory")
     environment = {"SYNCBLOB_STRESS_SECONDS": "2",
                    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1"}
 
