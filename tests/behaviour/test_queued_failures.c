@@ -106,30 +106,29 @@ static void scene_open_on(struct scene *s, const sb_backend *table, int32_t sche
     rig_schedule(&s->rig, schedule, 7);
 }
 
-static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
-    static sb_backend table;
-    memset(&failed_kernel, 0, sizeof failed_kernel);
-    table = sb__sim_backend;
-    table.stream_synchronize = kind == KERNELS ? synchronize_kernel : forget_failures;
-    if (kind == KERNELS) {
-        table.event_record = record_kernel;
-        table.event_wait = wait_for_kernel;
-        table.event_destroy = destroy_event;
-    }
-    scene_open_on(s, kind ? &table : NULL, schedule);
-}
-
 static void scene_open(struct scene *s) {
-    scene_open_as(s, ON_SIM, SB_SIM_LAZY);
+    scene_open_on(s, NULL, SB_SIM_LAZY);
 }
 
 static void scene_close(struct scene *s) {
     rig_close(&s->rig);
 }
 
-static void scene_reopen(struct scene *s, int kind, int32_t schedule) {
+static void scene_reopen_on(struct scene *s, const sb_backend *table, int32_t schedule) {
     scene_close(s);
-    scene_open_as(s, kind, schedule);
+    scene_open_on(s, table, schedule);
+}
+
+static void scene_reopen(struct scene *s, int kind, int32_t schedule) {
+    sb_backend table = sb__sim_backend;
+    memset(&failed_kernel, 0, sizeof failed_kernel);
+    table.stream_synchronize = kind == KERNELS ? synchronize_kernel : forget_failures;
+    if (kind == KERNELS) {
+        table.event_record = record_kernel;
+        table.event_wait = wait_for_kernel;
+        table.event_destroy = destroy_event;
+    }
+    scene_reopen_on(s, kind ? &table : NULL, schedule);
 }
 
 /* --- work that fails and invalidates data of `blob` ---------------------------------------- */
@@ -524,8 +523,7 @@ static bool update_copy(struct scene *s, int64_t nth) {
     sb_backend table = sb__sim_backend;
     table.axpy = observe_axpy;
     observed = &s->rig;
-    scene_close(s);
-    scene_open_on(s, &table, SB_SIM_LAZY);
+    scene_reopen_on(s, &table, SB_SIM_LAZY);
     make_step(s, LEND_DATA, 0);
     device_fail(s->rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
     device_fail_run(s->rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, 1);
@@ -781,19 +779,17 @@ static sb_status scale_and_sum(void *device, sb_dtype dtype, int64_t count, doub
     return st;
 }
 
-TEST(arithmetic_whose_failure_another_thread_gets_first_loses_the_device) {
-    struct scene s;
+TEST_ON(scene, arithmetic_whose_failure_another_thread_gets_first_loses_the_device) {
     const float *in;
     sb_backend table = sb__sim_backend;
     table.scale = scale_and_sum;
-    before_return.scene = &s;
-    scene_open_on(&s, &table, SB_SIM_LAZY);
-    fails(&s, SB_SIM_SCALE);
-    ignore(sb_blob_scale(s.blob, SB_DATA, 3, &err));
+    before_return.scene = f;
+    scene_reopen_on(f, &table, SB_SIM_LAZY);
+    fails(f, SB_SIM_SCALE);
+    ignore(sb_blob_scale(f->blob, SB_DATA, 3, &err));
     assert_int_equal(before_return.sum, SB_ERR_DEVICE_LOST);
-    assert_int_not_equal(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err), SB_OK);
-    assert_int_equal(sb_context_device_status(s.rig.context), SB_ERR_DEVICE_LOST);
-    scene_close(&s);
+    assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
+    assert_int_equal(sb_context_device_status(f->rig.context), SB_ERR_DEVICE_LOST);
 }
 
 static void *copy_on_thread(void *arg) {
