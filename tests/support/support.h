@@ -54,7 +54,7 @@
         kind##_close(fixture);                                                                     \
     }                                                                                              \
     static void on_##name(void **state) {                                                          \
-        struct kind fixture;                                                                       \
+        static struct kind fixture; /* outlives a failure, after which its objects are freed */    \
         kind##_open(&fixture);                                                                     \
         test_open_fixture(&fixture, close_of_##name);                                              \
         name(&fixture);                                                                            \
