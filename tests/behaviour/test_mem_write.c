@@ -1,7 +1,6 @@
 /* Tests sb_write, a write in steps, from every state of a memory and with every outcome: when the
    head changes, which bytes are current, and when deleters run. */
 #include "blobs.h"
-#include "coherent.h"
 #include "scene.h"
 
 #include "context/context.h"
@@ -12,7 +11,6 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
-    const sb_backend *backend; /* has host-coherent memory; NULL: the built-in backend */
     const struct start *start;
     sb_side side;
     uint32_t flags;
@@ -41,7 +39,8 @@ static int32_t storage_of(const struct start *start, sb_side side) {
 
 /* Returns whether the two sides of the memory share one storage. */
 static bool is_one(const struct given *g) {
-    return g->backend && g->start->cpu == SB_STORAGE_OWNED && g->start->gpu == SB_STORAGE_OWNED;
+    return g->start->is_coherent && g->start->cpu == SB_STORAGE_OWNED &&
+           g->start->gpu == SB_STORAGE_OWNED;
 }
 
 static int32_t head_after(const struct given *g) {
@@ -71,7 +70,7 @@ static void check(const struct given *g) {
     struct scene s;
     sb_write *write = NULL;
     void *ptr = NULL;
-    scene_open(&s, g->start, BYTES, g->backend);
+    scene_open(&s, g->start, BYTES);
     assert_ok(sb_write_begin(s.mem, g->side, g->flags, &ptr, &write, &err));
     if (g->flags & SB_WRITE_QUEUED)
         assert_ok(sb_context_synchronize(s.rig.context, &err));
@@ -94,16 +93,12 @@ static void check(const struct given *g) {
 }
 
 TEST(a_write_changes_nothing_before_its_end) {
-    for (size_t i = 0; i < SCENE_STARTS + SCENE_COHERENT_STARTS; i++)
+    for (size_t i = 0; i < SCENE_STARTS; i++)
         for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
             for (uint32_t flags = 0; flags <= (SB_WRITE_OVERWRITE | SB_WRITE_QUEUED);
                  flags += SB_WRITE_OVERWRITE)
                 for (sb_write_outcome end = UNTOUCHED; end < SB_WRITE_ABANDONED; end++) {
-                    const bool is_coherent = i >= SCENE_STARTS;
-                    const struct given g = {is_coherent ? coherent_table() : NULL,
-                                            is_coherent ? &scene_coherent_starts[i - SCENE_STARTS]
-                                                        : &scene_starts[i],
-                                            side, flags, end};
+                    const struct given g = {&scene_starts[i], side, flags, end};
                     const bool discards = (flags & SB_WRITE_OVERWRITE) && end != SB_WRITE_DONE;
                     if (!discards || !table_is_current(g.start->head, side))
                         check(&g);

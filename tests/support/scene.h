@@ -5,8 +5,6 @@
 #include "rig.h"
 #include "state_table.h"
 
-#include <syncblob/backend.h>
-
 /* Values of the bytes in memories. */
 #define CURRENT 0x11 /* the bytes of a current side */
 #define STALE   0x22 /* the bytes of a side that is not current */
@@ -14,15 +12,13 @@
 
 struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
+    bool is_coherent;       /* the device's memory is host-coherent: owned sides share a storage */
 };
 
-/* States that cover every head except LOST, and every kind of storage. */
-enum { SCENE_STARTS = 14 };
+/* States that cover every head except LOST, and every kind of storage. From FIRST_COHERENT on,
+   the states are coherent. */
+enum { FIRST_COHERENT = 14, SCENE_STARTS = FIRST_COHERENT + 10 };
 extern const struct start scene_starts[SCENE_STARTS];
-
-/* States with host-coherent memory: both sides share a storage, or one side's storage is lent. */
-enum { SCENE_COHERENT_STARTS = 10 };
-extern const struct start scene_coherent_starts[SCENE_COHERENT_STARTS];
 
 struct scene {
     struct rig rig;
@@ -33,11 +29,9 @@ struct scene {
 
 bool is_read_only(int32_t kind);
 
-/* Opens a context on "sim:0", a device of `backend` (NULL: the built-in backend), with pinned host
-   memory if the host's storage in `start` is pinned, and a memory in the state `start`. Current
-   sides hold CURRENT, other sides STALE. */
-void scene_open(struct scene *scene, const struct start *start, size_t bytes,
-                const sb_backend *backend);
+/* Opens a context on "sim:0", with pinned host memory if the host's storage in `start` is pinned,
+   and a memory in the state `start`. Current sides hold CURRENT, other sides STALE. */
+void scene_open(struct scene *scene, const struct start *start, size_t bytes);
 /* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
 

@@ -3,7 +3,6 @@
    and the same call must then succeed. Storage that may be in use must not be reused or returned to
    its lender, and nothing may leak. The device runs its work as late as it can, which exposes any
    access to storage that was reused too early. */
-#include "coherent.h"
 #include "faults.h"
 #include "pointers.h"
 #include "scene.h"
@@ -14,9 +13,8 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    const sb_backend *backend; /* NULL: built in; otherwise a backend with host-coherent memory */
-    bool pending;              /* a copy to the other side is queued before the call */
-    bool reuses;               /* the caller overwrites the host side after the call */
+    bool pending; /* a copy to the other side is queued before the call */
+    bool reuses;  /* the caller overwrites the host side after the call */
     int32_t schedule;
     enum call call;
     enum fault fault;
@@ -48,7 +46,7 @@ static struct plan plan_of(const struct trial *t) {
                                        .head = head_before(t),
                                        .side = {{sb_mem_storage(mem, SB_SIDE_CPU), NULL},
                                                 {sb_mem_storage(mem, SB_SIDE_GPU), NULL}},
-                                       .is_coherent = t->backend != NULL};
+                                       .is_coherent = t->start->is_coherent};
     return table_plan(&state, t->call);
 }
 
@@ -58,7 +56,7 @@ static void queue_copy(struct trial *t) {
 }
 
 static void trial_open(struct trial *t) {
-    scene_open(&t->scene, t->start, BYTES, t->backend);
+    scene_open(&t->scene, t->start, BYTES);
     if (t->call == SET_CPU)
         t->scene.extra = lend_host(BYTES, LENT);
     if (t->call == SET_GPU)
@@ -115,8 +113,8 @@ static void check_bytes(struct trial *t) {
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
-    const bool is_one_storage =
-        t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
+    const bool is_one_storage = t->start->is_coherent && t->start->cpu == SB_STORAGE_OWNED &&
+                                t->start->gpu == SB_STORAGE_OWNED;
     const bool keeps_host = before == SB_HEAD_SYNCED && !is_one_storage;
     const int32_t spoilt = keeps_host ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
     demand(t, head == before || head == t->start->head || (spoils && head == spoilt));
@@ -215,15 +213,7 @@ static size_t first_start(void) {
     if (!sim_is_coherent())
         return 0;
     print_message("skipped: states of two storages, which this device does not have\n");
-    return SCENE_STARTS;
-}
-
-static const struct start *start_at(size_t i) {
-    return i < SCENE_STARTS ? &scene_starts[i] : &scene_coherent_starts[i - SCENE_STARTS];
-}
-
-static const sb_backend *backend_at(size_t i) {
-    return i < SCENE_STARTS ? NULL : coherent_table();
+    return FIRST_COHERENT;
 }
 
 TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
@@ -233,11 +223,10 @@ TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
     } rows[] = {{FAULT_ALLOC, 1}, {FAULT_LATER, 1}, {FAULT_STICKY, 1},
                 {FAULT_NOW, 1},   {FAULT_NOW, 2},   {FAULT_NOW, 3},
                 {FAULT_NOW, 4},   {FAULT_NOW, 6},   {FAULT_NOW, 12}};
-    for (size_t s = first_start(); s < SCENE_STARTS + SCENE_COHERENT_STARTS; s++)
+    for (size_t s = first_start(); s < SCENE_STARTS; s++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (int mode = 0; mode < 5; mode++)
-                try_calls((struct trial){.start = start_at(s),
-                                         .backend = backend_at(s),
+                try_calls((struct trial){.start = &scene_starts[s],
                                          .schedule = mode < 4 ? SB_SIM_LAZY : SB_SIM_EAGER,
                                          .fault = rows[r].fault,
                                          .times = rows[r].times,
@@ -262,7 +251,7 @@ static void reader_deleter(void *user, void *ptr) {
    if `plain`, on the default stream) and the n-th operation fails. */
 static bool retire(int64_t nth, bool release, bool plain) {
     struct scene scene;
-    scene_open(&scene, &scene_starts[0], BYTES, NULL);
+    scene_open(&scene, &scene_starts[0], BYTES);
     const sb_stream stream = plain ? NULL : rig_stream(&scene.rig);
     struct reader reader = {.deleted = false};
     struct lent device = lend_device(scene.rig.context, BYTES, CURRENT);
@@ -298,12 +287,12 @@ TEST(storage_in_use_is_not_freed_when_a_wait_fails) {
 /* --- a write in steps ----------------------------------------------------------------- */
 
 /* Begins a write with a fault armed. After a failure, makes a whole write without a fault. */
-static bool fail_write(size_t number, sb_side side, uint32_t flags, enum fault fault, int64_t nth) {
-    const struct start *start = start_at(number);
+static bool fail_write(const struct start *start, sb_side side, uint32_t flags, enum fault fault,
+                       int64_t nth) {
     struct scene scene;
     sb_write *write = NULL;
     void *ptr = NULL;
-    scene_open(&scene, start, BYTES, backend_at(number));
+    scene_open(&scene, start, BYTES);
     const struct armed armed = fault_arm(&scene.rig, fault, nth);
     support_poison_error(&err);
     const sb_status st = sb_write_begin(scene.mem, side, flags, &ptr, &write, &err);
@@ -325,11 +314,12 @@ static bool fail_write(size_t number, sb_side side, uint32_t flags, enum fault f
 
 TEST(writes_in_steps_that_cannot_begin) {
     static const enum fault faults[] = {FAULT_ALLOC, FAULT_NOW, FAULT_STICKY};
-    for (size_t i = first_start(); i < SCENE_STARTS + SCENE_COHERENT_STARTS; i++)
+    for (size_t i = first_start(); i < SCENE_STARTS; i++)
         for (int how = 0; how < 8; how++)
             for (int k = 0; k < 3; k++)
-                for (int64_t n = 1; fail_write(
-                         i, how & 1, (uint32_t)(how >> 1) * SB_WRITE_OVERWRITE, faults[k], n);
+                for (int64_t n = 1;
+                     fail_write(&scene_starts[i], how & 1,
+                                (uint32_t)(how >> 1) * SB_WRITE_OVERWRITE, faults[k], n);
                      n++)
                     ;
 }
