@@ -20,7 +20,8 @@ static void plain_close(void *device) {
     count(&((struct plain *)device)->closed, 1);
 }
 
-sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err) {
+static sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                             sb_error *err) {
     void *ptr = test_aligned_alloc(64, bytes);
     if (!ptr)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");

@@ -21,8 +21,7 @@ struct plain {
     sb_status after;  /* returned by the slot after_default of a test */
 };
 
-/* The backend's slots `alloc` and `free`; a test may also call these functions in other slots. */
-sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
+/* The backend's slot `free`; a test may also call this function in other slots. */
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 /* Returns the backend, which opens "plain:N" for any N. */
 sb_backend plain_backend(struct plain *plain);

@@ -56,13 +56,6 @@ bool sim_is_coherent(void) {
     return host == device;
 }
 
-void skip_if_coherent(void) {
-    if (sim_is_coherent()) {
-        print_message("skipped: host and device share one storage on this device\n");
-        test_skip();
-    }
-}
-
 static void end_context(void *context) {
     sb_context_release(context);
 }

@@ -37,8 +37,6 @@ void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, ui
 
 /* Returns whether "sim:0" has host-coherent memory, as in one configuration of tests/opencl. */
 bool sim_is_coherent(void);
-/* Skips the running test if "sim:0" has host-coherent memory: the test needs separate storages. */
-void skip_if_coherent(void);
 
 /* These create contexts that the test owns. */
 sb_context *test_context(sb_context_options options);
