@@ -1,5 +1,6 @@
 #include "decoder.h"
 
+#include "fields.h"
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -7,133 +8,25 @@
 
 const struct decoder_limits decoder_default_limits = {100000, 1000000, 65536, 32};
 
-/* --- a message as a list of fields -------------------------------------------- */
-
-enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
-
-#define MAX_GROUPS 100
-
-struct item {
-    uint32_t number;
-    unsigned type;
-    uint64_t value; /* of VARINT */
-    const uint8_t *bytes;
-    size_t size;
-};
-
-struct items {
-    struct item *list;
-    size_t count, room;
-};
-
-struct cursor {
-    const uint8_t *next, *end;
-};
-
-static void *must(void *memory) {
-    fuzz_check(memory, "the decoder is out of memory");
-    return memory;
-}
-
-static void *one_more(void *list, size_t count, size_t *room, size_t item_size) {
-    if (count < *room)
-        return list;
-    *room = *room ? *room * 2 : 8;
-    return must(realloc(list, *room * item_size));
-}
-
-static bool take_varint(struct cursor *cursor, uint64_t *out) {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-        if (cursor->next == cursor->end)
-            return false;
-        uint8_t byte = *cursor->next++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if ((byte & 0x80) == 0) {
-            *out = value;
-            return shift < 63 || byte <= 1;
-        }
-    }
-    return false;
-}
-
-static bool take_bytes(struct cursor *cursor, uint64_t size, struct item *item) {
-    if (size > (uint64_t)(cursor->end - cursor->next))
-        return false;
-    item->bytes = cursor->next;
-    item->size = (size_t)size;
-    cursor->next += size;
-    return true;
-}
-
-static bool take_tag(struct cursor *cursor, struct item *item) {
-    uint64_t tag;
-    if (!take_varint(cursor, &tag) || tag > UINT32_MAX || tag < 8)
-        return false;
-    *item = (struct item){.number = (uint32_t)tag >> 3, .type = tag & 7};
-    return true;
-}
-
-static bool take_group(struct cursor *cursor, uint32_t number, int depth, bool *too_deep);
-
-static bool take_value(struct cursor *cursor, struct item *item, int depth, bool *too_deep) {
-    uint64_t length;
-    switch (item->type) {
-    case VARINT:
-        return take_varint(cursor, &item->value);
-    case FIXED64:
-        return take_bytes(cursor, 8, item);
-    case BYTES:
-        return take_varint(cursor, &length) && take_bytes(cursor, length, item);
-    case GROUP:
-        return take_group(cursor, item->number, depth + 1, too_deep);
-    case FIXED32:
-        return take_bytes(cursor, 4, item);
-    default:
-        return false;
-    }
-}
-
-static bool take_group(struct cursor *cursor, uint32_t number, int depth, bool *too_deep) {
-    struct item item;
-    if (depth > MAX_GROUPS) {
-        *too_deep = true;
-        return false;
-    }
-    while (take_tag(cursor, &item)) {
-        if (item.type == END_GROUP)
-            return item.number == number;
-        if (!take_value(cursor, &item, depth, too_deep))
-            return false;
-    }
-    return false;
-}
+/* --- fields of a message ------------------------------------------------------ */
 
 /* Returns the fields of a message, up to its first invalid byte. */
-static struct items fields_of(struct decoded_file *file, const uint8_t *bytes, size_t size) {
-    struct items items = {.list = NULL};
-    struct cursor cursor = {bytes, bytes + size};
-    bool too_deep = false; /* groups nest too deeply */
-    while (cursor.next != cursor.end) {
-        items.list = one_more(items.list, items.count, &items.room, sizeof *items.list);
-        struct item *item = &items.list[items.count];
-        if (!take_tag(&cursor, item) || !take_value(&cursor, item, 0, &too_deep)) {
-            file->faults |= too_deep ? DECODER_LIMIT : DECODER_MALFORMED;
-            break;
-        }
-        items.count++;
-    }
-    return items;
+static struct fields fields_of(struct decoded_file *file, const uint8_t *bytes, size_t size) {
+    struct fields fields = fields_parse(bytes, size);
+    if (fields.rest != fields.end)
+        file->faults |= fields.is_too_deep ? DECODER_LIMIT : DECODER_MALFORMED;
+    return fields;
 }
 
-static bool is(const struct item *item, uint32_t number, unsigned type) {
-    return item->number == number && item->type == type;
+static bool is(const struct field *field, uint32_t number, unsigned type) {
+    return field->number == number && field->type == type;
 }
 
-static void set_text(struct decoded_file *file, const struct item *item, struct decoded_text *out) {
-    if (item->size > file->limits->max_name_bytes)
+static void set_text(struct decoded_file *file, const struct field *field,
+                     struct decoded_text *out) {
+    if (field->size > file->limits->max_name_bytes)
         file->faults |= DECODER_LIMIT;
-    *out = (struct decoded_text){item->bytes, item->size};
+    *out = (struct decoded_text){field->bytes, field->size};
 }
 
 /* --- shapes ------------------------------------------------------------------------- */
@@ -144,12 +37,12 @@ static void add_dim(struct decoded_blob *blob, uint64_t value) {
     blob->num_axes++;
 }
 
-static void read_packed_dims(struct decoded_file *file, const struct item *item,
+static void read_packed_dims(struct decoded_file *file, const struct field *field,
                              struct decoded_blob *blob) {
-    struct cursor cursor = {item->bytes, item->bytes + item->size};
     uint64_t value;
-    while (cursor.next != cursor.end) {
-        if (!take_varint(&cursor, &value)) {
+    for (size_t at = 0, length; at < field->size; at += length) {
+        length = varint_read(field->bytes + at, field->size - at, &value);
+        if (length == 0) {
             file->faults |= DECODER_MALFORMED;
             return;
         }
@@ -157,9 +50,9 @@ static void read_packed_dims(struct decoded_file *file, const struct item *item,
     }
 }
 
-static void read_shape(struct decoded_file *file, const struct item *shape,
+static void read_shape(struct decoded_file *file, const struct field *shape,
                        struct decoded_blob *blob) {
-    struct items fields = fields_of(file, shape->bytes, shape->size);
+    struct fields fields = fields_of(file, shape->bytes, shape->size);
     for (size_t i = 0; i < fields.count; i++) {
         if (is(&fields.list[i], 1, VARINT))
             add_dim(blob, fields.list[i].value);
@@ -188,21 +81,21 @@ static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
 /* --- payloads ------------------------------------------------------------------------- */
 
 /* Collects all values of a repeated field of floats (width 4) or doubles (width 8). */
-static struct decoded_values gather(struct decoded_file *file, const struct items *fields,
+static struct decoded_values gather(struct decoded_file *file, const struct fields *fields,
                                     size_t message_size, uint32_t number, size_t width) {
     struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
                                     .width = width,
                                     .bytes = must(malloc(message_size + 1))};
     size_t bytes = 0;
     for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if ((!is(item, number, BYTES) && !is(item, number, width == 4 ? FIXED32 : FIXED64)) ||
-            item->size == 0)
+        const struct field *field = &fields->list[i];
+        if ((!is(field, number, BYTES) && !is(field, number, width == 4 ? FIXED32 : FIXED64)) ||
+            field->size == 0)
             continue;
-        if (item->size % width != 0)
+        if (field->size % width != 0)
             file->faults |= DECODER_MALFORMED;
-        memcpy(values.bytes + bytes, item->bytes, item->size);
-        bytes += item->size;
+        memcpy(values.bytes + bytes, field->bytes, field->size);
+        bytes += field->size;
     }
     values.count = bytes / width;
     return values;
@@ -210,16 +103,16 @@ static struct decoded_values gather(struct decoded_file *file, const struct item
 
 /* Reads NVCaffe's raw values: field `number` has the bytes, field `number` - 2 has their type. If a
    field is repeated, uses the last bytes and the last known type. */
-static struct decoded_values raw_values(struct decoded_file *file, const struct items *fields,
+static struct decoded_values raw_values(struct decoded_file *file, const struct fields *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
-    const struct item *type = NULL, *bytes = NULL;
+    const struct field *type = NULL, *bytes = NULL;
     for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if (is(item, number - 2, VARINT) && (uint32_t)item->value < DECODED_TYPES)
-            type = item;
-        if (is(item, number, BYTES))
-            bytes = item;
+        const struct field *field = &fields->list[i];
+        if (is(field, number - 2, VARINT) && (uint32_t)field->value < DECODED_TYPES)
+            type = field;
+        if (is(field, number, BYTES))
+            bytes = field;
     }
     struct decoded_values values = {.type = type ? (uint32_t)type->value : DECODED_FLOAT};
     values.width = widths[values.type];
@@ -235,7 +128,7 @@ static struct decoded_values raw_values(struct decoded_file *file, const struct 
 
 /* Returns the values of data (`side` 0) or diff (`side` 1): the doubles, else the floats, else the
    raw values. C3D's blobs have floats only. */
-static struct decoded_values values_of(struct decoded_file *file, const struct items *fields,
+static struct decoded_values values_of(struct decoded_file *file, const struct fields *fields,
                                        const struct decoded_blob *blob, uint32_t side) {
     const uint32_t first = blob->c3d ? 6 : 5;
     struct decoded_values floats = gather(file, fields, blob->size, first + side, 4);
@@ -256,28 +149,28 @@ static struct decoded_values values_of(struct decoded_file *file, const struct i
 /* --- blobs ------------------------------------------------------------------------------ */
 
 /* Returns whether C3D 1.0 wrote the message: its fields 1 to 5 come first, and are numbers. */
-static bool is_c3d(const struct items *fields) {
+static bool is_c3d(const struct fields *fields) {
     bool has[6] = {false};
     for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if (item->number > 5 || item->type != VARINT)
+        const struct field *field = &fields->list[i];
+        if (field->number > 5 || field->type != VARINT)
             break;
-        has[item->number] = true;
+        has[field->number] = true;
     }
     return has[1] && has[2] && has[3] && has[4] && has[5];
 }
 
-static void read_dims(struct decoded_file *file, const struct items *fields,
+static void read_dims(struct decoded_file *file, const struct fields *fields,
                       struct decoded_blob *blob) {
     const size_t axes = blob->c3d ? 5 : 4;
     int64_t legacy[5] = {0};
     for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if (item->number <= axes && item->type == VARINT) {
+        const struct field *field = &fields->list[i];
+        if (field->number <= axes && field->type == VARINT) {
             blob->legacy = true;
-            legacy[item->number - 1] = (int64_t)item->value;
-        } else if (!blob->c3d && is(item, 7, BYTES)) {
-            read_shape(file, item, blob);
+            legacy[field->number - 1] = (int64_t)field->value;
+        } else if (!blob->c3d && is(field, 7, BYTES)) {
+            read_shape(file, field, blob);
         }
     }
     if (blob->legacy)
@@ -296,7 +189,7 @@ static void read_blob(struct decoded_file *file, const uint8_t *bytes, size_t si
     file->blobs = one_more(file->blobs, file->num_blobs, &file->room_blobs, sizeof *file->blobs);
     struct decoded_blob *blob = &file->blobs[file->num_blobs++];
     *blob = (struct decoded_blob){.message = bytes, .size = size};
-    struct items fields = fields_of(file, bytes, size);
+    struct fields fields = fields_of(file, bytes, size);
     blob->c3d = is_c3d(&fields);
     file->c3d = file->c3d || blob->c3d;
     read_dims(file, &fields, blob);
@@ -305,37 +198,37 @@ static void read_blob(struct decoded_file *file, const uint8_t *bytes, size_t si
     free(fields.list);
 }
 
-static void add_blob(struct decoded_file *file, const struct item *item) {
+static void add_blob(struct decoded_file *file, const struct field *field) {
     if (file->num_blobs >= file->limits->max_blobs)
         file->faults |= DECODER_LIMIT;
-    read_blob(file, item->bytes, item->size);
+    read_blob(file, field->bytes, field->size);
 }
 
 /* --- layers ------------------------------------------------------------------------------ */
 
 /* Reads a layer of NetParameter.layers.layer (generation 0), .layers (1) or .layer (2). */
-static void read_layer(struct decoded_file *file, const struct item *message, int generation,
+static void read_layer(struct decoded_file *file, const struct field *message, int generation,
                        struct decoded_layer *layer) {
     static const struct {
         uint32_t name, type, blobs;
     } numbers[] = {{1, 2, 50}, {4, 5, 6}, {1, 2, 7}};
-    struct items fields = fields_of(file, message->bytes, message->size);
+    struct fields fields = fields_of(file, message->bytes, message->size);
     bool is_v1 = generation == 1, has_window = false;
     layer->generation = generation;
     layer->numbered = is_v1;
     for (size_t i = 0; i < fields.count; i++) {
-        const struct item *item = &fields.list[i];
-        if (is(item, numbers[generation].name, BYTES))
-            set_text(file, item, &layer->name);
-        else if (is_v1 && is(item, numbers[generation].type, VARINT))
-            layer->type_number = (int32_t)item->value;
-        else if (!is_v1 && is(item, numbers[generation].type, BYTES))
-            set_text(file, item, &layer->type);
-        else if (is(item, numbers[generation].blobs, BYTES))
-            add_blob(file, item);
-        else if (is_v1 && is(item, 1, BYTES))
-            read_layer(file, item, 0, layer);
-        else if (is_v1 && (is(item, 10, BYTES) || is(item, 19, BYTES)))
+        const struct field *field = &fields.list[i];
+        if (is(field, numbers[generation].name, BYTES))
+            set_text(file, field, &layer->name);
+        else if (is_v1 && is(field, numbers[generation].type, VARINT))
+            layer->type_number = (int32_t)field->value;
+        else if (!is_v1 && is(field, numbers[generation].type, BYTES))
+            set_text(file, field, &layer->type);
+        else if (is(field, numbers[generation].blobs, BYTES))
+            add_blob(file, field);
+        else if (is_v1 && is(field, 1, BYTES))
+            read_layer(file, field, 0, layer);
+        else if (is_v1 && (is(field, 10, BYTES) || is(field, 19, BYTES)))
             has_window = true;
     }
     free(fields.list);
@@ -344,11 +237,11 @@ static void read_layer(struct decoded_file *file, const struct item *message, in
         file->c3d = true;
 }
 
-static void add_layer(struct decoded_file *file, const struct item *item) {
+static void add_layer(struct decoded_file *file, const struct field *field) {
     struct decoded_layer layer = {.first_blob = file->num_blobs};
     if (file->num_layers >= file->limits->max_layers)
         file->faults |= DECODER_LIMIT;
-    read_layer(file, item, item->number == 100 ? 2 : 1, &layer);
+    read_layer(file, field, field->number == 100 ? 2 : 1, &layer);
     layer.blobs = file->num_blobs - layer.first_blob;
     file->layers =
         one_more(file->layers, file->num_layers, &file->room_layers, sizeof *file->layers);
@@ -358,20 +251,20 @@ static void add_layer(struct decoded_file *file, const struct item *item) {
 /* --- whole files ------------------------------------------------------------------------ */
 
 /* Reads a field of a file. Returns whether the format has the field. */
-static bool read_field(struct decoded_file *file, int32_t format, const struct item *item) {
+static bool read_field(struct decoded_file *file, int32_t format, const struct field *field) {
     const bool is_net = format == SB_FORMAT_CAFFEMODEL, is_solver = format == SB_FORMAT_SOLVERSTATE;
-    if (is_net && is(item, 1, BYTES))
-        set_text(file, item, &file->name);
-    else if (is_net && (is(item, 2, BYTES) || is(item, 100, BYTES)))
-        add_layer(file, item);
-    else if (is_solver && is(item, 1, VARINT))
-        file->iter = (int32_t)item->value;
-    else if (is_solver && is(item, 2, BYTES))
-        set_text(file, item, &file->learned_net);
-    else if (is_solver && is(item, 4, VARINT))
-        file->current_step = (int32_t)item->value;
-    else if (!is_net && is(item, is_solver ? 3 : 1, BYTES))
-        add_blob(file, item);
+    if (is_net && is(field, 1, BYTES))
+        set_text(file, field, &file->name);
+    else if (is_net && (is(field, 2, BYTES) || is(field, 100, BYTES)))
+        add_layer(file, field);
+    else if (is_solver && is(field, 1, VARINT))
+        file->iter = (int32_t)field->value;
+    else if (is_solver && is(field, 2, BYTES))
+        set_text(file, field, &file->learned_net);
+    else if (is_solver && is(field, 4, VARINT))
+        file->current_step = (int32_t)field->value;
+    else if (!is_net && is(field, is_solver ? 3 : 1, BYTES))
+        add_blob(file, field);
     else
         return false;
     return true;
@@ -384,7 +277,7 @@ struct decoded_file decode(int32_t format, const uint8_t *bytes, size_t size,
         read_blob(&file, bytes, size);
         return file;
     }
-    struct items fields = fields_of(&file, bytes, size);
+    struct fields fields = fields_of(&file, bytes, size);
     for (size_t i = 0; i < fields.count; i++)
         file.recognised |= read_field(&file, format, &fields.list[i]);
     free(fields.list);

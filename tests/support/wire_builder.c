@@ -37,15 +37,13 @@ static void put_byte(struct wire *wire, uint64_t byte) {
 }
 
 void wire_varint(struct wire *wire, uint64_t value) {
-    for (; value >= 0x80; value >>= 7)
-        put_byte(wire, value | 0x80);
-    put_byte(wire, value);
+    wire_overlong(wire, value, 1);
 }
 
 void wire_overlong(struct wire *wire, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes - 1; i++, value >>= 7)
-        put_byte(wire, (value & 0x7f) | 0x80);
-    put_byte(wire, value & 0x7f);
+    for (; value >= 0x80 || bytes > 1; value >>= 7, bytes--)
+        put_byte(wire, value | 0x80);
+    put_byte(wire, value);
 }
 
 void wire_tag(struct wire *wire, uint32_t field, uint32_t type) {

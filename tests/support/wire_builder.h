@@ -16,7 +16,7 @@ void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* Appends a number of `width` bytes, in little-endian order. */
 void wire_value(struct wire *wire, const void *value, size_t width);
 void wire_varint(struct wire *wire, uint64_t value);
-/* Appends a varint of `bytes` bytes, padded with zero groups: 5 in 3 bytes is 85 80 00. */
+/* Appends a varint, padded with zero groups to at least `bytes` bytes: 5 in 3 bytes is 85 80 00. */
 void wire_overlong(struct wire *wire, uint64_t value, int bytes);
 void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 
