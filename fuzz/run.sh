@@ -21,7 +21,8 @@ for word in "$@"; do
     --afl | --merge | --edges) mode=${word#--} ;;
     [1-9]*) seconds=$word ;;
     *)
-        [[ " ${known[*]} " == *" $word "* ]] || { echo "run.sh: no target $word; the targets: ${known[*]}" >&2; exit 2; }
+        [[ " ${known[*]} " == *" $word "* ]] ||
+            { echo "run.sh: no target $word; the targets: ${known[*]}" >&2; exit 2; }
         targets+=("$word")
         ;;
     esac

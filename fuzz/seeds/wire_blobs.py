@@ -2,8 +2,8 @@
 
 import struct
 
-from wire import (BYTES, END_GROUP, FIXED32, FIXED64, GROUP, VARINT, blob, data, doubles, fixed32, fixed64, floats, group,
-                  int_varint, legacy, number, shape, tag, unpacked, varint)
+from wire import (BYTES, END_GROUP, FIXED32, FIXED64, GROUP, VARINT, blob, data, doubles, fixed32,
+                  fixed64, floats, group, int_varint, legacy, number, shape, tag, unpacked, varint)
 
 SIX = [1.0, -2.0, 3.5, 0.0, 1e30, 7.0]
 DIMS = int_varint(2) + int_varint(3)
@@ -60,7 +60,7 @@ def accepted():
     yield "known-fields-of-wrong-types", (
         fixed32(1, 1) + data(2, "x") + fixed64(3, 1) + group(4) + fixed64(5, 1) + number(6, 1) +
         number(7, 1) + fixed32(8, 1) + group(9) + blob(2, 3))
-    yield "shape-dim-of-wrong-type", data(7, fixed32(1, 1) + fixed64(1, 1) + group(1)) + SIX_FLOATS[:2]
+    yield "shape-dim-of-wrong-type", data(7, fixed32(1, 1) + fixed64(1, 1) + group(1)) + data(5, floats([1]))
     yield "groups-nested-100", nested(100) + blob(2)
     yield "group-around-known-fields", group(5, SIX_FLOATS + group(7)) + blob(2)
     yield "overlong-varints", (varint(5 << 3 | BYTES, 5) + varint(24, 10) + floats(SIX) +
