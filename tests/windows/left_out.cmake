@@ -10,5 +10,5 @@ set(left_out
   # These tests use pages of mmap, some without access, or the memory sizes in /proc.
   behaviour/test_blob_bytes behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes
   support/test_amount
-  threads/test_const_calls threads/test_host_cache)
+  threads/test_host_cache)
 list(JOIN left_out "|" left_out_on_windows)

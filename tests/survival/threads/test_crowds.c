@@ -14,51 +14,32 @@
 #define BYTES  ((size_t)2048)
 #define ROUNDS (test_is_quick() ? 200 : 5000)
 
-struct crowd {
-    sb_context *context;
-    sb_mem *mem;
-    struct sb__account account;
-    atomic_size_t in_use, most; /* bytes */
-    _Atomic int wrong;
-};
-
-static void expect(struct crowd *crowd, bool right) {
-    if (!right)
-        atomic_fetch_add(&crowd->wrong, 1);
-}
-
-static void gather(int members, team_task *task, struct crowd *crowd) {
-    team_run(members, task, crowd);
-    assert_int_equal(atomic_load(&crowd->wrong), 0);
-}
-
 /* --- first uses ------------------------------------------------------------------------------ */
 
 static void touch_first(void *arg, int member) {
-    struct crowd *crowd = arg;
-    const void *ptr = NULL;
-    expect(crowd, sb_mem_cpu(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
-    expect(crowd, sb_mem_gpu(crowd->mem, &ptr, NULL) == SB_OK);
+    sb_mem *mem = arg;
+    assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
+    (void)mem_pointer(mem, GPU_DATA);
 }
 
 TEST_ON(rig, concurrent_first_touch_allocates_once) {
     const bool two_storages = !sim_is_coherent();
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     for (int round = 0; round < 60; round++) {
-        struct crowd crowd = {.mem = test_mem(f->context, BYTES)};
+        sb_mem *mem = test_mem(f->context, BYTES);
         struct tally before = rig_tally(f);
-        gather(8, touch_first, &crowd);
+        team_run(8, touch_first, mem);
         struct tally t = rig_since(f, &before);
         assert_int_equal(t.host_allocs, two_storages);
         assert_int_equal(t.device_allocs, 1);
         assert_int_equal(t.uploads, two_storages);
-        test_end(crowd.mem);
+        test_end(mem);
     }
 }
 
-/* The side to read, and streams for its readers. */
+/* The side of a memory to read, and streams for its readers. */
 struct race {
-    struct crowd crowd;
+    sb_mem *mem;
     sb_stream streams[2];
     int side;
 };
@@ -66,30 +47,29 @@ struct race {
 static void read_at_once(void *arg, int member) {
     static const enum call readers[2][4] = {{CPU_DATA, PREFETCH_CPU, ASYNC_PULL, CPU_DATA},
                                             {GPU_DATA, PREFETCH_GPU, ASYNC_PUSH, GPU_DATA_ON}};
-    struct race *race = arg;
+    const struct race *race = arg;
     const struct call_arguments arguments = {.stream = race->streams[member / 4 % 2]};
     void *out = NULL;
     const enum call call = readers[race->side][member % 4];
-    expect(&race->crowd, mem_call(race->crowd.mem, call, &arguments, &out, NULL) == SB_OK);
-    expect(&race->crowd, call != CPU_DATA || bytes_are(out, BYTES, 4));
+    assert_ok(mem_call(race->mem, call, &arguments, &out, &err));
+    assert_true(call != CPU_DATA || bytes_are(out, BYTES, 4));
 }
 
 static void race_readers(struct rig *f, int64_t transfers) {
     struct race race = {.streams = {rig_stream(f), rig_stream(f)}};
     for (int round = 0; round < (test_is_quick() ? 12 : 120); round++) {
-        race.crowd.mem = mem_filled(f->context, BYTES, 4);
+        race.mem = mem_filled(f->context, BYTES, 4);
         race.side = round % 2;
         if (race.side == SB_SIDE_CPU)
-            (void)mem_pointer(race.crowd.mem, MUTABLE_GPU);
+            (void)mem_pointer(race.mem, MUTABLE_GPU);
         rig_schedule(f, round % 3, (uint64_t)round);
         const struct tally before = rig_tally(f);
         team_run(16, read_at_once, &race);
         const struct tally since = rig_since(f, &before);
         assert_int_equal(since.uploads, race.side == SB_SIDE_GPU ? transfers : 0);
         assert_int_equal(since.downloads, race.side == SB_SIDE_CPU ? transfers : 0);
-        assert_int_equal(atomic_load(&race.crowd.wrong), 0);
-        assert_int_equal(sb_mem_head(race.crowd.mem), SB_HEAD_SYNCED);
-        sb_mem_release(race.crowd.mem);
+        assert_int_equal(sb_mem_head(race.mem), SB_HEAD_SYNCED);
+        sb_mem_release(race.mem);
     }
     for (int i = 0; i < 2; i++)
         rig_end_stream(f, race.streams[i]);
@@ -109,7 +89,6 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
 /* One memory is the left blobs' data and the right blobs' diff; the other memory is the left blobs'
    diff and the right blobs' data. All bytes are 0, so that every order of the work gives 0. */
 struct crossed {
-    struct crowd crowd;
     sb_blob *left[2], *right[2];
 };
 
@@ -118,14 +97,14 @@ static void cross(void *arg, int member) {
     sb_blob *to = member ? c->right[1] : c->left[0];
     const sb_blob *from = member ? c->left[1] : c->right[0];
     for (int i = 0; i < 300; i++) {
-        expect(&c->crowd, sb_blob_update(to, NULL) == SB_OK);
-        expect(&c->crowd, sb_blob_copy_from(to, SB_DATA, from, 0, NULL) == SB_OK);
+        assert_ok(sb_blob_update(to, &err));
+        assert_ok(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
     }
 }
 
 /* No call holds the locks of both memories, so the calls cannot deadlock. */
 TEST_ON(rig, calls_that_cross_do_not_deadlock) {
-    struct crossed c = {.crowd = {.wrong = 0}};
+    struct crossed c;
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
     for (int i = 0; i < 4; i++) {
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, BYTES / sizeof(float));
@@ -136,7 +115,6 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
         (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     }
     team_run(2, cross, &c);
-    assert_int_equal(atomic_load(&c.crowd.wrong), 0);
     assert_true(bytes_are(mem_pointer(x, MUTABLE_CPU), BYTES, 0));
 }
 
@@ -145,43 +123,41 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
 /* Thread 0 repeatedly requests too much. The other threads' requests together are far below the
    cap. */
 static void ask(void *arg, int member) {
-    struct crowd *crowd = arg;
+    struct sb__account *account = arg;
     size_t bytes = member ? SMALL : CAP;
     for (int i = 0; i < ROUNDS * 100; i++) {
-        sb_status status = sb__account_take(&crowd->account, bytes, "test memory", NULL);
-        expect(crowd, status == (member ? SB_OK : SB_ERR_CAP_REACHED));
+        sb_status status = sb__account_take(account, bytes, "test memory", NULL);
+        assert_int_equal(status, member ? SB_OK : SB_ERR_CAP_REACHED);
         if (status == SB_OK)
-            sb__account_give(&crowd->account, bytes);
-        expect(crowd, sb__counter_read(&crowd->account.live) <= CAP);
+            sb__account_give(account, bytes);
+        assert_true(sb__counter_read(&account->live) <= CAP);
     }
 }
 
 TEST(a_request_that_fits_is_not_refused_because_of_another) {
-    struct crowd crowd = {.account = {.cap = CAP}};
-    assert_int_equal(sb__account_take(&crowd.account, SMALL, "test memory", NULL), SB_OK);
-    gather(4, ask, &crowd);
-    assert_true(sb__counter_read(&crowd.account.peak) <= 4 * SMALL);
-    assert_int_equal(sb__counter_read(&crowd.account.live), SMALL);
+    struct sb__account account = {.cap = CAP};
+    assert_int_equal(sb__account_take(&account, SMALL, "test memory", NULL), SB_OK);
+    team_run(4, ask, &account);
+    assert_true(sb__counter_read(&account.peak) <= 4 * SMALL);
+    assert_int_equal(sb__counter_read(&account.live), SMALL);
 }
 
 /* Every thread requests a third of the cap. */
 static void compete(void *arg, int member) {
-    struct crowd *crowd = arg;
     for (int i = 0; i < ROUNDS; i++) {
         sb_mem *mem = NULL;
         const void *ptr;
-        sb_status status = sb_mem_create(crowd->context, CAP / 3, &mem, NULL);
+        sb_status status = sb_mem_create(arg, CAP / 3, &mem, NULL);
         if (status == SB_OK)
             status = sb_mem_cpu(mem, &ptr, NULL);
         sb_mem_release(mem);
-        expect(crowd, status == SB_OK || status == SB_ERR_CAP_REACHED);
+        assert_true(status == SB_OK || status == SB_ERR_CAP_REACHED);
     }
 }
 
 TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
     rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = CAP));
-    struct crowd crowd = {.context = f->context};
-    gather(8, compete, &crowd);
+    team_run(8, compete, f->context);
     const sb_stats stats = rig_stats(f);
     assert_true(f->counting.peak_bytes <= CAP && stats.host_peak <= CAP);
     assert_true(stats.host_peak >= CAP / 3);
@@ -191,18 +167,16 @@ TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
 
 static void churn(void *arg, int member) {
     static const size_t large[] = {64 << 10, 128 << 10, 256 << 10};
-    struct crowd *crowd = arg;
     sb_stats stats = SB_STATS_INIT;
     for (int i = 0; i < 100; i++) {
         size_t bytes = large[(i + member) % 3];
-        sb_mem *mem = mem_filled(crowd->context, bytes, member + 1);
-        const void *ptr;
-        expect(crowd, sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, member + 1));
-        expect(crowd, sb_context_stats(crowd->context, &stats, NULL) == SB_OK &&
-                          stats.cached_bytes <= 600 << 10);
+        sb_mem *mem = mem_filled(arg, bytes, member + 1);
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), bytes, member + 1));
+        assert_ok(sb_context_stats(arg, &stats, &err));
+        assert_true(stats.cached_bytes <= 600 << 10);
         sb_mem_release(mem);
         if (i % 16 == member)
-            sb_context_trim(crowd->context);
+            sb_context_trim(arg);
     }
 }
 
@@ -210,10 +184,14 @@ TEST_ON(rig, many_threads_share_one_bounded_cache) {
     for (int device = 0; device < 2; device++) {
         rig_reopen_options(
             f, CONTEXT_OPTIONS(.device = device ? "sim:0" : "cpu", .max_cache_bytes = 600 << 10));
-        struct crowd crowd = {.context = f->context};
-        gather(8, churn, &crowd);
+        team_run(8, churn, f->context);
     }
 }
+
+struct crowd {
+    sb_context *context;
+    atomic_size_t in_use, most; /* bytes */
+};
 
 /* Counts bytes before the memory is allocated, so that the total is never too low. */
 static void count(struct crowd *crowd, size_t bytes) {
@@ -229,11 +207,10 @@ static void take_and_release(void *arg, int member) {
     for (int i = 0; i < (IS_SANITIZED ? 150 : 3000);
          i++) { /* few rounds are enough for a sanitizer to report a race */
         const size_t bytes = 1 + (size_t)(test_random(&seed) % 400000);
-        sb_mem *mem = NULL;
-        void *p;
+        sb_mem *mem;
         count(crowd, bytes);
-        expect(crowd, sb_mem_create(crowd->context, bytes, &mem, NULL) == SB_OK &&
-                          sb_mem_overwrite_cpu(mem, &p, NULL) == SB_OK);
+        assert_ok(sb_mem_create(crowd->context, bytes, &mem, &err));
+        (void)mem_pointer(mem, OVERWRITE_CPU);
         sb_mem_release(mem);
         atomic_fetch_sub(&crowd->in_use, bytes);
     }
@@ -243,7 +220,7 @@ TEST_ON(rig, the_cache_keeps_no_more_than_the_threads_used) {
     for (int round = 0; round < 5; round++) {
         rig_reopen_on(f, "cpu", 0);
         struct crowd crowd = {.context = f->context};
-        gather(6, take_and_release, &crowd);
+        team_run(6, take_and_release, &crowd);
         assert_true(rig_stats(f).cached_bytes <= atomic_load(&crowd.most) + 20000); /* handles */
     }
 }

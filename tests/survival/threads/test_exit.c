@@ -1,103 +1,53 @@
 /* Ends a program in many states, repeatedly, and checks that it neither crashes nor hangs. Each
    scenario runs this program again with the scenario's name. */
-#include "blobs.h"
 #include "child.h"
-#include "nets.h"
-#include "plain.h"
-#include "pointers.h"
+#include "estate.h"
 #include "team.h"
 
 #include <errno.h>
 #include <spawn.h>
 
-enum { THREADS = 4, OBJECTS = 6 };
-#define RUNS  (test_is_quick() || IS_SANITIZED ? 5 : 100)
-#define BYTES ((size_t)128 << 10) /* a size that the cache keeps */
+enum { THREADS = 4 };
+#define RUNS (test_is_quick() || IS_SANITIZED ? 5 : 100)
 
-/* --- the objects that are alive at exit ------------------------------------------------------- */
+/* The objects that are alive at exit. A failed assertion ends only the process of its scenario. */
+static struct estate estates[2];
 
-static sb_context *contexts[2];
-static sb_stream streams[2];
-static sb_mem *mems[2][OBJECTS];
-static sb_blob *blobs[2];
-static sb_model *model;
-static _Atomic int deleted;
-static char lent[2][BYTES];
-
-static void count_deleter(void *user, void *ptr) {
-    atomic_fetch_add(&deleted, 1);
-}
-
-static void make_memories(int c) {
-    for (int i = 0; i < OBJECTS; i++)
-        mems[c][i] = mem_filled(contexts[c], BYTES, i);
-    assert_ok(sb_mem_set_cpu(mems[c][0], lent[c], BYTES, 0, count_deleter, NULL, &err));
-    (void)mem_pointer(mems[c][1], MUTABLE_GPU);
-    assert_ok(sb_sim_set_schedule(contexts[c], c ? SB_SIM_LAZY : SB_SIM_RANDOM, 1, &err));
-    for (int i = 0; i < 3; i++)
-        assert_ok(
-            (i == 1 ? sb_mem_async_cpu_pull : sb_mem_async_gpu_push)(mems[c][i], streams[c], &err));
-    sb_mem_release(mems[c][OBJECTS - 1]); /* goes into the cache */
-    mems[c][OBJECTS - 1] = NULL;
-}
-
-/* A failed assertion ends only the process of its scenario. */
 static void make_everything(void) {
-    for (int c = 0; c < 2; c++) {
-        assert_ok(create_with_backend(NULL, "sim:0", &contexts[c], &err));
-        assert_ok(sb_sim_stream_create(contexts[c], &streams[c], &err));
-        make_memories(c);
-        blobs[c] = blob_of_count(contexts[c], SB_DTYPE_F32, 1000);
-        memset(blob_pointer(blobs[c], SB_DATA, OVERWRITE_CPU), 0, 4000);
-    }
-    model = small_model(contexts[0]);
+    for (int i = 0; i < 2; i++)
+        estate_open(&estates[i]);
+    assert_ok(sb_sim_set_schedule(estates[1].context, SB_SIM_RANDOM, 1, &err));
 }
 
 static void release_everything(void) {
-    for (int c = 0; c < 2; c++) {
-        for (int i = 0; i < OBJECTS; i++)
-            sb_mem_release(mems[c][i]);
-        sb_blob_destroy(blobs[c]);
+    for (int i = 0; i < 2; i++) {
+        estate_release(&estates[i]);
+        child_wants(estates[i].host.deleted == 1 && estates[i].device.deleted == 1);
     }
-    sb_model_destroy(model);
-    for (int c = 0; c < 2; c++)
-        sb_context_release(contexts[c]);
-    child_wants(atomic_load(&deleted) == 2);
 }
 
 /* --- threads that do not end ----------------------------------------------------------------- */
 
 static _Atomic int busy;
 
-static void work_a_bit(sb_context *context, int c) {
-    sb_mem *mem = NULL;
-    const void *in;
-    if (sb_mem_create(context, BYTES, &mem, NULL) == SB_OK) {
-        ignore(sb_mem_prefetch_gpu(mem, streams[c], NULL));
-        ignore(sb_mem_cpu(mem, &in, NULL));
-    }
-    sb_mem_release(mem);
-    ignore(sb_mem_cpu(mems[c][2], &in, NULL));
-    ignore(sb_mem_gpu(mems[c][3], &in, NULL));
-    sb_context_trim(context);
-}
-
 static void *work_for_ever(void *user) {
-    int c = *(const int *)user;
+    const struct estate *e = user;
+    const void *in;
     for (;;) {
-        work_a_bit(contexts[c], c);
-        work_a_bit(NULL, c);
+        use_new_memory(e->context, e->stream, LARGE);
+        use_new_memory(NULL, e->stream, LARGE);
+        ignore(sb_mem_cpu(e->pulled, &in, NULL));
+        ignore(sb_mem_gpu(e->pinned, &in, NULL));
+        sb_context_trim(e->context);
         atomic_fetch_add_explicit(&busy, 1, memory_order_relaxed);
     }
     return NULL;
 }
 
 static void start_threads(void) {
-    static const int which[2] = {0, 1};
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
-        child_wants(
-            pthread_create(&thread, NULL, work_for_ever, (void *)(uintptr_t)&which[i % 2]) == 0);
+        child_wants(pthread_create(&thread, NULL, work_for_ever, &estates[i % 2]) == 0);
         child_wants(pthread_detach(thread) == 0);
     }
     while (atomic_load(&busy) < THREADS)
@@ -137,7 +87,7 @@ static void release_in_an_exit_handler(void) {
 static void pause_a_bit(void) {
     const struct timespec some = {0, 3000000};
     (void)nanosleep(&some, NULL);
-    child_wants(atomic_load(&deleted) == 0);
+    child_wants(estates[0].host.deleted == 0);
 }
 
 static void threads_work_through_exit_handlers(void) {

@@ -1,12 +1,9 @@
 /* After a fork the child reads host memory that was current and releases everything. Any call that
    would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
    at the fork. */
-#include "blobs.h"
 #include "child.h"
 #include "coherent.h"
-#include "nets.h"
-#include "plain.h"
-#include "pointers.h"
+#include "estate.h"
 #include "team.h"
 
 #include "blob/blob.h"
@@ -20,77 +17,9 @@
 
 #include <sys/mman.h>
 
-#define BYTES ((size_t)512)
-#define LARGE ((size_t)256 << 10) /* a size that the cache keeps */
-
-/* --- everything that can be alive at a fork --------------------------------------------------- */
-
-struct estate {
-    sb_context *context;
-    sb_stream stream;
-    sb_mem *pinned, *pushed, *pulled, *lent_host, *lent_device, *at_device, *written;
-    sb_blob *blob, *sharer;
-    sb_model *model;
-    struct lent host, device;
-};
-
-static void estate_memories(struct estate *e) {
-    sb_context *context = e->context;
-    sb_mem_release(mem_filled(context, LARGE, 0x77)); /* stays in the cache */
-    e->pinned = mem_filled(context, LARGE, 1);
-    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    e->pushed = mem_filled(context, BYTES, 2);
-    e->pulled = mem_filled(context, BYTES, 3);
-    e->at_device = mem_filled(context, BYTES, 4);
-    assert_ok(sb_mem_create(context, BYTES, &e->lent_host, &err));
-    assert_ok(sb_mem_create(context, BYTES, &e->lent_device, &err));
-    e->host = lend_host(BYTES, 5);
-    e->device = lend_device(context, BYTES, 6);
-    assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
-    assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
-                             &e->device, &err));
-    (void)mem_pointer(e->at_device, MUTABLE_GPU);
-    assert_ok(sb_mem_create(context, BYTES, &e->written, &err));
-    (void)mem_pointer_on(e->written, OVERWRITE_GPU_ON, e->stream);
-    (void)mem_pointer(e->pulled, MUTABLE_GPU);
-    assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
-    assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
-    assert_ok(sb_mem_async_cpu_pull(e->pulled, e->stream, &err));
-}
-
-static void estate_open(struct estate *e) {
-    memset(e, 0, sizeof *e);
-    assert_ok(create_with_backend(NULL, "sim:0", &e->context, &err));
-    assert_ok(sb_sim_stream_create(e->context, &e->stream, &err));
-    estate_memories(e);
-    e->blob = blob_of_count(e->context, SB_DTYPE_F32, 100);
-    fill_values(SB_DTYPE_F32, 100, 2, 0, blob_pointer(e->blob, SB_DATA, OVERWRITE_CPU));
-    e->sharer = blob_of_count(e->context, SB_DTYPE_F32, 100);
-    assert_ok(sb_blob_share(e->sharer, SB_DATA, e->blob, &err));
-    e->model = small_model(e->context);
-}
-
-static void estate_release(struct estate *e) {
-    sb_mem *mems[] = {e->pinned,      e->pushed,    e->pulled, e->lent_host,
-                      e->lent_device, e->at_device, e->written};
-    for (size_t i = 0; i < sizeof mems / sizeof mems[0]; i++)
-        sb_mem_release(mems[i]);
-    lent_free(&e->device);
-    sb_blob_destroy(e->blob);
-    sb_blob_destroy(e->sharer);
-    sb_model_destroy(e->model);
-    sb_context_trim(e->context);
-    sb_context_release(e->context);
-}
-
 static void estate_close(struct estate *e) {
     estate_release(e);
     assert_true(e->host.deleted == 1 && e->device.deleted == 1);
-}
-
-static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
-    const void *ptr;
-    return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
 static void read_current_bytes(struct estate *e) {
@@ -139,6 +68,7 @@ TEST(each_process_hashes_names_differently) {
 }
 
 TEST_ON(estate, a_child_reads_current_bytes_and_releases_everything) {
+    assert_int_equal(sb_mem_storage(f->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     in_child(read_and_release, f);
     /* The parent is unaffected: its transfers are still pending, and succeed. */
     assert_int_equal(f->host.deleted + f->device.deleted, 0);
@@ -645,18 +575,12 @@ struct forge {
 };
 
 static void strike(struct forge *f, int i) {
-    sb_mem *mem = NULL;
     const void *in;
-    sb_context *context = f->estate.context;
-    if (sb_mem_create(context, i % 2 ? LARGE : BYTES, &mem, NULL) == SB_OK) {
-        ignore(sb_mem_prefetch_gpu(mem, f->estate.stream, NULL));
-        ignore(sb_mem_cpu(mem, &in, NULL));
-    }
-    sb_mem_release(mem);
+    use_new_memory(f->estate.context, f->estate.stream, i % 2 ? LARGE : BYTES);
     ignore(sb_mem_gpu(f->shared, &in, NULL));
-    ignore(sb_context_synchronize(context, NULL));
+    ignore(sb_context_synchronize(f->estate.context, NULL));
     if (i % 8 == 0)
-        sb_context_trim(context);
+        sb_context_trim(f->estate.context);
 }
 
 static void *hammer(void *user) {

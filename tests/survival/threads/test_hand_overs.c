@@ -490,3 +490,71 @@ TEST(a_stream_is_forgotten_beside_users_of_others) {
     assert_true(r.joined);
     stage_close(&r.stage);
 }
+
+/* --- a loss during a wait --------------------------------------------------------------- */
+
+static sb_status lose_meanwhile(void *user) {
+    struct replacing *r = user;
+    if (atomic_fetch_add(&r->waits, 1) == 0)
+        team_run(1, spoil, &r->stage);
+    return SB_OK;
+}
+
+TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
+    struct replacing r = {.waits = 0};
+    stage_open_to_spoil(&r.stage);
+    r.stage.tiny.user = &r;
+    r.stage.tiny.on_event_wait = lose_meanwhile;
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(r.stage.context, &err));
+    assert_int_equal(r.waits, 1); /* the library waits for only one of the two streams */
+    stage_close(&r.stage);
+}
+
+/* --- two quarantined contexts, one of which owns the other ------------------------------------ */
+
+struct chained {
+    sb_context *other; /* the deleter releases the last reference to this context */
+    _Atomic int deleted;
+};
+
+static void end_chained(void *user, void *ptr) {
+    struct chained *chained = user;
+    atomic_fetch_add(&chained->deleted, 1);
+    sb_context_release(chained->other);
+}
+
+/* Retires memory lent to the context while every wait fails, so the memory is quarantined. */
+static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
+    sb_mem *mem;
+    assert_ok(sb_mem_create(context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, bytes, BYTES, 0, end_chained, chained, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
+    mem_fail_wait(mem);
+    sb_mem_release(mem);
+}
+
+static void trim_often(void *arg, int member) {
+    for (int i = 0; i < 40; i++) /* until no armed fault is left */
+        sb_context_trim(NULL);
+}
+
+TEST(threads_that_trim_end_each_quarantined_loan_once) {
+    static char lent[2][BYTES];
+    for (int round = 0; round < 50; round++) {
+        const sb_context_options options =
+            CONTEXT_OPTIONS(.device = "sim:0", .flags = SB_CONTEXT_NO_PINNED);
+        sb_context *contexts[2];
+        sb_stats stats = SB_STATS_INIT;
+        for (int i = 0; i < 2; i++)
+            assert_ok(sb_context_create(&options, &contexts[i], &err));
+        struct chained first = {.other = contexts[1]}, second = {.other = NULL};
+        leave_waiting(contexts[0], lent[0], &first);
+        leave_waiting(contexts[1], lent[1], &second);
+        sb_context_release(contexts[0]);
+        team_run(3, trim_often, NULL);
+        assert_int_equal(first.deleted, 1);
+        assert_int_equal(second.deleted, 1);
+        assert_ok(sb_context_stats(NULL, &stats, &err));
+        assert_int_equal(stats.leaked_bytes, 0);
+    }
+}
