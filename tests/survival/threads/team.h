@@ -22,6 +22,19 @@ static inline void quiet_await(quiet_flag *flag) {
         sched_yield();
 }
 
+/* Ends the program if `condition` is false. For threads, in which cmocka's assertions print nothing
+   and call exit() while other threads run. */
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            expect_fails(#condition, __FILE__, __LINE__);                                          \
+    } while (0)
+
+static inline void expect_fails(const char *condition, const char *file, int line) {
+    print_error("%s:%d: not true: %s\n", file, line, condition);
+    _Exit(1);
+}
+
 #define TEAM_MAX 16
 
 typedef void team_task(void *arg, int member);

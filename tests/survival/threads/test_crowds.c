@@ -18,8 +18,9 @@
 
 static void touch_first(void *arg, int member) {
     sb_mem *mem = arg;
-    assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
-    (void)mem_pointer(mem, GPU_DATA);
+    const void *ptr = NULL;
+    expect(sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
+    expect(sb_mem_gpu(mem, &ptr, NULL) == SB_OK);
 }
 
 TEST_ON(rig, concurrent_first_touch_allocates_once) {
@@ -51,8 +52,8 @@ static void read_at_once(void *arg, int member) {
     const struct call_arguments arguments = {.stream = race->streams[member / 4 % 2]};
     void *out = NULL;
     const enum call call = readers[race->side][member % 4];
-    assert_ok(mem_call(race->mem, call, &arguments, &out, &err));
-    assert_true(call != CPU_DATA || bytes_are(out, BYTES, 4));
+    expect(mem_call(race->mem, call, &arguments, &out, NULL) == SB_OK);
+    expect(call != CPU_DATA || bytes_are(out, BYTES, 4));
 }
 
 static void race_readers(struct rig *f, int64_t transfers) {
@@ -97,8 +98,8 @@ static void cross(void *arg, int member) {
     sb_blob *to = member ? c->right[1] : c->left[0];
     const sb_blob *from = member ? c->left[1] : c->right[0];
     for (int i = 0; i < 300; i++) {
-        assert_ok(sb_blob_update(to, &err));
-        assert_ok(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
+        expect(sb_blob_update(to, NULL) == SB_OK);
+        expect(sb_blob_copy_from(to, SB_DATA, from, 0, NULL) == SB_OK);
     }
 }
 
@@ -127,10 +128,10 @@ static void ask(void *arg, int member) {
     size_t bytes = member ? SMALL : CAP;
     for (int i = 0; i < ROUNDS * 100; i++) {
         sb_status status = sb__account_take(account, bytes, "test memory", NULL);
-        assert_int_equal(status, member ? SB_OK : SB_ERR_CAP_REACHED);
+        expect(status == (member ? SB_OK : SB_ERR_CAP_REACHED));
         if (status == SB_OK)
             sb__account_give(account, bytes);
-        assert_true(sb__counter_read(&account->live) <= CAP);
+        expect(sb__counter_read(&account->live) <= CAP);
     }
 }
 
@@ -151,7 +152,7 @@ static void compete(void *arg, int member) {
         if (status == SB_OK)
             status = sb_mem_cpu(mem, &ptr, NULL);
         sb_mem_release(mem);
-        assert_true(status == SB_OK || status == SB_ERR_CAP_REACHED);
+        expect(status == SB_OK || status == SB_ERR_CAP_REACHED);
     }
 }
 
@@ -171,9 +172,9 @@ static void churn(void *arg, int member) {
     for (int i = 0; i < 100; i++) {
         size_t bytes = large[(i + member) % 3];
         sb_mem *mem = mem_filled(arg, bytes, member + 1);
-        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), bytes, member + 1));
-        assert_ok(sb_context_stats(arg, &stats, &err));
-        assert_true(stats.cached_bytes <= 600 << 10);
+        const void *ptr;
+        expect(sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, member + 1));
+        expect(sb_context_stats(arg, &stats, NULL) == SB_OK && stats.cached_bytes <= 600 << 10);
         sb_mem_release(mem);
         if (i % 16 == member)
             sb_context_trim(arg);
@@ -208,9 +209,10 @@ static void take_and_release(void *arg, int member) {
          i++) { /* few rounds are enough for a sanitizer to report a race */
         const size_t bytes = 1 + (size_t)(test_random(&seed) % 400000);
         sb_mem *mem;
+        void *p;
         count(crowd, bytes);
-        assert_ok(sb_mem_create(crowd->context, bytes, &mem, &err));
-        (void)mem_pointer(mem, OVERWRITE_CPU);
+        expect(sb_mem_create(crowd->context, bytes, &mem, NULL) == SB_OK &&
+               sb_mem_overwrite_cpu(mem, &p, NULL) == SB_OK);
         sb_mem_release(mem);
         atomic_fetch_sub(&crowd->in_use, bytes);
     }

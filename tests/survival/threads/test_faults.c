@@ -78,12 +78,6 @@ static int draw(uint64_t *random, int n) {
     return (int)(test_random(random) % (uint64_t)n);
 }
 
-#define expect(round, condition)                                                                   \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            fail_with("round %d: %s", (round)->number, #condition);                                \
-    } while (0)
-
 static void set_all(void *values, float value) {
     for (int i = 0; i < COUNT; i++)
         ((float *)values)[i] = value;
@@ -103,15 +97,15 @@ static bool is_ok(struct round *round, sb_status status) {
     const bool is_failure = status == SB_ERR_DEVICE_FAILURE || status == SB_ERR_DEVICE_LOST ||
                             status == SB_ERR_OUT_OF_MEMORY ||
                             status == SB_ERR_UNINITIALIZED; /* the memory is LOST */
-    expect(round, status == SB_OK || is_refusal || (round->fails && is_failure));
+    expect(status == SB_OK || is_refusal || (round->fails && is_failure));
     if (is_failure)
         atomic_fetch_add_explicit(&num_failures, 1, memory_order_relaxed);
     return status == SB_OK;
 }
 
-static sb_mem *memory_of(struct round *round, struct object *o) {
+static sb_mem *memory_of(struct object *o) {
     sb_mem *mem = NULL;
-    expect(round, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
+    expect(sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
 }
 
@@ -175,8 +169,8 @@ static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
 static void loans_close(struct round *round) {
     for (int i = 0; i < atomic_load(&round->loan_count); i++) {
         struct loan *loan = &round->loans[i];
-        expect(round, loan->lent.deleted == loan->accepted); /* each loan is returned once */
-        expect(round, !loan->accepted || lent_holds(&loan->lent, TAKEN));
+        expect(loan->lent.deleted == loan->accepted); /* each loan is returned once */
+        expect(!loan->accepted || lent_holds(&loan->lent, TAKEN));
         /* If the round ends with failures, the device is closed. */
         if (loan->lent.context && !round->ends_failing)
             assert_int_equal(sb_sim_free(round->rig.context, loan->lent.ptr, NULL), SB_OK);
@@ -198,8 +192,8 @@ static void kernel(void *user) {
     struct job *job = user;
     unsigned char *p = sb_sim_address(job->round->rig.context, job->ptr, BYTES);
     atomic_fetch_add_explicit(&job->round->kernel_count, 1, memory_order_relaxed);
-    expect(job->round, p && p[0] != TAKEN && p[BYTES - 1] != TAKEN);
-    expect(job->round, !p || all_are(p, job->finds));
+    expect(p && p[0] != TAKEN && p[BYTES - 1] != TAKEN);
+    expect(!p || all_are(p, job->finds));
     if (p && !isnan(job->writes))
         set_all(p, job->writes);
 }
@@ -231,10 +225,10 @@ static void read_host(struct worker *w, struct object *o) {
     const void *in;
     float value;
     if (is_ok(w->round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL)))
-        expect(w->round, all_are(in, o->value));
+        expect(all_are(in, o->value));
     if (is_ok(w->round, sb_blob_at_f32(o->blob, SB_DATA, (int64_t[]){draw(&w->random, COUNT)}, 1,
                                        &value, NULL)))
-        expect(w->round, value == o->value || isnan(o->value));
+        expect(value == o->value || isnan(o->value));
 }
 
 static void read_device(struct worker *w, struct object *o) {
@@ -242,8 +236,8 @@ static void read_device(struct worker *w, struct object *o) {
     float values[COUNT];
     if (!is_ok(w->round, sb_blob_gpu(o->blob, SB_DATA, &in, NULL)))
         return;
-    expect(w->round, sb_sim_peek(w->round->rig.context, values, in, BYTES, NULL) == SB_OK);
-    expect(w->round, all_are(values, o->value));
+    expect(sb_sim_peek(w->round->rig.context, values, in, BYTES, NULL) == SB_OK);
+    expect(all_are(values, o->value));
     launch(w, NULL, in, NAN, NAN); /* a later writer does not wait for this kernel */
 }
 
@@ -259,7 +253,7 @@ static void start_transfer(struct worker *w, struct object *o) {
     static sb_status (*const ways[])(const sb_mem *, sb_stream, sb_error *) = {
         sb_mem_prefetch_cpu, sb_mem_prefetch_gpu, sb_mem_async_gpu_push, sb_mem_async_cpu_pull};
     struct lane *lane = lock_lane(w);
-    const sb_mem *mem = memory_of(w->round, o);
+    const sb_mem *mem = memory_of(o);
     (void)is_ok(w->round, ways[draw(&w->random, 4)](mem, lane->stream, NULL));
     unlock_lane(lane);
     if (draw(&w->random, 4) == 0)
@@ -296,21 +290,21 @@ static void share(struct worker *w, struct object *o) {
     sb_blob *copy = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     double sum;
     const void *in;
-    expect(w->round, sb_blob_share(sharer, SB_DATA, o->blob, NULL) == SB_OK);
+    expect(sb_blob_share(sharer, SB_DATA, o->blob, NULL) == SB_OK);
     if (is_ok(w->round, sb_blob_sumsq(sharer, SB_DATA, &sum, NULL)))
-        expect(w->round, sum == COUNT * (double)(o->value * o->value) || isnan(o->value));
+        expect(sum == COUNT * (double)(o->value * o->value) || isnan(o->value));
     if (is_ok(w->round, sb_blob_copy_from(copy, SB_DATA, sharer, 0, NULL)) &&
         is_ok(w->round, sb_blob_cpu(copy, SB_DATA, &in, NULL)))
-        expect(w->round, all_are(in, o->value));
+        expect(all_are(in, o->value));
     sb_blob_destroy(sharer);
     sb_blob_destroy(copy);
 }
 
 /* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
-    sb_mem *mem = sb_mem_retain(memory_of(w->round, o));
+    sb_mem *mem = sb_mem_retain(memory_of(o));
     mem = atomic_exchange(&w->round->parked, mem);
-    expect(w->round, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
+    expect(!mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
     sb_mem_release(mem);
 }
 
@@ -320,7 +314,7 @@ static void live_alone(struct worker *w, struct object *o) {
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));
     const void *in;
     if (is_ok(w->round, sb_blob_cpu(blob, SB_DATA, &in, NULL)))
-        expect(w->round, all_are(in, 0));
+        expect(all_are(in, 0));
     if (w->round->has_device) {
         struct lane *lane = lock_lane(w);
         (void)is_ok(w->round, sb_mem_async_gpu_push(data_of(blob), lane->stream, NULL));
@@ -376,7 +370,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     if (!loan)
         return;
     sb_status st = (side == SB_SIDE_CPU ? sb_mem_set_cpu : sb_mem_set_gpu)(
-        memory_of(w->round, o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
+        memory_of(o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
     if (settle_loan(w, loan, st))
         o->value = value;
 }
@@ -398,7 +392,7 @@ static void import(struct worker *w, struct object *o, float value) {
 }
 
 static void evict(struct worker *w, struct object *o, float value) {
-    sb_mem *mem = memory_of(w->round, o);
+    sb_mem *mem = memory_of(o);
     (void)is_done(w, o,
                   draw(&w->random, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL));
 }
@@ -406,11 +400,11 @@ static void evict(struct worker *w, struct object *o, float value) {
 static sb_blob *new_blob(struct round *round) {
     float *x = NULL;
     sb_blob *blob = blob_of_count(round->rig.context, SB_DTYPE_F32, COUNT);
-    expect(round, sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, NULL) == SB_OK);
+    expect(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, NULL) == SB_OK);
     if (x)
         set_all(x, 1);
     if (!round->fails) { /* a memory that was never written refuses pushes and pulls */
-        expect(round, sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL) == SB_OK);
+        expect(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL) == SB_OK);
         set_all(x, 0);
     }
     return blob;
@@ -482,9 +476,8 @@ static void tend_context(struct worker *w) {
         (void)is_ok(w->round, sb_context_synchronize(context, NULL));
         break;
     case 2:
-        expect(w->round, sb_context_stats(context, &stats, NULL) == SB_OK);
-        expect(w->round,
-               stats.host_bytes <= stats.host_peak && stats.device_bytes <= stats.device_peak);
+        expect(sb_context_stats(context, &stats, NULL) == SB_OK);
+        expect(stats.host_bytes <= stats.host_peak && stats.device_bytes <= stats.device_peak);
         break;
     default:
         (void)pthread_rwlock_wrlock(&lane->lock);
@@ -502,7 +495,7 @@ static void drain(struct round *round) {
         if (st != SB_OK)
             sched_yield();
     }
-    expect(round, st == SB_OK || st == SB_ERR_DEVICE_LOST);
+    expect(st == SB_OK || st == SB_ERR_DEVICE_LOST);
 }
 
 static void object_open(struct round *round, struct object *o) {
@@ -548,7 +541,7 @@ static void arm(struct round *round, uint64_t *random) {
             mode = SB_SIM_FAIL_STICKY;
         sb_status st =
             (i == 0 ? sb_sim_fail : sb_sim_fail_also)(round->rig.context, op, nth, mode, NULL);
-        expect(round, st == SB_OK);
+        expect(st == SB_OK);
         if (draw(random, 3) == 0)
             op = draw(random, SB_SIM_OP_COUNT);
         nth += 1 + (draw(random, 4) == 0); /* mostly the next operation */
@@ -630,9 +623,8 @@ static void retire_in_use(struct round *round) {
     if (loan->manners == RELEASES_OWNER) /* the loan would keep the context alive */
         sb_context_release(loan->context);
     loan->manners = MERELY_COUNTS;
-    (void)settle_loan(
-        &w, loan,
-        sb_mem_set_cpu(memory_of(round, o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
+    (void)settle_loan(&w, loan,
+                      sb_mem_set_cpu(memory_of(o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
     (void)is_ok(round, sb_blob_mutable_gpu(o->blob, SB_DATA, &(void *){NULL}, NULL));
     device_fail_run(round->rig.context, SB_SIM_ANY, 2, 16);
     (void)is_ok(round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL));
