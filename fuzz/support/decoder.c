@@ -215,7 +215,6 @@ static void read_layer(struct decoded_file *file, const struct field *message, i
     struct fields fields = fields_of(file, message->bytes, message->size);
     bool is_v1 = generation == 1, has_window = false;
     layer->generation = generation;
-    layer->numbered = is_v1;
     for (size_t i = 0; i < fields.count; i++) {
         const struct field *field = &fields.list[i];
         if (is(field, numbers[generation].name, BYTES))

@@ -56,8 +56,7 @@ struct decoded_blob {
 
 struct decoded_layer {
     struct decoded_text name, type;
-    bool numbered; /* a V1 layer, whose type is type_number */
-    int32_t type_number;
+    int32_t type_number;      /* of generation 1 */
     int generation;           /* 0, 1, 2 */
     size_t first_blob, blobs; /* in decoded_file.blobs */
 };

@@ -204,7 +204,7 @@ static void check_type(const struct decoded_layer *decoded, bool c3d, const sb_l
                    {4, "CONVOLUTION"},
                    {18, "RELU"},
                    {39, c3d ? "VOXEL_CUSTOM_LOSS" : "DECONVOLUTION"}};
-    if (!decoded->numbered) {
+    if (decoded->generation != 1) {
         check_text(decoded->type, info->type, "type");
         return;
     }

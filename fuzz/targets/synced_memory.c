@@ -7,7 +7,6 @@
    changed nothing. After a fault in queued work the run is unsettled: any call that waits may
    report the failure, until the step CALM has waited for the work. */
 #include "ignore.h"
-#include "kernel.h"
 #include "loan.h"
 #include "simulated.h"
 #include "state_table.h"
@@ -15,9 +14,10 @@
 #include <string.h>
 
 #define MEMORIES  3
-#define BYTES_MAX KERNEL_BYTES_MAX
+#define BYTES_MAX 64
 #define STEPS_MAX 48
 #define OWNERS    3
+#define KERNELS   64
 
 /* Queued work that writes a side. If the work fails, `fallback` is the head, `value` the bytes. */
 struct pending {
@@ -35,11 +35,23 @@ struct subject {
     bool queued_writer; /* a stream may still be writing the device side */
 };
 
+/* A kernel checks the bytes of a memory, then writes other bytes there. */
+struct kernel {
+    struct world *world;
+    const struct subject *subject;
+    sb_stream stream;
+    const void *ptr;
+    size_t bytes;
+    bool looks, writes, ran;
+    unsigned char expected[BYTES_MAX], fill[BYTES_MAX];
+};
+
 struct world {
     struct tape tape;
     struct simulated sim;
-    struct lender lender;
-    struct kernels kernels;
+    struct lender lender; /* if lender.blind is set, kernels check and write no bytes either */
+    struct kernel kernels[KERNELS];
+    int num_kernels;
     struct subject subjects[MEMORIES];
     bool lost;      /* the device is lost */
     bool may_lose;  /* a fault may have lost the device */
@@ -78,7 +90,7 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 /* Called if a wait between streams will fail: later work may run in the wrong order, or on freed
    memory. Ends the checks of bytes, and permits the loss of the device. */
 static void lose_order(struct world *w) {
-    w->lender.blind = w->kernels.blind = w->may_lose = true;
+    w->lender.blind = w->may_lose = true;
 }
 
 /* Returns the faults of the last call of the library. Must be called after each such call. */
@@ -98,6 +110,58 @@ static struct strike note_strike(struct world *w) {
         trace("    a fault struck: operation %d, mode %d, allocator %d", strike.fault.op,
               strike.fault.mode, strike.allocator);
     return strike;
+}
+
+/* --- kernels ---------------------------------------------------------------------- */
+
+static void run_kernel(void *user) {
+    struct kernel *kernel = user;
+    const struct world *w = kernel->world;
+    kernel->ran = true;
+    if (w->lender.blind)
+        return;
+    unsigned char *seen = sb_sim_address(w->sim.context, kernel->ptr, kernel->bytes);
+    fuzz_check(seen, "a kernel on stream %p found its memory freed", (void *)kernel->stream);
+    for (size_t i = 0; kernel->looks && i < kernel->bytes; i++)
+        fuzz_check(seen[i] == kernel->expected[i],
+                   "a kernel on stream %p found %02x at byte %zu of %zu, not %02x",
+                   (void *)kernel->stream, seen[i], i, kernel->bytes, kernel->expected[i]);
+    if (kernel->writes)
+        memcpy(seen, kernel->fill, kernel->bytes);
+}
+
+/* Queues a kernel that checks that the bytes are `expected` (NULL: omits the check), then writes
+   `fill` (NULL: writes nothing). */
+static void launch(struct world *w, sb_stream stream, const struct subject *s, const void *ptr,
+                   const unsigned char *expected, const unsigned char *fill) {
+    fuzz_check(w->num_kernels < KERNELS, "KERNELS is too small");
+    struct kernel *kernel = &w->kernels[w->num_kernels];
+    *kernel = (struct kernel){.world = w,
+                              .subject = s,
+                              .stream = stream,
+                              .ptr = ptr,
+                              .bytes = s->state.bytes,
+                              .looks = expected != NULL,
+                              .writes = fill != NULL};
+    if (expected)
+        memcpy(kernel->expected, expected, kernel->bytes);
+    if (fill)
+        memcpy(kernel->fill, fill, kernel->bytes);
+    sb_status st =
+        status_of(sb_sim_launch(w->sim.context, stream, run_kernel, kernel, &call_error));
+    if (st == SB_ERR_DEVICE_LOST && w->lender.blind)
+        return; /* the device was lost, and this call is the first to report it */
+    check_equal(st, SB_OK);
+    w->num_kernels++;
+}
+
+/* Returns whether a kernel on the memory is queued on the legacy stream. Until the kernel has run,
+   the harness must not use the memory. */
+static bool is_kernel_queued(const struct world *w, const struct subject *s) {
+    for (const struct kernel *k = w->kernels; k < w->kernels + w->num_kernels; k++)
+        if (k->subject == s && !k->stream && !k->ran)
+            return true;
+    return false;
 }
 
 /* --- bytes ------------------------------------------------------------------------ */
@@ -138,7 +202,7 @@ static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
     bool looks = r->kind->purpose != OVERWRITE;
-    bool at_once = !r->kind->queued && !kernel_is_queued(&w->kernels, s);
+    bool at_once = !r->kind->queued && !is_kernel_queued(w, s);
     unsigned char fill[BYTES_MAX];
     if (w->lost)
         return;
@@ -149,8 +213,8 @@ static void use_device(struct world *w, const struct request *r, void *ptr) {
     if (at_once && fills(r) && !r->by_work)
         ignore(sb_sim_poke(w->sim.context, ptr, fill, bytes, NULL));
     else if (r->kind->queued || fills(r) || r->by_work)
-        kernel_launch(&w->kernels, r->kind->queued ? r->stream : NULL, s, ptr, bytes,
-                      looks && !w->unsettled ? s->value : NULL, fills(r) ? fill : NULL);
+        launch(w, r->kind->queued ? r->stream : NULL, s, ptr,
+               looks && !w->unsettled ? s->value : NULL, fills(r) ? fill : NULL);
     if (fills(r))
         memcpy(s->value, fill, bytes);
 }
@@ -416,7 +480,7 @@ static void inspect_host(const struct world *w, const struct subject *s) {
 static void inspect_device(const struct world *w, const struct subject *s) {
     const void *ptr;
     if (!table_is_current(s->state.head, SB_SIDE_GPU) || s->pending.side == SB_SIDE_GPU ||
-        s->queued_writer || w->lost || !s->state.bytes || kernel_is_queued(&w->kernels, s))
+        s->queued_writer || w->lost || !s->state.bytes || is_kernel_queued(w, s))
         return;
     check_ok(sb_mem_gpu(s->mem, &ptr, &call_error));
     compare_device(w, s, ptr);
@@ -641,7 +705,6 @@ static void open_world(struct world *w) {
                                         .max_pinned = how & 32 ? 2 * BYTES_MAX - 28 : 0,
                                         .max_device = how & 64 ? 2 * BYTES_MAX + 22 : 0};
     simulated_open(&w->sim, options);
-    w->kernels.context = w->sim.context;
     for (int i = 0; i < MEMORIES; i++)
         w->subjects[i].pending.side = -1;
     if (!options.host_only)
