@@ -171,48 +171,41 @@ TEST_ON(estate, every_use_of_the_device_in_a_child_returns_forked) {
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
+/* An estate whose page-locked memory a child cannot read. */
 struct locked_estate {
     sb_backend table;
-    sb_context *context;
-    sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob;                   /* `pinned` is its data */
+    struct estate all;
+    sb_mem *replaced;
+    sb_blob *blob;                   /* all.pinned is its data */
     sb_blob *imported;               /* imports a tensor of the data of `blob` */
     sb_blob *elsewhere;              /* imports such a tensor in a context without a device */
     sb_dl_managed_versioned *tensor; /* exported from the data of `blob` */
-    struct lent host;
 };
 
 static void locked_estate_open(struct locked_estate *e, bool is_coherent) {
     sb_dl_managed_versioned *tensor;
-    memset(e, 0, sizeof *e);
     e->table = is_coherent ? *coherent_table() : sb__sim_backend;
     e->table.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
-    assert_ok(create_with_backend(&e->table, "sim:0", &e->context, &err));
-    e->pinned = mem_filled(e->context, BYTES, 1);
-    e->replaced = mem_filled(e->context, BYTES, 2);
-    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU),
+    estate_open_on(&e->all, &e->table);
+    assert_int_equal(sb_mem_storage(e->all.pinned, SB_SIDE_CPU),
                      is_coherent ? SB_STORAGE_OWNED : SB_STORAGE_PINNED);
-    assert_ok(sb_mem_create(e->context, BYTES, &e->lent, &err));
-    e->host = lend_host(BYTES, 5);
-    assert_ok(sb_mem_set_cpu(e->lent, e->host.ptr, BYTES, 0, NULL, NULL, &err));
-    e->blob = blob_of_count(e->context, SB_DTYPE_F32, BYTES / sizeof(float));
-    sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->pinned));
+    e->replaced = mem_filled(e->all.context, BYTES, 2);
+    e->blob = blob_of_count(e->all.context, SB_DTYPE_F32, LARGE / sizeof(float));
+    sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->all.pinned));
     assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
-    assert_ok(sb_blob_create_from_dlpack(e->context, tensor, &e->imported, &err));
+    assert_ok(sb_blob_create_from_dlpack(e->all.context, tensor, &e->imported, &err));
     assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
     assert_ok(sb_blob_create_from_dlpack(NULL, tensor, &e->elsewhere, &err));
     assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &e->tensor, &err));
 }
 
 static void locked_estate_release(struct locked_estate *e) {
-    sb_mem_release(e->pinned);
     sb_mem_release(e->replaced);
-    sb_mem_release(e->lent);
     sb_blob_destroy(e->blob);
     sb_blob_destroy(e->imported);
     sb_blob_destroy(e->elsewhere);
     e->tensor->deleter(e->tensor);
-    sb_context_release(e->context);
+    estate_release(&e->all);
 }
 
 static void touch_page_locked_bytes(void *arg) {
@@ -224,8 +217,8 @@ static void touch_page_locked_bytes(void *arg) {
     sb_mem *own;
     sb_blob *copy;
     for (enum call call = CPU_DATA; call <= OVERWRITE_CPU; call++)
-        child_is_refused(mem_call(e->pinned, call, &(struct call_arguments){0}, &out, NULL));
-    child_is_refused(sb_mem_clear(e->pinned, NULL));
+        child_is_refused(mem_call(e->all.pinned, call, &(struct call_arguments){0}, &out, NULL));
+    child_is_refused(sb_mem_clear(e->all.pinned, NULL));
     child_is_refused(sb_blob_asum(e->blob, SB_DATA, &(double){0}, NULL));
     child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_cpu(e->imported, SB_DATA, &in, NULL));
@@ -233,15 +226,15 @@ static void touch_page_locked_bytes(void *arg) {
     child_is_refused(sb_blob_create_from_dlpack(NULL, e->tensor, &copy, NULL));
     child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &(float){0}, NULL));
     child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
-    child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
-                                      NULL) == SB_OK);
+    child_wants(sb_blob_create_shaped(e->all.context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1,
+                                      &copy, NULL) == SB_OK);
     child_wants(sb_blob_overwrite_cpu(copy, SB_DATA, &out, NULL) == SB_OK);
     child_is_refused(sb_blob_copy_from(copy, SB_DATA, e->blob, 0, NULL));
     sb_blob_destroy(copy);
-    child_wants(host_holds(e->lent, BYTES, 5));
-    child_wants(sb_mem_set_cpu(e->replaced, e->host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
+    child_wants(host_holds(e->all.lent_host, BYTES, 5));
+    child_wants(sb_mem_set_cpu(e->replaced, e->all.host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
     child_wants(host_holds(e->replaced, BYTES, 5));
-    child_wants(sb_mem_create(e->context, BYTES, &own, NULL) == SB_OK);
+    child_wants(sb_mem_create(e->all.context, BYTES, &own, NULL) == SB_OK);
     child_wants(host_holds(own, BYTES, 0));
     sb_mem_release(own);
     locked_estate_release(e);
@@ -291,7 +284,7 @@ static void check_locked_estate(bool is_coherent) {
     in_child(touch_page_locked_bytes, &e);
     assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent can read the bytes */
     assert_true(sum > 0);
-    assert_true(host_holds(e.pinned, BYTES, 1));
+    assert_true(host_holds(e.all.pinned, LARGE, 1));
     locked_estate_release(&e);
 }
 
