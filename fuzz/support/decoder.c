@@ -22,11 +22,10 @@ static bool is(const struct field *field, uint32_t number, unsigned type) {
     return field->number == number && field->type == type;
 }
 
-static void set_text(struct decoded_file *file, const struct field *field,
-                     struct decoded_text *out) {
+static void set_text(struct decoded_file *file, const struct field *field, sb_text *out) {
     if (field->size > file->limits->max_name_bytes)
         file->faults |= DECODER_LIMIT;
-    *out = (struct decoded_text){field->bytes, field->size};
+    *out = (sb_text){(const char *)field->bytes, field->size};
 }
 
 /* --- shapes ------------------------------------------------------------------------- */

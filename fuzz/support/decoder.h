@@ -26,11 +26,6 @@ struct decoder_limits {
 
 extern const struct decoder_limits decoder_default_limits;
 
-struct decoded_text {
-    const uint8_t *bytes; /* in the input */
-    size_t size;
-};
-
 /* The types of stored values, with NVCaffe's numbers. */
 enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNED, DECODED_TYPES };
 
@@ -55,7 +50,7 @@ struct decoded_blob {
 };
 
 struct decoded_layer {
-    struct decoded_text name, type;
+    sb_text name, type;
     int32_t type_number;      /* of generation 1 */
     int generation;           /* 0, 1, 2 */
     size_t first_blob, blobs; /* in decoded_file.blobs */
@@ -66,7 +61,7 @@ struct decoded_file {
     unsigned faults; /* DECODER_*; 0: the members below are valid */
     bool recognised; /* the message has at least one field of the format */
     bool c3d;        /* at least one blob is from C3D 1.0 */
-    struct decoded_text name, learned_net;
+    sb_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;
     size_t num_layers, room_layers;

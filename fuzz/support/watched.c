@@ -1,6 +1,5 @@
 #include "watched.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,35 +162,50 @@ void check_read_status(sb_status status, size_t size) {
                call_error.message, place);
 }
 
-/* --- saved files ------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------- */
 
-/* Makes a folder, in memory if possible. */
-static void make_folder(char folder[32]) {
+static struct scratch_file make_folder(void) {
     static const char *const places[] = {"/dev/shm", "/tmp"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        (void)snprintf(folder, 32, "%s/syncblob-XXXXXX", places[i]);
-        if (mkdtemp(folder))
-            return;
+    struct scratch_file file = {.path = ""};
+    for (size_t i = 0; i < sizeof places / sizeof *places && !*file.path; i++) {
+        (void)snprintf(file.folder, sizeof file.folder, "%s/syncblob-XXXXXX", places[i]);
+        if (mkdtemp(file.folder))
+            (void)snprintf(file.path, sizeof file.path, "%s/file", file.folder);
     }
-    fuzz_check(false, "no folder can be made");
+    fuzz_check(*file.path, "no folder can be made");
+    return file;
+}
+
+struct scratch_file scratch_file_make(const void *bytes, size_t size) {
+    const struct scratch_file file = make_folder();
+    FILE *out = fopen(file.path, "wb");
+    fuzz_check(out && fwrite(bytes, 1, size, out) == size && fclose(out) == 0, "no scratch file");
+    return file;
+}
+
+bool scratch_file_end(const struct scratch_file *file) {
+    return unlink(file->path) == 0 && rmdir(file->folder) == 0;
 }
 
 /* Removes the folder before the checks, because a failed check ends the process. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size) {
-    char folder[32], path[48];
+    const struct scratch_file file = make_folder();
     unsigned char *seen = malloc(size + 1);
-    make_folder(folder);
-    (void)snprintf(path, sizeof path, "%s/file", folder);
-    sb_status st = status_of(save(object, path, &call_error));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t found = read(fd, seen, size + 1);
-    (void)close(fd);
-    bool alone = unlink(path) == 0 && rmdir(folder) == 0;
+    sb_status st = status_of(save(object, file.path, &call_error));
+    FILE *in = fopen(file.path, "rb");
+    size_t found = in ? fread(seen, 1, size + 1, in) : 0;
+    if (in)
+        (void)fclose(in);
+    bool alone = scratch_file_end(&file);
     check_equal(st, SB_OK);
     check_equal(found, size);
     fuzz_check(memcmp(seen, bytes, size) == 0, "a saved file has wrong bytes");
-    fuzz_check(alone, "%s has other files, too", folder);
+    fuzz_check(alone, "%s has other files, too", file.folder);
     free(seen);
+}
+
+bool same_text(sb_text a, sb_text b) {
+    return a.size == b.size && (a.size == 0 || memcmp(a.bytes, b.bytes, a.size) == 0);
 }
 
 uint32_t input_lot(const uint8_t *bytes, size_t size) {

@@ -7,6 +7,7 @@
 
 /* Returns the name of a net. */
 sb_text name_of(const sb_model *model);
+bool same_text(sb_text a, sb_text b);
 
 /* A host-only context without caches, with a counting allocator. */
 struct watched {
@@ -67,13 +68,13 @@ void check_same_blob(const sb_blob *a, const sb_blob *b);
    offset. */
 void check_read_status(sb_status status, size_t size);
 
-/* A temporary file. Its path is valid while the file descriptor is open. */
+/* A file in a new folder, in memory if possible. */
 struct scratch_file {
-    int fd;
-    char path[32];
+    char folder[32], path[48];
 };
 struct scratch_file scratch_file_make(const void *bytes, size_t size);
-void scratch_file_end(struct scratch_file *file);
+/* Removes the file and the folder. Returns false if the folder has other files. */
+bool scratch_file_end(const struct scratch_file *file);
 
 /* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);

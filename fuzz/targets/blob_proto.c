@@ -251,7 +251,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     check_read_status(st, run->size);
     check_equal(st, expected);
     trial_end(&trial, st, fresh);
-    scratch_file_end(&file);
+    fuzz_check(scratch_file_end(&file), "a read left a file");
 }
 
 /* Reads from `source`, whose reads may fail, and whose bytes may change between two reads. */

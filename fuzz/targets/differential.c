@@ -159,11 +159,9 @@ static void check_blob_proto(const struct comparison *run, int32_t dtype) {
 
 /* --- whole files --------------------------------------------------------------------- */
 
-static void check_text(struct decoded_text decoded, sb_text text, const char *what) {
-    fuzz_check(text.size == decoded.size &&
-                   (text.size == 0 || memcmp(text.bytes, decoded.bytes, text.size) == 0),
-               "%s: \"%.*s\" for \"%.*s\"", what, (int)text.size, text.bytes, (int)decoded.size,
-               (const char *)decoded.bytes);
+static void check_text(sb_text decoded, sb_text text, const char *what) {
+    fuzz_check(same_text(decoded, text), "%s: \"%.*s\" for \"%.*s\"", what, (int)text.size,
+               text.bytes, (int)decoded.size, decoded.bytes);
 }
 
 static void check_info(const struct comparison *run, const struct decoded_blob *decoded,

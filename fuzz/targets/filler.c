@@ -22,8 +22,8 @@ static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t siz
     struct decoded_file net = decode(SB_FORMAT_CAFFEMODEL, bytes, size, &decoder_default_limits);
     const char *name = sb_filler_type_name(filler->type);
     if (net.faults == 0 && net.name.size > 0)
-        fuzz_check(net.name.size == strlen(name) && memcmp(net.name.bytes, name, strlen(name)) == 0,
-                   "%.*s is read as %s", (int)net.name.size, (const char *)net.name.bytes, name);
+        fuzz_check(same_text(net.name, (sb_text){name, strlen(name)}), "%.*s is read as %s",
+                   (int)net.name.size, net.name.bytes, name);
     decoded_file_free(&net);
 }
 

@@ -132,10 +132,6 @@ static void check_text(sb_text text, const char *what) {
     fuzz_check(text.bytes && text.bytes[text.size] == '\0', "%s has no NUL behind it", what);
 }
 
-static bool same_text(sb_text a, sb_text b) {
-    return a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0;
-}
-
 static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     check_ok(sb_model_layer_info(model, layer, &info, &call_error));
@@ -400,7 +396,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
         check_same_message(run, format, call_error);
     }
     sb_model_destroy(model);
-    scratch_file_end(&file);
+    fuzz_check(scratch_file_end(&file), "a read left a file");
 }
 
 /* Opens a valid message with low limits. The error's text may guess that the message has another
