@@ -221,11 +221,8 @@ static void read_model(const sb_model *model) {
     }
 }
 
-TEST(const_calls_on_host_data_write_nothing_that_threads_share) {
-    static struct arena arena;
-    arena_open(&arena);
-    protect(&arena, PROT_READ);
-    read_blob(arena.blob);
-    read_model(arena.model);
-    arena_close(&arena);
+TEST_ON(arena, const_calls_on_host_data_write_nothing_that_threads_share) {
+    protect(f, PROT_READ);
+    read_blob(f->blob);
+    read_model(f->model);
 }

@@ -39,11 +39,8 @@ static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t 
 }
 
 static sb_context *context_with(const char *device, sb_parallel_for run, void *user) {
-    sb_context *context;
-    const sb_context_options options =
-        CONTEXT_OPTIONS(.device = device, .parallel_for = run, .parallel_for_user = user);
-    assert_ok(sb_context_create(&options, &context, &err));
-    return context;
+    return test_context(
+        CONTEXT_OPTIONS(.device = device, .parallel_for = run, .parallel_for_user = user));
 }
 
 /* --- the same bits --------------------------------------------------------------------------- */
@@ -133,9 +130,9 @@ static void compare(int32_t dtype, int64_t count) {
         assert_int_equal(pool.runs > 0, count > PIECE);
         if (count > 2 * PIECE) /* four sums, an update, a scale, two copies, a clear */
             assert_int_equal(pool.runs, 9);
-        sb_context_release(context);
+        test_end(context);
     }
-    sb_context_release(alone);
+    test_end(alone);
 }
 
 TEST(any_number_of_threads_gives_the_same_bits) {
@@ -165,7 +162,7 @@ static void expect_no_new_thread(sb_context *context) {
     (void)compute(context, SB_DTYPE_F64, (3 << 18) + 1);
     if (!IS_TSAN) /* ThreadSanitizer starts a thread at an unknown time */
         assert_int_equal(files_in("/proc/self/task"), threads);
-    sb_context_release(context);
+    test_end(context);
 }
 
 TEST(no_thread_is_created_and_openblas_settings_are_unchanged) {
@@ -209,15 +206,14 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     assert_non_null(lent);
     /* the first access to memory from the cache, which zeroes the memory */
     sb_mem_release(mem_filled(context, bytes, 1));
-    assert_ok(sb_mem_create(context, bytes, &thief.mem, &err));
+    thief.mem = test_mem(context, bytes);
     assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));
     /* read-only bytes are copied */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
     assert_true(bytes_are(mem_pointer(thief.mem, MUTABLE_CPU), bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));
     assert_true(thief.stolen >= 2); /* the copy and the clear ran as tasks */
-    sb_mem_release(thief.mem);
-    sb_context_release(context);
+    test_end(thief.mem);
     free(lent);
 }
 
@@ -244,14 +240,12 @@ TEST(tasks_that_are_not_run_add_nothing) {
         double sum;
         int64_t tasks = most[i];
         sb_context *context = context_with(NULL, run_the_first, &tasks);
-        sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
         fill_values(SB_DTYPE_F32, COUNT, 1, 0, blob_pointer(blob, SB_DATA, OVERWRITE_CPU));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(is_sum_of(sum, COUNT, tasks));
         assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
         assert_true(is_sum_of(sum, COUNT, tasks));
-        sb_blob_destroy(blob);
-        sb_context_release(context);
     }
 }
 
