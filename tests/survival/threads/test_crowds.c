@@ -7,7 +7,7 @@
 #include "pointers.h"
 #include "team.h"
 
-#include "context/context.h"
+#include "context/account.h"
 
 #define CAP    ((size_t)1 << 20)
 #define SMALL  ((size_t)1024)
