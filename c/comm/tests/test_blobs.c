@@ -2,7 +2,8 @@
    after a failure. The engine is "sim" or, for one rank, an engine that fails on request. */
 #include "blobs.h"
 #include "comms.h"
-#include "ranks.h"
+
+#include <syncblob/sim_comm.h>
 
 #define COUNT 6
 
@@ -331,44 +332,4 @@ TEST(names_of_engines_are_letters_and_digits) {
     table.name = "Mpi2";
     assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
     sb_comm_destroy(comm);
-}
-
-/* --- simulated ranks, each with a private device --------------------------------------------- */
-
-#define BLOBS 4
-
-static void train(sb_comm *comm, void *arg) {
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    const sb_context_options options = CONTEXT_OPTIONS(.device = *(const char **)arg);
-    sb_context *context;
-    sb_blob *blobs[BLOBS];
-    expect_ok(sb_context_create(&options, &context, &err));
-    const bool has_device = sb_context_has_device(context);
-    for (int i = 0; i < BLOBS; i++) {
-        float values[COUNT];
-        expect_ok(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, COUNT, &blobs[i], &err));
-        fill_values(SB_DTYPE_F32, COUNT, rank * 10 + i, 1, values);
-        mem_place(data_of(blobs[i]), has_device ? heads[(i + rank) % 4] : SB_HEAD_AT_CPU, values,
-                  sizeof values);
-    }
-    expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DATA, size - 1, &err));
-    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DATA, SB_COMM_MEAN, &err));
-    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DATA, SB_COMM_SUM, &err));
-    for (int i = 0; i < BLOBS; i++) {
-        const bool was_zero = has_device && (i + size - 1) % 4 == 0;
-        const void *values;
-        expect_ok(sb_blob_cpu(blobs[i], SB_DATA, &values, &err));
-        for (int j = 0; j < COUNT; j++)
-            expect(((const float *)values)[j] ==
-                   (float)(was_zero ? 0 : ((size - 1) * 10 + i + j) * size));
-        sb_blob_destroy(blobs[i]);
-    }
-    sb_context_release(context);
-}
-
-TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
-    const char *devices[] = {"cpu", "sim:0"};
-    for (int32_t size = 1; size <= 4; size *= 2)
-        for (int i = 0; i < 2; i++)
-            ranks_run(size, NULL, train, &devices[i]);
 }
