@@ -166,6 +166,8 @@ struct call {
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
+/* Aborts if the host is out of memory; else returns the memory. */
+void *need_memory(void *made);
 /* Unloads a kernel that fake_load_kernel has loaded for the same pointer `function`. Does nothing
    if the kernel is not loaded. */
 void unload_kernel(CUcontext context, const char *function);

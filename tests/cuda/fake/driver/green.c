@@ -26,8 +26,6 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc descripti
     if (!description || flags != CU_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
     *green = fake_object(sizeof **green);
-    if (!*green)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     return cuDevicePrimaryCtxRetain(&(*green)->primary, device);
 }
 

@@ -30,16 +30,11 @@ bool is_device_range(const void *ptr) {
     return space && (uintptr_t)ptr - (uintptr_t)space < SPACE;
 }
 
-static bool grow(void **array, size_t *capacity, size_t count, size_t element) {
+static void grow(void **array, size_t *capacity, size_t count, size_t element) {
     if (count < *capacity)
-        return true;
-    size_t wanted = *capacity * 2 + 16;
-    void *grown = realloc(*array, wanted * element);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
+        return;
+    *capacity = *capacity * 2 + 16;
+    *array = need_memory(realloc(*array, *capacity * element));
 }
 
 static size_t usable_bytes(const struct block *block) {
@@ -119,17 +114,13 @@ void trim_pools(int device) {
 
 CUresult add_block(const struct block *block, CUdeviceptr *out) {
     size_t span = (block->bytes + 2 * GRANULE - 1) / GRANULE * GRANULE;
-    if (!reserve_space() || span > SPACE - used ||
-        !grow((void **)&fake.blocks, &fake.block_capacity, fake.block_count, sizeof *fake.blocks))
+    if (!reserve_space() || span > SPACE - used)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(block->pool && take_chunk(block->pool, block->bytes)) &&
         !map_bytes(block->pool, block->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    char *backing = malloc(block->bytes);
-    if (!backing) {
-        unmap_bytes(block->pool, block->bytes);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    grow((void **)&fake.blocks, &fake.block_capacity, fake.block_count, sizeof *fake.blocks);
+    char *backing = need_memory(malloc(block->bytes));
     memset(backing, RUBBISH, block->bytes);
     struct block *made = &fake.blocks[fake.block_count++];
     *made = *block;
@@ -242,8 +233,6 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *prope
         memcmp(properties->reserved, zero.reserved, sizeof zero.reserved) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool made = fake_object(sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     made->device = properties->location.id;
     made->adds_dependencies = true;
     made->next = fake.pools;
@@ -358,8 +347,6 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     if (!freeable(ptr, __func__))
         return CUDA_ERROR_INVALID_VALUE;
     struct record *record = fake_object(sizeof *record);
-    if (!record)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     *record = (struct record){.refs = 2, .stream = resolve(c.context, stream)};
     const CUresult result =
         enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr, .record = record});
@@ -431,10 +418,9 @@ struct pinned *find_pinned(const void *ptr, size_t bytes) {
 
 static CUresult pin(size_t bytes, void **out) {
     if (fake.live.pinned_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY] ||
-        !grow((void **)&fake.pinned, &fake.pinned_capacity, fake.pinned_count,
-              sizeof *fake.pinned) ||
         posix_memalign(out, SMALLEST, bytes) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    grow((void **)&fake.pinned, &fake.pinned_capacity, fake.pinned_count, sizeof *fake.pinned);
     memset(*out, RUBBISH, bytes);
     fake.pinned[fake.pinned_count++] = (struct pinned){*out, bytes};
     fake.live.pinned++;
