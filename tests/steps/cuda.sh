@@ -62,7 +62,7 @@ gather_gpu_programs() { # FROM TO
     rm -rf "$out"
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
-        "$from"/tests/cuda/gpu/{bench,ranks,start} "$from"/tests/cuda/gpu/gpu.* "$out"
+        "$from"/tests/cuda/gpu/{bench,ranks} "$from"/tests/cuda/gpu/gpu.* "$out"
     for program in probe conformance; do cp "$from/tests/cuda/fake/fake.$program" "$out/$program"; done
     cp "$from"/c/libsyncblob.so.?.? "$from"/c/comm/libsyncblob-comm.so.?.? "$out/lib"
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
@@ -71,7 +71,7 @@ gather_gpu_programs() { # FROM TO
 # Checks that no file of the bundle needs a newer glibc, or a library that is not glibc's or in the bundle.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
-    for file in "$1"/{gpu.*,bench,ranks,start,probe,conformance,lib/*}; do
+    for file in "$1"/{gpu.*,bench,ranks,probe,conformance,lib/*}; do
         newest=$(readelf -W -V "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
         is_at_least $gpu_glibc "$newest" || die "${file##*/} needs glibc $newest"
         foreign=$(readelf -W -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
@@ -98,7 +98,7 @@ emulate_gpu_programs() { # FOLDER
     cross sysroot arm64 "$sysroot" libc6
     rm -rf "$1"
     cp -r "$build/gpu-aarch64" "$1"
-    for program in "$1"/{gpu.*,bench,ranks,start,probe,conformance}; do
+    for program in "$1"/{gpu.*,bench,ranks,probe,conformance}; do
         printf '#!/bin/sh\nexec qemu-aarch64 -0 %q -L %q %q "$@"\n' "$program" "$sysroot" \
             "$build/gpu-aarch64/${program##*/}" >"$program"
     done
