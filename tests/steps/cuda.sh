@@ -3,7 +3,9 @@
 
 # Compares our declarations with NVIDIA's headers of both versions.
 check_cuda_declarations() {
-    local version headers folders
+    local version headers folders constants=$build/cuda-constants
+    mkdir -p "$constants"
+    sh tests/cuda/fake/list_constants.sh >"$constants/constants.inc"
     for version in 12 13; do
         headers=$(cuda_headers $version) || headers=
         if [ -z "$headers" ]; then
@@ -12,7 +14,7 @@ check_cuda_declarations() {
         fi
         IFS=';' read -ra folders <<<"$headers"
         gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
-            "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
+            "-I$constants" "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
     done
 }
 
