@@ -178,9 +178,6 @@ void unload_kernel(CUcontext context, const char *function);
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
-CUresult add_block(const struct block *block, CUdeviceptr *out);
-/* Returns the reservation that contains the address, even if the address is not mapped. */
-struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
