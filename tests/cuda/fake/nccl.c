@@ -360,8 +360,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     BEGIN;
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    if (comm->finalizes)
-        return ncclSuccess;
     comm->finalizes = true;
     comm->group->finalized++;
     comm->delay = draw_delay();
@@ -452,15 +450,9 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
 }
 
 const char *ncclGetErrorString(ncclResult_t result) {
-    static const char *const texts[] = {"no error",
-                                        "unhandled cuda error",
-                                        "system error",
-                                        "internal error",
-                                        "invalid argument",
-                                        "invalid usage",
-                                        "remote process exited or there was a network error",
-                                        "NCCL operation in progress"};
-    return (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "unknown result code";
+    return result == ncclRemoteError    ? "remote process exited or there was a network error"
+           : result == ncclInvalidUsage ? "invalid usage"
+                                        : "another result";
 }
 
 const char *ncclGetLastError(ncclComm_t comm) {

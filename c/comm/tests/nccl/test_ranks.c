@@ -1,5 +1,6 @@
 /* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
    leave, and the failure of every call in turn. A rank is a thread with a device. */
+#include "child.h"
 #include "comms.h"
 #include "fail_calloc.h"
 #include "fake_nccl.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <syncblob/nccl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MOST        4
 #define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
@@ -435,22 +434,19 @@ TEST_ON(team, a_rank_whose_device_is_lost_keeps_its_blobs) {
     f->is_lost = true;
 }
 
+static void use_in_child(void *arg) {
+    struct team *f = arg;
+    uint8_t id[SB_NCCL_ID_BYTES] = {0};
+    sb_comm *comm;
+    child_wants(sb_nccl_id_create(id, &err) == SB_ERR_FORKED);
+    child_wants(sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED);
+    child_wants(sb_nccl_comm_create_all(f->contexts, 1, 0, &comm, &err) == SB_ERR_FORKED);
+    child_wants(sb_comm_barrier(f->comms[0], &err) == SB_ERR_FORKED);
+}
+
 TEST_ON(team, a_forked_child_cannot_use_nccl) {
     open_team(f, 1, LONG_LIMIT);
-    const pid_t child = fork();
-    if (child == 0) {
-        uint8_t id[SB_NCCL_ID_BYTES] = {0};
-        sb_comm *comm;
-        const bool refused =
-            sb_nccl_id_create(id, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create_all(f->contexts, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_comm_barrier(f->comms[0], &err) == SB_ERR_FORKED;
-        _exit(refused ? 0 : 1);
-    }
-    int how = 1;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
+    in_child(use_in_child, f);
     run_team(f, reduce_values);
 }
 
