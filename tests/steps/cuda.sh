@@ -3,9 +3,8 @@
 
 # Compares our declarations with NVIDIA's headers of both versions.
 check_cuda_declarations() {
-    local version headers folders constants=$build/cuda-constants
-    mkdir -p "$constants"
-    sh tests/cuda/fake/list_constants.sh >"$constants/constants.inc"
+    local version headers folders
+    sh tests/cuda/fake/list_constants.sh >"$build/constants.inc"
     for version in 12 13; do
         headers=$(cuda_headers $version) || headers=
         if [ -z "$headers" ]; then
@@ -13,8 +12,8 @@ check_cuda_declarations() {
             skip "CUDA's headers cannot be fetched: no tests on a fake driver"
         fi
         IFS=';' read -ra folders <<<"$headers"
-        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
-            "-I$constants" "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
+        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include "-I$build" \
+            "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
     done
 }
 
@@ -64,7 +63,7 @@ gather_gpu_programs() { # FROM TO
     rm -rf "$out"
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
-        "$from"/tests/cuda/gpu/{bench,ranks} "$from"/tests/cuda/gpu/gpu.* "$out"
+        "$from"/tests/cuda/gpu/{bench,ranks,gpu.*} "$out"
     for program in probe conformance; do cp "$from/tests/cuda/fake/fake.$program" "$out/$program"; done
     cp "$from"/c/libsyncblob.so.?.? "$from"/c/comm/libsyncblob-comm.so.?.? "$out/lib"
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
