@@ -15,6 +15,9 @@ trap 'rm -rf "$work"' EXIT
 # Turns off the leak check: MPI leaks memory at its end, and the library leaks on purpose after a failure.
 export ASAN_OPTIONS=detect_leaks=0
 
+# The folders of the headers, and the tasks, that the test shares with the tests of other engines.
+shared=(-Wno-unused-parameter -Itests/support -Ic/comm/tests/support -Ic/src -Ic/testing/include
+    c/comm/tests/support/{net,tasks}.c)
 compile() { # PROGRAM SOURCE FLAG...
     compile_for_mpi "mpicc.$mpi" "$work/$1" "$2" "$folder" -g -O1 "${@:3}" "${flags[@]}"
 }
@@ -38,8 +41,8 @@ check_training() {
 ran=77
 for mpi in openmpi mpich; do
     type mpi{cc,run}.$mpi >/dev/null 2>&1 || { echo "skipped: $mpi is not installed"; continue; }
-    compile whole tests/mpi/test_mpi.c
-    compile pieces tests/mpi/test_mpi.c -DSB__MPI_PIECE=499 -DSB__MPI_FLYING=2
+    compile whole tests/mpi/test_mpi.c "${shared[@]}"
+    compile pieces tests/mpi/test_mpi.c "${shared[@]}" -DSB__MPI_PIECE=499 -DSB__MPI_FLYING=2
     compile train c/mpi/example/train.c
     for ranks in 1 2 3 4 7; do
         echo "$mpi, $ranks ranks:"

@@ -1,36 +1,37 @@
 /* Tests communicators over MPI, at any number of ranks: their results, the arguments that they
    refuse, and the statuses for failures of MPI. MPI's profiling interface wraps MPI's calls, so
    that a test can make them fail. Prints at its end "N passed, M failed", summed over all ranks. */
-#include "../support/halves.h"
+#include "tasks.h"
 
-#include <syncblob/mpi.h>
-#include <syncblob/reducer.h>
-#include <syncblob/syncblob.h>
-
-#include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <syncblob/mpi.h>
 
 /* --- claims ----------------------------------------------------------------------------- */
 
 static long passed, failed;
-static sb_error err;
 static int my_rank, num_ranks;
+_Thread_local sb_error err;
 
-static void judge(bool holds, const char *text, int line) {
-    passed += holds;
-    failed += !holds;
-    if (!holds)
-        (void)fprintf(stderr, "test_mpi.c:%d: rank %d: %s does not hold (%s)\n", line, my_rank,
-                      text, err.message);
+/* The functions behind the macros expect, expect_ok and expect_status. */
+void ranks_expect(bool claim, const char *text, const char *file, int line) {
+    passed += claim;
+    failed += !claim;
+    if (!claim)
+        (void)fprintf(stderr, "%s:%d: rank %d: %s does not hold (%s)\n", file, line, my_rank, text,
+                      err.message);
 }
 
-#define expect(claim)              judge((claim), #claim, __LINE__)
-#define expect_status(status, ...) judge((__VA_ARGS__) == (status), #__VA_ARGS__, __LINE__)
-#define expect_ok(...)             expect_status(SB_OK, __VA_ARGS__)
+void ranks_expect_status(sb_status expected, sb_status found, const char *text, const char *file,
+                         int line) {
+    ranks_expect(expected == found, text, file, line);
+}
+
+uint64_t test_random(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
 
 /* --- calls of MPI that a test can make fail ----------------------------------------------- */
 
@@ -110,240 +111,75 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *num, int indices[],
     OR_FAIL(WAITSOME, seen(PMPI_Waitsome(count, requests, num, indices, statuses), num));
 }
 
-/* --- values ---------------------------------------------------------------------------------- */
-
-static uint64_t random_of(uint64_t z) {
-    z = (z + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-static double value_of(int rank, int64_t i) {
-    return (float)((double)(random_of((uint64_t)rank * 1000003u + (uint64_t)i) >> 44) / 1024 - 500);
-}
-
-static double combined(sb_comm_op op, int64_t i) {
-    double all = value_of(0, i);
-    for (int rank = 1; rank < num_ranks; rank++) {
-        const double value = value_of(rank, i);
-        all = op == SB_COMM_MIN   ? fmin(all, value)
-              : op == SB_COMM_MAX ? fmax(all, value)
-                                  : all + value;
-    }
-    return op == SB_COMM_MEAN ? all / num_ranks : all;
-}
-
-static bool is_near(double found, double expected) {
-    return fabs(found - expected) <= num_ranks * 6e-8 * 500 * num_ranks;
-}
-
 /* --- collectives ----------------------------------------------------------------------------- */
 
-#define MOST 2500
-
-static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
-    static const int64_t counts[] = {0, 1, 5, MOST};
-    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
-        for (int c = 0; c < 4; c++) {
-            float f32[MOST];
-            double f64[MOST];
-            bool near = true;
-            for (int64_t i = 0; i < counts[c]; i++)
-                f32[i] = (float)(f64[i] = value_of(my_rank, i));
-            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F32, counts[c], f32, &err));
-            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F64, counts[c], f64, &err));
-            for (int64_t i = 0; i < counts[c]; i++)
-                near = near && is_near((double)f32[i], combined(op, i)) &&
-                       is_near(f64[i], combined(op, i));
-            expect(near);
-        }
-    }
-}
-
-/* Ranks 2 and above do not change the result; they make MPI choose other algorithms. */
-static void halves_are_rounded_to_the_nearest(sb_comm *comm) {
-    for (int i = 0; i < HALF_ROWS && num_ranks > 1; i++) {
-        const struct half_row *row = &half_rows[i];
-        uint16_t values[MOST];
-        bool holds = true;
-        if (row->op == SB_COMM_MEAN && num_ranks != 2)
-            continue;
-        for (int64_t j = 0; j < MOST; j++)
-            values[j] = my_rank == 0             ? row->one
-                        : my_rank == 1           ? row->other
-                        : row->op == SB_COMM_SUM ? 0
-                                                 : row->one;
-        expect_ok(sb_comm_all_reduce(comm, row->op, row->dtype, MOST, values, &err));
-        for (int64_t j = 0; j < MOST; j++)
-            holds = holds && half_row_holds(row, values[j]);
-        expect(holds);
-    }
-}
-
-static void every_rank_gets_the_bytes_of_the_root(sb_comm *comm) {
-    char bytes[MOST], expected[MOST];
-    for (int root = 0; root < num_ranks; root++) {
-        memset(bytes, my_rank + 1, sizeof bytes);
-        memset(expected, root + 1, sizeof expected);
-        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes, &err));
-        expect(!memcmp(bytes, expected, sizeof bytes));
-        expect_ok(sb_comm_barrier(comm, &err));
-    }
-    expect_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, num_ranks, bytes, 1, &err));
-}
-
-/* --- blobs ----------------------------------------------------------------------------------- */
-
-#define BLOBS 7
-
-static const int64_t counts[BLOBS] = {3, 1700, 0, 1, 64, 5, 333};
-
-static sb_context *context;
-static sb_blob *blobs[BLOBS];
-
-static void blobs_open(const char *device) {
-    const sb_context_options options = {.struct_size = sizeof options, .device = device};
-    expect_ok(sb_context_create(&options, &context, &err));
-    for (int i = 0; i < BLOBS; i++)
-        expect_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, &counts[i], 1, &blobs[i], &err));
-}
-
-static void blobs_close(void) {
-    for (int i = 0; i < BLOBS; i++)
-        sb_blob_destroy(blobs[i]);
-    sb_context_release(context);
-}
-
-static void blobs_fill(void) {
-    for (int b = 0; b < BLOBS; b++) {
-        void *diff;
-        const void *on_device;
-        expect_ok(sb_blob_mutable_cpu(blobs[b], SB_DIFF, &diff, &err));
-        for (int64_t i = 0; i < counts[b]; i++)
-            ((float *)diff)[i] = (float)value_of(my_rank, b * 10000 + i);
-        if (sb_context_has_device(context) && b % 2)
-            expect_ok(sb_blob_gpu(blobs[b], SB_DIFF, &on_device, &err));
-    }
-}
-
-static bool blobs_hold_means(void) {
-    for (int b = 0; b < BLOBS; b++) {
-        const void *diff;
-        expect_ok(sb_blob_cpu(blobs[b], SB_DIFF, &diff, &err));
-        for (int64_t i = 0; i < counts[b]; i++)
-            if (!is_near((double)((const float *)diff)[i], combined(SB_COMM_MEAN, b * 10000 + i)))
-                return false;
-    }
-    return true;
-}
-
-static void blobs_are_reduced_and_sent(sb_comm *comm) {
+static void every_engine_does_this(sb_comm *comm) {
     static const char *const devices[] = {"cpu", "sim:0"};
+    static void (*const tasks[])(sb_comm * comm, void *arg) = {
+        reduce_values, reduce_halves,   broadcast_bytes,
+        reduce_blobs,  broadcast_blobs, reduce_in_random_orders};
     for (int d = 0; d < 2; d++) {
-        blobs_open(devices[d]);
-        blobs_fill();
-        expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DIFF, SB_COMM_MEAN, &err));
-        expect(blobs_hold_means());
-        if (my_rank == num_ranks - 1)
-            blobs_fill();
-        expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DIFF, num_ranks - 1, &err));
-        const void *diff;
-        expect_ok(sb_blob_cpu(blobs[1], SB_DIFF, &diff, &err));
-        expect(((const float *)diff)[7] == (float)value_of(num_ranks - 1, 10007));
-        blobs_close();
-    }
-}
-
-static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
-    static const size_t buckets[] = {0, 300, 7000, SIZE_MAX};
-    uint64_t seed = (uint64_t)my_rank;
-    for (int b = 0; b < 4; b++) {
-        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-        sb_reducer *reducer = NULL;
-        blobs_open(b % 2 ? "sim:0" : "cpu");
-        options.bucket_bytes = buckets[b];
-        expect_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
-        for (int step = 0; step < 1 + 12 / num_ranks; step++) {
-            blobs_fill();
-            const uint64_t from = (seed = random_of(seed)) % BLOBS, by = 1 + seed / BLOBS % 6;
-            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime, so each blob occurs once */
-                expect_ok(sb_reducer_ready(reducer, blobs[(from + i * by) % BLOBS], &err));
-            expect_ok(sb_reducer_wait(reducer, &err));
-            expect(blobs_hold_means());
-            expect(flying == 0);
-        }
-        sb_reducer_destroy(reducer);
-        blobs_close();
+        struct workplace place = {.device = devices[d], .steps = 1 + 8 / num_ranks};
+        for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
+            tasks[i](comm, &place);
+        expect(flying == 0);
     }
 }
 
 static void every_rank_reports_a_difference(sb_comm *comm) {
     const int64_t other[] = {2, 3};
-    sb_reducer *reducer = NULL;
-    blobs_open("cpu");
+    struct net net;
+    net_open(&net, NULL);
     if (my_rank == num_ranks - 1)
-        expect_ok(sb_blob_reshape(blobs[5], other, 2, NULL, &err));
+        expect_ok(sb_blob_reshape(net.blobs[5], other, 2, NULL, &err));
     expect_status(num_ranks == 1 ? SB_OK : SB_ERR_SHAPE_MISMATCH,
-                  sb_reducer_create(comm, blobs, BLOBS, NULL, &reducer, &err));
+                  net_register(&net, comm, 100, &err));
     expect(num_ranks == 1 || strstr(err.message, "blob 5 is f32 (5) at rank 0, f32 (2 3) at rank"));
-    sb_reducer_destroy(reducer);
-    blobs_close();
+    net_close(&net);
 }
 
 /* --- failures: the same call fails on every rank, so that no rank waits for ever ------------- */
 
-static sb_status call(sb_comm *comm, enum call which) {
+static sb_status call(sb_comm *comm, enum call which, struct net *net) {
     double value = 1;
     switch (which) {
     case ALLREDUCE:
         return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
     case BCAST:
-        return sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DIFF, 0, &err);
-    default:
+        return sb_comm_broadcast_blobs(comm, net->blobs, NET_BLOBS, SB_DIFF, 0, &err);
+    case BARRIER:
         return sb_comm_barrier(comm, &err);
+    default:
+        return net_step(net, &err);
     }
-}
-
-static sb_status step(sb_comm *comm, enum call which, int nth) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_reducer *reducer;
-    sb_status st;
-    options.bucket_bytes = 7000;
-    expect_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
-    (void)PMPI_Barrier(MPI_COMM_WORLD);
-    fail_nth[which] = nth;
-    st = SB_OK;
-    for (int i = BLOBS; i-- && st == SB_OK;)
-        st = sb_reducer_ready(reducer, blobs[i], &err);
-    if (st == SB_OK)
-        st = sb_reducer_wait(reducer, &err);
-    sb_reducer_destroy(reducer);
-    return st;
 }
 
 static void fail_a_call(enum call which, int nth) {
     sb_comm *comm;
-    blobs_open("cpu");
-    blobs_fill();
+    struct net net;
+    net_open(&net, NULL);
+    net_fill_all(&net, my_rank, SB_HEAD_AT_CPU);
     expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
-    fail_nth[which] = which < IALLREDUCE;
-    const sb_status st = which < IALLREDUCE ? call(comm, which) : step(comm, which, nth);
+    expect_ok(net_register(&net, comm, 7000, &err));
+    (void)PMPI_Barrier(MPI_COMM_WORLD);
+    fail_nth[which] = nth;
+    const sb_status st = call(comm, which, &net);
     const bool struck = fail_nth[which] == 0; /* false if the request completed before the wait */
     fail_nth[which] = 0;
+    net_close(&net);
     expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, st);
     expect(!struck || (err.device_code == MPI_ERR_INTERN && strstr(err.message, "MPI_")));
     expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, sb_comm_barrier(comm, &err));
     const int before = freed;
     sb_comm_destroy(comm);
     expect(freed == before + !struck);
-    blobs_close();
     (void)PMPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* The later failures of MPI_Iallreduce occur between the pieces of a bucket. */
 static void a_failure_of_mpi_is_reported_and_permanent(void) {
     for (enum call which = ALLREDUCE; which < CALLS; which++)
-        for (int nth = 1; nth <= (which == IALLREDUCE ? 4 : 1); nth++)
+        for (int nth = 1; nth <= (which == IALLREDUCE ? 6 : 1); nth++)
             fail_a_call(which, nth);
 }
 
@@ -417,11 +253,7 @@ int main(int argc, char **argv) {
     (void)MPI_Comm_size(MPI_COMM_WORLD, &num_ranks);
     expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
     expect(sb_comm_rank(comm) == my_rank && sb_comm_size(comm) == num_ranks);
-    every_op_combines_the_values_of_all_ranks(comm);
-    halves_are_rounded_to_the_nearest(comm);
-    every_rank_gets_the_bytes_of_the_root(comm);
-    blobs_are_reduced_and_sent(comm);
-    every_order_of_ready_gives_the_same_sums(comm);
+    every_engine_does_this(comm);
     every_rank_reports_a_difference(comm);
     another_thread_needs_a_higher_level(comm);
     any_thread_may_destroy();

@@ -3,7 +3,6 @@
 
 #include "conforming.h"
 #include "driver.h"
-#include "modes.h"
 
 /* Creates a queue, which OpenCL does not order with other queues. */
 static sb_status stream_create(void *user, void *device, sb_stream *out, sb_error *err) {

@@ -4,7 +4,6 @@
 
 #include "device.h"
 #include "driver.h"
-#include "modes.h"
 
 #include <pthread.h>
 

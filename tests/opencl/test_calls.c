@@ -3,7 +3,6 @@
    and at the end no object of OpenCL may be live. */
 #include "blobs.h"
 #include "driver.h"
-#include "modes.h"
 #include "pointers.h"
 
 enum { COUNT = 600 };

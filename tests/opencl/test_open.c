@@ -2,7 +2,6 @@
 #include "blobs.h"
 #include "child.h"
 #include "driver.h"
-#include "modes.h"
 #include "pointers.h"
 
 static sb_context *open_context(const sb_backend *backend) {

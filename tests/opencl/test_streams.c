@@ -2,7 +2,6 @@
 #include "blobs.h"
 #include "device.h"
 #include "driver.h"
-#include "modes.h"
 #include "pointers.h"
 
 #include <pthread.h>

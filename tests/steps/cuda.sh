@@ -4,6 +4,7 @@
 # Compares our declarations with NVIDIA's headers of both versions.
 check_cuda_declarations() {
     local version headers folders
+    sh tests/cuda/fake/list_constants.sh >"$build/constants.inc"
     for version in 12 13; do
         headers=$(cuda_headers $version) || headers=
         if [ -z "$headers" ]; then
@@ -11,7 +12,7 @@ check_cuda_declarations() {
             skip "CUDA's headers cannot be fetched: no tests on a fake driver"
         fi
         IFS=';' read -ra folders <<<"$headers"
-        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
+        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include "-I$build" \
             "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
     done
 }
@@ -62,7 +63,7 @@ gather_gpu_programs() { # FROM TO
     rm -rf "$out"
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
-        "$from"/tests/cuda/gpu/{bench,ranks,start} "$from"/tests/cuda/gpu/gpu.* "$out"
+        "$from"/tests/cuda/gpu/{bench,ranks,gpu.*} "$out"
     for program in probe conformance; do cp "$from/tests/cuda/fake/fake.$program" "$out/$program"; done
     cp "$from"/c/libsyncblob.so.?.? "$from"/c/comm/libsyncblob-comm.so.?.? "$out/lib"
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
@@ -71,7 +72,7 @@ gather_gpu_programs() { # FROM TO
 # Checks that no file of the bundle needs a newer glibc, or a library that is not glibc's or in the bundle.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
-    for file in "$1"/{gpu.*,bench,ranks,start,probe,conformance,lib/*}; do
+    for file in "$1"/{gpu.*,bench,ranks,probe,conformance,lib/*}; do
         newest=$(readelf -W -V "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
         is_at_least $gpu_glibc "$newest" || die "${file##*/} needs glibc $newest"
         foreign=$(readelf -W -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
@@ -98,7 +99,7 @@ emulate_gpu_programs() { # FOLDER
     cross sysroot arm64 "$sysroot" libc6
     rm -rf "$1"
     cp -r "$build/gpu-aarch64" "$1"
-    for program in "$1"/{gpu.*,bench,ranks,start,probe,conformance}; do
+    for program in "$1"/{gpu.*,bench,ranks,probe,conformance}; do
         printf '#!/bin/sh\nexec qemu-aarch64 -0 %q -L %q %q "$@"\n' "$program" "$sysroot" \
             "$build/gpu-aarch64/${program##*/}" >"$program"
     done

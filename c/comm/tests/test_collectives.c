@@ -3,68 +3,21 @@
 #include "comms.h"
 #include "halves.h"
 #include "port/threads.h"
-#include "ranks.h"
-#include "rig.h"
+#include "tasks.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
-#define MOST  1300 /* more than two of the blocks in which sim_combine.c reduces */
 
-/* --- values --------------------------------------------------------------------------- */
-
-static double value_of(int32_t rank, int64_t i) {
-    uint64_t seed = (uint64_t)rank * 1000003u + (uint64_t)i;
-    return (double)(test_random(&seed) >> 40) / 1024.0 - 8000.0;
-}
-
-static double combined(sb_comm_op op, int32_t size, int64_t i, bool is_f32) {
-    double all = 0;
-    for (int32_t rank = 0; rank < size; rank++) {
-        const double value = is_f32 ? (double)(float)value_of(rank, i) : value_of(rank, i);
-        if (op == SB_COMM_MIN && rank)
-            all = value < all ? value : all;
-        else if (op == SB_COMM_MAX && rank)
-            all = value > all ? value : all;
-        else
-            all += value;
-    }
-    return op == SB_COMM_MEAN ? all / size : all;
-}
-
-static bool is_near(double found, double expected, int32_t size, bool is_f32) {
-    const double error = found > expected ? found - expected : expected - found;
-    return error <= size * (is_f32 ? 6e-8 : 2e-16) * 8000.0 * size;
-}
-
-static void reduce_all(sb_comm *comm, void *arg) {
-    static const int64_t counts[] = {0, 1, 5, MOST};
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            float f32[MOST];
-            double f64[MOST];
-            for (int64_t i = 0; i < counts[c]; i++) {
-                f64[i] = value_of(rank, i);
-                f32[i] = (float)f64[i];
-            }
-            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F32, counts[c], f32, &err));
-            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F64, counts[c], f64, &err));
-            for (int64_t i = 0; i < counts[c]; i++) {
-                expect(is_near((double)f32[i], combined(op, size, i, true), size, true));
-                expect(is_near(f64[i], combined(op, size, i, false), size, false));
-            }
-        }
-    }
-}
+/* --- results ----------------------------------------------------------------------------- */
 
 TEST(every_op_combines_the_values_of_all_ranks) {
     const sb_sim_comm_options late = RANK_OPTIONS(.seed = 5, .delay_microseconds = 300);
     for (size_t i = 0; i < SIZES; i++) {
-        ranks_run(sizes[i], NULL, reduce_all, NULL);
-        ranks_run(sizes[i], &late, reduce_all, NULL);
+        ranks_run(sizes[i], NULL, reduce_values, NULL);
+        ranks_run(sizes[i], &late, reduce_values, NULL);
     }
 }
 
@@ -81,19 +34,11 @@ TEST(operations_complete_as_late_as_requested) {
     sb_comm_destroy(comm);
 }
 
-static void reduce_halves(sb_comm *comm, void *arg) {
-    for (int i = 0; i < HALF_ROWS; i++) {
-        const struct half_row *row = &half_rows[i];
-        uint16_t value = sb_comm_rank(comm) ? row->other : row->one;
-        expect_ok(sb_comm_all_reduce(comm, row->op, row->dtype, 1, &value, &err));
-        expect(half_row_holds(row, value));
-    }
-}
-
 /* A reduction of a single rank changes no value, and a NaN remains a NaN. */
 TEST(halves_are_rounded_to_the_nearest) {
     static uint16_t values[1 << 16];
-    ranks_run(2, NULL, reduce_halves, NULL);
+    for (int32_t size = 2; size <= 3; size++)
+        ranks_run(size, NULL, reduce_halves, NULL);
     for (sb_dtype dtype = SB_DTYPE_F16; dtype <= SB_DTYPE_BF16; dtype++) {
         const uint32_t infinite = dtype == SB_DTYPE_F16 ? 0x7c00 : 0x7f80;
         for (uint32_t i = 0; i < 1 << 16; i++)
@@ -106,21 +51,9 @@ TEST(halves_are_rounded_to_the_nearest) {
     }
 }
 
-static void broadcast_all(sb_comm *comm, void *arg) {
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    for (int32_t root = 0; root < size; root++) {
-        char bytes[MOST];
-        memset(bytes, rank + 1, sizeof bytes);
-        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes - 1, &err));
-        expect(bytes_are(bytes, sizeof bytes - 1, root + 1));
-        expect(bytes[MOST - 1] == rank + 1);
-        expect_ok(sb_comm_broadcast(comm, root, NULL, 0, &err));
-    }
-}
-
 TEST(every_rank_gets_the_bytes_of_the_root) {
     for (size_t i = 0; i < SIZES; i++)
-        ranks_run(sizes[i], NULL, broadcast_all, NULL);
+        ranks_run(sizes[i], NULL, broadcast_bytes, NULL);
 }
 
 static void count_and_wait(sb_comm *comm, void *arg) {
@@ -137,6 +70,16 @@ TEST(no_rank_leaves_a_barrier_before_all_ranks_arrive) {
         _Atomic int arrived = 0;
         ranks_run(sizes[i], NULL, count_and_wait, &arrived);
     }
+}
+
+TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
+    static const char *const devices[] = {"cpu", "sim:0"};
+    for (int32_t size = 1; size <= 4; size *= 2)
+        for (int i = 0; i < 2; i++) {
+            struct workplace place = {.device = devices[i]};
+            ranks_run(size, NULL, reduce_blobs, &place);
+            ranks_run(size, NULL, broadcast_blobs, &place);
+        }
 }
 
 /* --- refusals ---------------------------------------------------------------------------- */

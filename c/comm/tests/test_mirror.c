@@ -3,75 +3,7 @@
 #include "comms.h"
 #include "mirror.h"
 
-#define MOST 6 /* blobs */
-
-struct world {
-    struct rig rig;
-    struct mirror mirror;
-    sb_comm *comm;
-    sb_blob *blobs[MOST];
-    int64_t num_blobs;
-    sb_reducer *reducer;
-    bool is_broken; /* the communicator is unusable at the end of the test */
-};
-
-static void world_open_on(struct world *w, const sb_comm_engine *engine, bool takes_device) {
-    memset(w, 0, sizeof *w);
-    w->mirror.takes_device = takes_device;
-    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    w->comm = test_comm(w->rig.context, engine, &w->mirror);
-}
-
-static void world_open(struct world *w) {
-    world_open_on(w, &mirror_engine, false);
-}
-
-static void world_close(struct world *w) {
-    test_end_after(w->rig.owned_before);
-    assert_int_equal(w->mirror.closed, 1);
-    assert_int_equal(w->mirror.closed_failed, w->is_broken);
-    assert_int_equal(w->mirror.flying, 0);
-    rig_close(&w->rig);
-}
-
-static void world_reopen(struct world *w, const sb_comm_engine *engine, bool takes_device) {
-    world_close(w);
-    world_open_on(w, engine, takes_device);
-}
-
-static void put(struct world *w, int64_t i, double start, int32_t head) {
-    double values[64];
-    const int64_t count = sb_blob_count(w->blobs[i]);
-    assert_true(count <= 64);
-    fill_values(sb_blob_dtype(w->blobs[i]), count, start, 1, values);
-    mem_place(data_of(w->blobs[i]), head, values, sb_mem_size(data_of(w->blobs[i])));
-}
-
-static void add(struct world *w, sb_dtype dtype, int64_t count, double start, int32_t head) {
-    w->blobs[w->num_blobs++] = test_vector(w->rig.context, dtype, count);
-    put(w, w->num_blobs - 1, start, head);
-}
-
-static bool holds(struct world *w, int64_t i, double start, double step) {
-    double values[64];
-    const int64_t count = sb_blob_count(w->blobs[i]);
-    fill_values(sb_blob_dtype(w->blobs[i]), count, start, step, values);
-    return mem_holds(data_of(w->blobs[i]), values, sb_mem_size(data_of(w->blobs[i])));
-}
-
-static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
-    w->reducer =
-        test_reducer(w->comm, w->blobs, w->num_blobs, reducer_options(SB_DATA, op, bucket_bytes));
-    mirror_forget(&w->mirror);
-}
-
-/* Makes the step's calls until a call fails. */
-static sb_status run_step(struct world *w, sb_error *err) {
-    sb_status st = SB_OK;
-    for (int64_t i = w->num_blobs; i-- && st == SB_OK;)
-        st = sb_reducer_ready(w->reducer, w->blobs[i], err);
-    return st == SB_OK ? sb_reducer_wait(w->reducer, err) : st;
-}
+#define MOST MIRROR_BLOBS
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
@@ -98,7 +30,7 @@ static const struct sizes rows[] = {
     {SIZE_MAX, {1}, {1}},
 };
 
-static bool is_in_place(struct world *w, const void *ptr) {
+static bool is_in_place(struct mirrored *w, const void *ptr) {
     for (int64_t i = 0; i < w->num_blobs; i++) {
         const void *bytes = host_of(w->blobs[i], SB_DATA);
         if (bytes == ptr)
@@ -107,20 +39,23 @@ static bool is_in_place(struct world *w, const void *ptr) {
     return false;
 }
 
-static void check_buckets(struct world *w, const struct sizes *row, const sb_comm_engine *engine,
+static void check_buckets(struct mirrored *w, const struct sizes *row, const sb_comm_engine *engine,
                           size_t element) {
     int64_t num_sent = 0, num = 0;
-    world_reopen(w, engine, false);
+    mirrored_reopen(w, engine, false);
     while (num < MOST && row->blobs[num])
         num++;
     for (int64_t i = num; i--;)
-        add(w, element == 4 ? SB_DTYPE_F32 : SB_DTYPE_F64, row->blobs[i], (double)i,
-            SB_HEAD_AT_CPU);
-    make_reducer(w, SB_COMM_SUM,
-                 row->bucket_bytes == SIZE_MAX ? SIZE_MAX : row->bucket_bytes * element / 4);
-    assert_ok(run_step(w, &err));
+        mirrored_add(w, element == 4 ? SB_DTYPE_F32 : SB_DTYPE_F64, row->blobs[i], (double)i,
+                     SB_HEAD_AT_CPU);
+    mirrored_register(w, SB_COMM_SUM,
+                      row->bucket_bytes == SIZE_MAX ? SIZE_MAX : row->bucket_bytes * element / 4);
     while (num_sent < MOST && row->sent[num_sent])
         num_sent++;
+    for (int64_t i = num; i--;)
+        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
+    assert_true(engine->start || w->mirror.num_sent == num_sent); /* without requests: at once */
+    assert_ok(sb_reducer_wait(w->reducer, &err));
     assert_int_equal(w->mirror.num_sent, num_sent);
     for (int64_t i = 0; i < num_sent; i++) {
         const sb_comm_buffer *buffer = &w->mirror.sent[i].buffer;
@@ -128,10 +63,10 @@ static void check_buckets(struct world *w, const struct sizes *row, const sb_com
                          row->sent[i]);
     }
     for (int64_t i = 0; i < num; i++)
-        assert_true(holds(w, i, 2.0 * (double)(num - 1 - i), 2));
+        assert_true(mirrored_holds(w, i, 2.0 * (double)(num - 1 - i), 2));
 }
 
-TEST_ON(world, a_bucket_is_filled_to_its_limit_and_no_further) {
+TEST_ON(mirrored, a_bucket_is_filled_to_its_limit_and_no_further) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_buckets(f, &rows[i], &mirror_engine, 4);
         check_buckets(f, &rows[i], &mirror_engine_at_once, 4);
@@ -139,20 +74,21 @@ TEST_ON(world, a_bucket_is_filled_to_its_limit_and_no_further) {
     }
 }
 
-TEST_ON(world, a_bucket_has_one_dtype_and_may_be_empty) {
+TEST_ON(mirrored, a_bucket_has_one_dtype_and_may_be_empty) {
     for (int gathers = 0; gathers < 2; gathers++) {
-        world_reopen(f, &mirror_engine, false);
-        add(f, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
-        add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        add(f, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
-        add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        make_reducer(f, SB_COMM_SUM, gathers ? 1000 : 0);
+        mirrored_reopen(f, &mirror_engine, false);
+        mirrored_add(f, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
+        mirrored_add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        mirrored_add(f, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
+        mirrored_add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        mirrored_register(f, SB_COMM_SUM, gathers ? 1000 : 0);
         for (int step = 1; step <= 3; step++) {
             for (int i = 0; i < 4; i++)
                 assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
             assert_ok(sb_reducer_wait(f->reducer, &err));
             assert_int_equal(f->mirror.num_sent, 2 * step); /* empty blobs are not sent */
-            assert_true(holds(f, 0, 1 << step, 1 << step) && holds(f, 2, 2 << step, 1 << step));
+            assert_true(mirrored_holds(f, 0, 1 << step, 1 << step) &&
+                        mirrored_holds(f, 2, 2 << step, 1 << step));
         }
         assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
         assert_int_equal(f->mirror.sent[1].buffer.dtype, SB_DTYPE_F32);
@@ -162,14 +98,14 @@ TEST_ON(world, a_bucket_has_one_dtype_and_may_be_empty) {
 /* --- buffers of buckets ---------------------------------------------------------------------- */
 
 /* Reopens the fixture with six blobs, each in a separate bucket; two buckets can be in flight. */
-static void world_of_rooms(struct world *w, const sb_comm_engine *engine) {
-    world_reopen(w, engine, false);
+static void world_of_rooms(struct mirrored *w, const sb_comm_engine *engine) {
+    mirrored_reopen(w, engine, false);
     for (int i = 0; i < MOST; i++)
-        add(w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
-    make_reducer(w, SB_COMM_SUM, 16);
+        mirrored_add(w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
+    mirrored_register(w, SB_COMM_SUM, 16);
 }
 
-TEST_ON(world, at_most_two_buckets_are_in_flight) {
+TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
     for (int done = 0; done < 2; done++) {
         world_of_rooms(f, &mirror_engine);
         f->mirror.tests_are_done = done;
@@ -185,7 +121,7 @@ TEST_ON(world, at_most_two_buckets_are_in_flight) {
             assert_int_equal(f->mirror.second,
                              done ? 0 : step * (MOST - 1)); /* all starts but each step's first */
             for (int i = 0; i < MOST; i++)
-                assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
+                assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
         }
     }
 }
@@ -194,7 +130,7 @@ TEST_ON(world, at_most_two_buckets_are_in_flight) {
 
 /* The n-th call of the slot `start` fails before it sends: `ready` succeeds, `wait` reports the
    failure once, and this step and later steps can complete. */
-TEST_ON(world, a_step_continues_if_the_engine_sent_nothing) {
+TEST_ON(mirrored, a_step_continues_if_the_engine_sent_nothing) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST};
     for (int k = 0; k < 3; k++) {
@@ -215,7 +151,7 @@ TEST_ON(world, a_step_continues_if_the_engine_sent_nothing) {
                     assert_ok(sb_reducer_wait(f->reducer, &err));
                 assert_int_equal(f->mirror.num_sent, sent + MOST);
                 for (int i = 0; i < MOST; i++)
-                    assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
+                    assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
             }
         }
     }
@@ -225,7 +161,7 @@ enum slot { BEGIN, TEST, WAIT };
 
 /* The n-th call of a slot fails, so the step returns COMM_FAILURE. Afterwards blobs of completed
    buckets are reduced, and all other blobs are unchanged. */
-static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot slot, int64_t nth,
+static void fail_step(struct mirrored *w, const sb_comm_engine *engine, enum slot slot, int64_t nth,
                       bool has_err) {
     world_of_rooms(w, engine);
     w->mirror.failure = SB_ERR_IO;
@@ -233,17 +169,17 @@ static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot s
       : slot == TEST ? &w->mirror.fail_test
                      : &w->mirror.fail_end) = nth;
     if (has_err) {
-        assert_error(SB_ERR_COMM_FAILURE, run_step(w, &err), mirror_cause);
+        assert_error(SB_ERR_COMM_FAILURE, mirrored_step(w, &err), mirror_cause);
         assert_int_equal(err.device_code, 7);
         assert_int_equal(err.offset, -1);
     } else {
-        assert_int_equal(run_step(w, NULL), SB_ERR_COMM_FAILURE);
+        assert_int_equal(mirrored_step(w, NULL), SB_ERR_COMM_FAILURE);
     }
     assert_int_equal(w->mirror.flying, 0);
     int64_t reduced = 0;
     for (int i = 0; i < MOST; i++) {
-        assert_true(holds(w, i, 200 * i, 2) || holds(w, i, 100 * i, 1));
-        reduced += holds(w, i, 200 * i, 2);
+        assert_true(mirrored_holds(w, i, 200 * i, 2) || mirrored_holds(w, i, 100 * i, 1));
+        reduced += mirrored_holds(w, i, 200 * i, 2);
     }
     assert_int_equal(reduced, w->mirror.num_sent - w->mirror.abandoned);
     assert_error(SB_ERR_COMM_FAILURE, sb_reducer_ready(w->reducer, w->blobs[0], &err),
@@ -252,13 +188,13 @@ static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot s
     for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;
         assert_ok(sb_blob_reshape(w->blobs[i], &longer, 1, NULL, &err));
-        put(w, i, i, SB_HEAD_AT_GPU);
-        assert_true(holds(w, i, i, 1));
+        mirrored_put(w, i, i, SB_HEAD_AT_GPU);
+        assert_true(mirrored_holds(w, i, i, 1));
     }
     w->is_broken = true;
 }
 
-TEST_ON(world, a_step_ends_if_the_engine_fails) {
+TEST_ON(mirrored, a_step_ends_if_the_engine_fails) {
     for (int has_err = 0; has_err < 2; has_err++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
             fail_step(f, &mirror_engine, BEGIN, nth, has_err);
@@ -271,24 +207,24 @@ TEST_ON(world, a_step_ends_if_the_engine_fails) {
 }
 
 /* If a reduction in place fails and both sides were current, the other side stays current. */
-TEST_ON(world, a_failed_reduction_in_place_keeps_the_other_side) {
+TEST_ON(mirrored, a_failed_reduction_in_place_keeps_the_other_side) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
-            world_reopen(f, &mirror_engine, takes);
-            add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
-            make_reducer(f, SB_COMM_SUM, 0);
+            mirrored_reopen(f, &mirror_engine, takes);
+            mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
+            mirrored_register(f, SB_COMM_SUM, 0);
             f->mirror.failure = SB_ERR_COMM_FAILURE;
             *(slot == BEGIN ? &f->mirror.fail_begin : &f->mirror.fail_end) = 1;
-            assert_int_equal(run_step(f, &err), SB_ERR_COMM_FAILURE);
+            assert_int_equal(mirrored_step(f, &err), SB_ERR_COMM_FAILURE);
             assert_int_equal(sb_mem_head(data_of(f->blobs[0])),
                              takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
-            assert_true(holds(f, 0, 1, 1));
+            assert_true(mirrored_holds(f, 0, 1, 1));
             f->is_broken = true;
         }
     }
 }
 
-TEST_ON(world, destroying_a_reducer_waits_for_buckets_in_flight) {
+TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
         world_of_rooms(f, &mirror_engine);
         for (int i = MOST; i-- > 2;)
@@ -300,7 +236,7 @@ TEST_ON(world, destroying_a_reducer_waits_for_buckets_in_flight) {
         assert_int_equal(f->mirror.abandoned, fails ? 2 : 0);
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         for (int i = 0; i < MOST; i++)
-            assert_true(holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
+            assert_true(mirrored_holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
         f->is_broken = true;
     }
 }
@@ -309,18 +245,18 @@ TEST_ON(world, destroying_a_reducer_waits_for_buckets_in_flight) {
 
 /* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0
    means no failure. In a step the host's bytes are current, so the device is not needed. */
-static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t engine) {
-    world_reopen(w, &mirror_engine_at_once, true);
+static void fail_scaling(struct mirrored *w, bool in_step, int64_t scale, int64_t engine) {
+    mirrored_reopen(w, &mirror_engine_at_once, true);
     for (int i = 0; i < 3; i++)
-        add(w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+        mirrored_add(w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
     if (in_step)
-        make_reducer(w, SB_COMM_MEAN, 0);
+        mirrored_register(w, SB_COMM_MEAN, 0);
     w->mirror.failure = SB_ERR_COMM_FAILURE;
     w->mirror.fail_begin = engine;
     device_fail(w->rig.context, SB_SIM_SCALE, scale, SB_SIM_FAIL_NOW);
     support_poison_error(&err);
     const sb_status st =
-        in_step ? run_step(w, &err)
+        in_step ? mirrored_step(w, &err)
                 : sb_comm_all_reduce_blobs(w->comm, w->blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
     const bool lost_first = scale && (!engine || scale < engine);
     const sb_status expected = engine ? SB_ERR_COMM_FAILURE : scale ? SB_ERR_DEVICE_LOST : SB_OK;
@@ -335,7 +271,8 @@ static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t e
     for (int i = 0; i < 3 && in_step; i++) { /* a mean equals the old values */
         const int32_t head = sb_mem_head(data_of(w->blobs[i]));
         num_lost += head == SB_HEAD_LOST;
-        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(w, i, 100 * i, 1));
+        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU ||
+                    mirrored_holds(w, i, 100 * i, 1));
     }
     assert_int_equal(num_lost, in_step && lost_first);
     for (int i = 3; in_step && scale && !engine && i--;) { /* the next step has no failure */
@@ -349,7 +286,7 @@ static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t e
     w->is_broken = engine;
 }
 
-TEST_ON(world, other_ranks_do_not_wait_if_a_device_fails) {
+TEST_ON(mirrored, other_ranks_do_not_wait_if_a_device_fails) {
     for (int in_step = 0; in_step < 2; in_step++)
         for (int64_t scale = 0; scale <= 3; scale++)
             for (int64_t engine = 0; engine <= 3; engine++)
@@ -366,13 +303,13 @@ static void assert_no_bytes(sb_mem *mem) {
 
 /* All blobs are in flight when the device fails: scaling the first blob fails, and the later blobs
    find a lost device. */
-TEST_ON(world, the_first_failure_of_a_step_is_reported) {
+TEST_ON(mirrored, the_first_failure_of_a_step_is_reported) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
-        world_reopen(f, &mirror_engine, true);
+        mirrored_reopen(f, &mirror_engine, true);
         for (int i = 0; i < num; i++)
-            add(f, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
-        make_reducer(f, SB_COMM_MEAN, 0);
+            mirrored_add(f, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
+        mirrored_register(f, SB_COMM_MEAN, 0);
         device_fail(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
         for (int i = num; i--;)
             assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
@@ -387,10 +324,10 @@ TEST_ON(world, the_first_failure_of_a_step_is_reported) {
 }
 
 /* Makes a step after the device is lost, with or without current bytes on the host. */
-static void step_without_device(struct world *w, sb_comm_op op, bool is_synced) {
-    world_reopen(w, &mirror_engine, true);
-    add(w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
-    make_reducer(w, op, 0);
+static void step_without_device(struct mirrored *w, sb_comm_op op, bool is_synced) {
+    mirrored_reopen(w, &mirror_engine, true);
+    mirrored_add(w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+    mirrored_register(w, op, 0);
     device_fail(w->rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(w->rig.context, &err));
     assert_ok(sb_reducer_ready(w->reducer, w->blobs[0], &err));
@@ -401,7 +338,7 @@ static void step_without_device(struct world *w, sb_comm_op op, bool is_synced) 
     if (is_synced) {
         assert_ok(sb_reducer_wait(w->reducer, &err));
         assert_int_equal(sb_mem_head(data_of(w->blobs[0])), SB_HEAD_AT_CPU);
-        assert_true(holds(w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
+        assert_true(mirrored_holds(w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
         assert_ok(sb_comm_broadcast_blobs(w->comm, w->blobs, 1, SB_DATA, 0, &err));
         assert_ok(sb_comm_all_reduce_blobs(w->comm, w->blobs, 1, SB_DATA, op, &err));
     }
@@ -410,33 +347,33 @@ static void step_without_device(struct world *w, sb_comm_op op, bool is_synced) 
     w->is_broken = !is_synced;
 }
 
-TEST_ON(world, a_lost_device_fails_a_step_only_if_it_is_needed) {
+TEST_ON(mirrored, a_lost_device_fails_a_step_only_if_it_is_needed) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
         for (int is_synced = 0; is_synced < 2; is_synced++)
             step_without_device(f, op, is_synced);
 }
 
-TEST_ON(world, a_device_without_arithmetic_leaves_means_to_the_host) {
+TEST_ON(mirrored, a_device_without_arithmetic_leaves_means_to_the_host) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
-        world_reopen(f, &mirror_engine, true);
-        add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
+        mirrored_reopen(f, &mirror_engine, true);
+        mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
         device_fail(f->rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
         const int64_t before = rig_tally(&f->rig).calls[SB_SIM_PREPARE_ARITHMETIC];
         assert_ok(sb_comm_all_reduce_blobs(f->comm, f->blobs, 1, SB_DATA, op, &err));
         const bool is_mean = op == SB_COMM_MEAN;
         assert_int_equal(rig_tally(&f->rig).calls[SB_SIM_PREPARE_ARITHMETIC] - before, is_mean);
         assert_int_equal(f->mirror.sent[0].buffer.context == NULL, is_mean);
-        assert_true(holds(f, 0, is_mean ? 1 : 2, is_mean ? 1 : 2));
+        assert_true(mirrored_holds(f, 0, is_mean ? 1 : 2, is_mean ? 1 : 2));
     }
 }
 
 /* --- bytes that are sent --------------------------------------------------------------------- */
 
-TEST_ON(world, blobs_are_broadcast_as_bytes) {
+TEST_ON(mirrored, blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
-        world_reopen(f, &mirror_engine, false);
+        mirrored_reopen(f, &mirror_engine, false);
         f->mirror.fill = 0x11;
-        add(f, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
+        mirrored_add(f, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
         assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, root, &err));
         assert_int_equal(f->mirror.num_sent, 1);
         assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
@@ -447,12 +384,12 @@ TEST_ON(world, blobs_are_broadcast_as_bytes) {
 }
 
 /* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
-TEST_ON(world, a_broadcast_replaces_only_the_bytes_of_the_count) {
+TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
-        world_reopen(f, &mirror_engine, false);
+        mirrored_reopen(f, &mirror_engine, false);
         f->mirror.fill = 0;
-        add(f, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
+        mirrored_add(f, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
         if (!whole)
             assert_ok(sb_blob_reshape(f->blobs[0], &four, 1, NULL, &err));
         const struct tally before = rig_tally(&f->rig);
@@ -477,12 +414,12 @@ static void write_sevens(void *user) {
 }
 
 /* Queued work must end before a blob is sent, because this engine does not use streams. */
-TEST_ON(world, queued_work_ends_before_a_blob_is_sent) {
+TEST_ON(mirrored, queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
         struct kernel kernel;
-        world_reopen(f, &mirror_engine, true);
-        add(f, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
+        mirrored_reopen(f, &mirror_engine, true);
+        mirrored_add(f, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
         rig_schedule(&f->rig, SB_SIM_LAZY, 0);
         kernel.context = f->rig.context;
         assert_ok(sb_blob_mutable_gpu(f->blobs[0], SB_DATA, &kernel.ptr, &err));
@@ -497,17 +434,17 @@ TEST_ON(world, queued_work_ends_before_a_blob_is_sent) {
         assert_int_equal(f->mirror.num_sent, !fails);
         if (!fails) {
             assert_non_null(f->mirror.sent[0].buffer.context);
-            assert_true(holds(f, 0, own ? 42 : 14, own ? 6 : 0));
+            assert_true(mirrored_holds(f, 0, own ? 42 : 14, own ? 6 : 0));
         }
     }
 }
 
 /* --- host memory of the caller --------------------------------------------------------------- */
 
-TEST_ON(world, values_and_bytes_reach_the_engine_unchanged) {
+TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
     char byte = 3;
     float values[] = {1, 2};
-    world_reopen(f, &mirror_engine_at_once, false);
+    mirrored_reopen(f, &mirror_engine_at_once, false);
     assert_ok(sb_comm_barrier(f->comm, &err)); /* implemented by a reduction */
     assert_int_equal(f->mirror.sent[0].buffer.count, 1);
     assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
@@ -530,33 +467,9 @@ TEST_ON(world, values_and_bytes_reach_the_engine_unchanged) {
     assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
 }
 
-TEST(a_missing_required_slot_is_refused) {
-    static const struct {
-        size_t slot;
-        const char *message;
-    } missing[] = {
-        {offsetof(sb_comm_engine, name), "an engine's table must have a name"},
-        {offsetof(sb_comm_engine, open), "an engine's table must have the slots open and close"},
-        {offsetof(sb_comm_engine, close), "an engine's table must have the slots open and close"},
-        {offsetof(sb_comm_engine, all_reduce),
-         "an engine's table must have all_reduce and broadcast"},
-        {offsetof(sb_comm_engine, broadcast),
-         "an engine's table must have all_reduce and broadcast"},
-    };
-    struct mirror mirror = {.takes_device = false};
-    sb_comm *comm = NULL;
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
-        sb_comm_engine table = mirror_engine;
-        memset((char *)&table + missing[i].slot, 0, sizeof table.open);
-        assert_error(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &mirror, &comm, &err),
-                     missing[i].message);
-    }
-    assert_null(comm);
-}
-
-TEST_ON(world, the_message_has_the_index_of_a_missing_blob) {
-    add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
-    add(f, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
+TEST_ON(mirrored, the_message_has_the_index_of_a_missing_blob) {
+    mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+    mirrored_add(f, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
     for (int i = 0; i < 3; i++) {
         sb_blob *list[3] = {f->blobs[0], f->blobs[0], f->blobs[0]};
         char text[40];
@@ -573,11 +486,11 @@ TEST_ON(world, the_message_has_the_index_of_a_missing_blob) {
 }
 
 /* Unregistered blobs lie between registered blobs in memory. */
-TEST_ON(world, an_unregistered_blob_is_refused) {
+TEST_ON(mirrored, an_unregistered_blob_is_refused) {
     for (int odd = 0; odd < 2; odd++) {
-        world_reopen(f, &mirror_engine, false);
+        mirrored_reopen(f, &mirror_engine, false);
         for (int i = 0; i < MOST; i++)
-            add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+            mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
         sb_blob *registered[] = {f->blobs[odd], f->blobs[2 + odd], f->blobs[4 + odd]};
         f->reducer =
             test_reducer(f->comm, registered, 3, reducer_options(SB_DATA, SB_COMM_SUM, SIZE_MAX));

@@ -2,151 +2,47 @@
    delays; errors of ranks that disagree; the state after a failure. */
 #include "blobs.h"
 #include "comms.h"
-#include "halves.h"
 #include "port/threads.h"
-#include "ranks.h"
-#include "values.h"
+#include "tasks.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
-#define BLOBS 12
-
-static const int64_t counts[BLOBS] = {3, 700, 0, 1, 64, 5, 1, 33, 12, 40, 7, 90};
-static const sb_dtype dtypes[BLOBS] = {
-    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64, SB_DTYPE_F32,
-    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_F16, SB_DTYPE_BF16,
-};
-static const size_t bucket_sizes[] = {0, 4, 100, 512, 3000, SIZE_MAX};
-#define BUCKET_SIZES (sizeof bucket_sizes / sizeof *bucket_sizes)
-
-/* --- a rank's blobs ------------------------------------------------------------------------ */
-
-struct net {
-    sb_context *context;
-    sb_blob *blobs[BLOBS];
-    sb_reducer *reducer;
-};
-
-static double value_of(int32_t rank, int blob, int64_t i) {
-    return value_of_rank(dtypes[blob], rank, blob, i);
-}
-
-static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
-    double values[1000]; /* room for any type */
-    sb_mem *diff = NULL;
-    for (int64_t i = 0; i < counts[blob]; i++)
-        put_value(dtypes[blob], values, i, value_of(rank, blob, i));
-    expect_ok(sb_blob_mutable_mem(net->blobs[blob], SB_DIFF, &diff, &err));
-    mem_place(diff, head, values, sb_mem_size(diff));
-}
-
-/* Returns whether the blob holds the mean over ranks `first` to `last` - 1. */
-static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
-    const void *values;
-    if (sb_blob_cpu(net->blobs[blob], SB_DIFF, &values, &err) != SB_OK)
-        return false;
-    const int32_t size = last - first;
-    for (int64_t i = 0; i < counts[blob]; i++) {
-        double sum = 0;
-        for (int32_t r = first; r < last; r++)
-            sum += dtypes[blob] == SB_DTYPE_F32 ? (double)(float)value_of(r, blob, i)
-                                                : value_of(r, blob, i);
-        const double off = get_value(dtypes[blob], values, i) - sum / size;
-        const double most = is_half(dtypes[blob]) ? 8 * 0x1p-9 : 6e-8 * 500 * size;
-        if (off > most || -off > most)
-            return false;
-    }
-    return true;
-}
-
-static void net_open(struct net *net, const char *device) {
-    const sb_context_options options = CONTEXT_OPTIONS(.device = device);
-    memset(net, 0, sizeof *net);
-    expect_ok(sb_context_create(&options, &net->context, &err));
-    for (int i = 0; i < BLOBS; i++)
-        expect_ok(
-            sb_blob_create_shaped(net->context, dtypes[i], &counts[i], 1, &net->blobs[i], &err));
-}
-
-static void net_close(struct net *net) {
-    sb_reducer_destroy(net->reducer);
-    for (int i = 0; i < BLOBS; i++)
-        sb_blob_destroy(net->blobs[i]);
-    sb_context_release(net->context);
-}
-
-static sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_error *err) {
-    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, bucket_bytes);
-    return sb_reducer_create(comm, net->blobs, BLOBS, &options, &net->reducer, err);
-}
-
 /* --- sums ---------------------------------------------------------------------------------- */
-
-struct steps {
-    const char *device;
-    int steps; /* steps for each bucket size */
-    uint64_t seed;
-};
-
-static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
-    const int32_t rank = sb_comm_rank(comm);
-    const bool has_device = sb_context_has_device(net->context);
-    int order[BLOBS];
-    for (int i = 0; i < BLOBS; i++)
-        put_values(net, rank, i,
-                   has_device ? SB_HEAD_AT_CPU + (int32_t)(test_random(seed) % 3) : SB_HEAD_AT_CPU);
-    shuffle(order, BLOBS, seed);
-    for (int i = 0; i < BLOBS; i++)
-        expect_ok(sb_reducer_ready(net->reducer, net->blobs[order[i]], &err));
-    expect_ok(sb_reducer_wait(net->reducer, &err));
-    for (int i = 0; i < BLOBS; i++)
-        expect(holds(net, i, 0, sb_comm_size(comm)));
-}
-
-static void random_steps(sb_comm *comm, void *arg) {
-    const struct steps *steps = arg;
-    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* the ranks' orders differ */
-    for (size_t b = 0; b < BUCKET_SIZES; b++) {
-        struct net net;
-        net_open(&net, steps->device);
-        expect_ok(net_register(&net, comm, bucket_sizes[b], &err));
-        for (int i = 0; i < steps->steps && net.reducer; i++)
-            random_step(&net, comm, &seed);
-        net_close(&net);
-    }
-}
 
 /* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
     for (size_t i = 0; i < 5; i++) {
-        struct steps steps = {.device = "cpu", .steps = 35, .seed = i * 1000};
+        struct workplace place = {.device = "cpu", .steps = 35, .seed = i * 1000};
         const sb_sim_comm_options options = RANK_OPTIONS(.seed = i, .delay_microseconds = 40);
-        ranks_run(sizes[i], i % 2 ? &options : NULL, random_steps, &steps);
+        ranks_run(sizes[i], i % 2 ? &options : NULL, reduce_in_random_orders, &place);
     }
 }
 
 TEST(bytes_on_devices_are_reduced_wherever_they_are) {
-    struct steps steps = {.device = "sim:0", .steps = test_is_quick() ? 3 : 20, .seed = 77};
+    struct workplace place = {.device = "sim:0", .steps = test_is_quick() ? 3 : 20, .seed = 77};
     for (int32_t size = 1; size <= 3; size++)
-        ranks_run(size, NULL, random_steps, &steps);
+        ranks_run(size, NULL, reduce_in_random_orders, &place);
 }
 
 static void check_heads(sb_comm *comm, void *arg) {
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "sim:0");
+    sb_context *context = NULL;
     struct net net;
-    net_open(&net, "sim:0");
+    expect_ok(sb_context_create(&options, &context, &err));
+    net_open(&net, context);
     expect_ok(net_register(&net, comm, 200, &err)); /* blobs 1 and 4 are larger than a bucket */
-    for (int i = 0; i < BLOBS; i++)
-        put_values(&net, sb_comm_rank(comm), i, SB_HEAD_AT_GPU);
-    for (int i = 0; i < BLOBS; i++)
+    net_fill_all(&net, sb_comm_rank(comm), SB_HEAD_AT_GPU);
+    for (int i = 0; i < NET_BLOBS; i++)
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     expect_ok(sb_reducer_wait(net.reducer, &err));
-    for (int i = 5; i < BLOBS; i++) /* blob 5 is alone in its bucket */
+    for (int i = 5; i < NET_BLOBS; i++) /* blob 5 is alone in its bucket */
         expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
     expect(sb_mem_head(diff_of(net.blobs[1])) == SB_HEAD_AT_GPU);
     expect(sb_mem_head(diff_of(net.blobs[4])) == SB_HEAD_AT_GPU);
     net_close(&net);
+    sb_context_release(context);
 }
 
 TEST(a_large_blob_stays_on_its_device) {
@@ -168,8 +64,8 @@ static void register_odd(sb_comm *comm, void *arg) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     struct net net;
     sb_error err = {.code = 0};
-    net_open(&net, "cpu");
-    sb_blob *blobs[BLOBS];
+    net_open(&net, NULL);
+    sb_blob *blobs[NET_BLOBS];
     memcpy(blobs, net.blobs, sizeof blobs);
     if (is_odd && odd->what == 0)
         expect_ok(sb_blob_reshape(blobs[4], other_shape, 2, NULL, &err));
@@ -187,10 +83,10 @@ static void register_odd(sb_comm *comm, void *arg) {
         options.part = SB_DATA;
     const int64_t grown = 13;
     if (is_odd && odd->what == 7)
-        expect_ok(sb_blob_reshape(blobs[BLOBS - 1], &grown, 1, NULL, &err));
+        expect_ok(sb_blob_reshape(blobs[NET_BLOBS - 1], &grown, 1, NULL, &err));
     if (is_odd && odd->what == 8)
         expect_ok(sb_blob_reshape(blobs[0], &grown, 1, NULL, &err));
-    const int64_t count = is_odd && odd->what == 2 ? BLOBS - 1 : BLOBS;
+    const int64_t count = is_odd && odd->what == 2 ? NET_BLOBS - 1 : NET_BLOBS;
     sb_reducer *reducer = NULL;
     expect_status(odd->status, sb_reducer_create(comm, blobs, count, &options, &reducer, &err));
     expect(!reducer && err.code == odd->status);
@@ -354,34 +250,27 @@ struct failing {
     _Atomic int steps_done;
 };
 
-static sb_status step(struct net *net, sb_error *err) {
-    sb_status st = SB_OK;
-    for (int i = BLOBS; i-- && st == SB_OK;)
-        st = sb_reducer_ready(net->reducer, net->blobs[i], err);
-    return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
-}
-
 /* Rank 1 fails at its n-th operation of a step. Gathered blobs are then reduced or unchanged. */
 static void fail_in_step(sb_comm *comm, void *arg) {
     struct failing *failing = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     struct net net;
     int strange = 0;
-    net_open(&net, "cpu");
-    for (int i = 0; i < BLOBS; i++)
-        put_values(&net, rank, i, SB_HEAD_AT_CPU);
+    net_open(&net, NULL);
+    net_fill_all(&net, rank, SB_HEAD_AT_CPU);
     expect_ok(net_register(&net, comm, failing->bucket_bytes, &err));
     if (rank == 1)
         expect_ok(sb_sim_comm_fail(comm, failing->nth, failing->mode, &err));
-    const sb_status st = step(&net, failing->nth % 2 ? &err : NULL);
+    const sb_status st = net_step(&net, failing->nth % 2 ? &err : NULL);
     if (st == SB_OK)
         atomic_fetch_add(&failing->steps_done, 1);
     expect(st == SB_OK || st == SB_ERR_COMM_FAILURE);
-    for (int i = 0; i < BLOBS; i++) {
+    for (int i = 0; i < NET_BLOBS; i++) {
         expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
-        strange += !holds(&net, i, 0, size) && !holds(&net, i, rank, rank + 1);
+        strange += !net_holds(&net, i, SB_COMM_MEAN, 0, size) &&
+                   !net_holds(&net, i, SB_COMM_MEAN, rank, rank + 1);
     }
-    expect(failing->bucket_bytes ? strange == 0 : strange <= BLOBS);
+    expect(failing->bucket_bytes ? strange == 0 : strange <= NET_BLOBS);
     if (st != SB_OK)
         expect_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(net.reducer, net.blobs[0], &err));
     net_close(&net);
@@ -426,9 +315,9 @@ static void miss_one(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm);
     struct net net;
     sb_error err = {.code = 0};
-    net_open(&net, "cpu");
+    net_open(&net, NULL);
     expect_ok(net_register(&net, comm, 0, &err));
-    for (int i = BLOBS; rank != 1 && i-- > (rank ? 0 : BLOBS - 1);)
+    for (int i = NET_BLOBS; rank != 1 && i-- > (rank ? 0 : NET_BLOBS - 1);)
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
@@ -456,42 +345,12 @@ TEST(a_difference_is_reported_at_once) {
     ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
 }
 
-/* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
-static void compute_long(sb_comm *comm, void *arg) {
-    struct meeting *meeting = arg;
-    const bool is_first = sb_comm_rank(comm) == 0;
-    struct net net;
-    net_open(&net, "cpu");
-    expect_ok(net_register(&net, comm, 0, &err));
-    if (!is_first)
-        wait_until(&meeting->begun, 1);
-    for (int i = BLOBS; i--;) {
-        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
-        for (const uint64_t then = sb__now() + 600000000; is_first && i == 1 && sb__now() < then;)
-            sched_yield();
-    }
-    atomic_store(&meeting->begun, 1);
-    expect_ok(sb_reducer_wait(net.reducer, &err));
-    net_close(&net);
-}
-
 TEST(the_limit_counts_only_waits) {
-    struct meeting meeting = {0};
-    ranks_run(2, &RANK_OPTIONS(.limit_milliseconds = 500), compute_long, &meeting);
-}
-
-static void end_in_step(sb_comm *comm, void *arg) {
-    struct net net;
-    net_open(&net, "cpu");
-    expect_ok(net_register(&net, comm, 100, &err));
-    sb_status st = SB_OK;
-    for (int i = BLOBS; i-- > sb_comm_rank(comm) && st == SB_OK;)
-        st = sb_reducer_ready(net.reducer, net.blobs[i], &err);
-    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE); /* another rank may have ended already */
-    net_close(&net);
-    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+    struct workplace place = {.device = "cpu", .limit_ms = 500};
+    ranks_run(2, &RANK_OPTIONS(.limit_milliseconds = 500), pause_longer_than_the_limit, &place);
 }
 
 TEST(a_reducer_may_be_destroyed_in_its_step) {
-    ranks_run(3, NULL, end_in_step, NULL);
+    struct workplace place = {.device = "cpu"};
+    ranks_run(3, NULL, end_in_a_step, &place);
 }

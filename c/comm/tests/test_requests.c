@@ -45,58 +45,6 @@ static sb_comm_engine stuck_engine(void) {
     return engine;
 }
 
-struct world {
-    struct rig rig;
-    struct mirror mirror;
-    sb_comm *comm;
-    sb_blob *blobs[BLOBS];
-    sb_reducer *reducer;
-};
-
-static void world_open(struct world *w, const sb_comm_engine *engine, size_t bucket_bytes) {
-    float values[COUNT];
-    *w = (struct world){.comm = NULL};
-    rig_open_on(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    w->comm = test_comm(w->rig.context, engine, &w->mirror);
-    for (int i = 0; i < BLOBS; i++) {
-        w->blobs[i] = test_vector(w->rig.context, SB_DTYPE_F32, COUNT);
-        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
-        mem_place(diff_of(w->blobs[i]), SB_HEAD_AT_CPU, values, sizeof values);
-    }
-    w->reducer =
-        test_reducer(w->comm, w->blobs, BLOBS, reducer_options(SB_DIFF, SB_COMM_SUM, bucket_bytes));
-    mirror_forget(&w->mirror);
-}
-
-static void all_ready(struct world *w) {
-    for (int i = 0; i < BLOBS; i++)
-        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
-}
-
-/* Returns whether each blob holds its initial values, multiplied by `factor`. */
-static bool holds(struct world *w, double factor) {
-    float values[COUNT];
-    for (int i = 0; i < BLOBS; i++) {
-        fill_values(SB_DTYPE_F32, COUNT, i * factor, factor, values);
-        if (!mem_holds(diff_of(w->blobs[i]), values, sizeof values))
-            return false;
-    }
-    return true;
-}
-
-TEST(an_engine_without_requests_reduces_at_once) {
-    for (int gathers = 0; gathers < 2; gathers++) {
-        struct world w;
-        world_open(&w, &mirror_engine_at_once, gathers ? SIZE_MAX : 0);
-        all_ready(&w);
-        assert_int_equal(w.mirror.num_sent, gathers ? 1 : BLOBS);
-        assert_ok(sb_reducer_wait(w.reducer, &err));
-        assert_true(holds(&w, 2));
-        assert_ok(sb_comm_barrier(w.comm, &err)); /* implemented by a reduction */
-        rig_close(&w.rig);
-    }
-}
-
 /* A large blob is sent in place, which is faster than gathering, and does not wait until the bucket
    of the small blobs is full. */
 TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
@@ -129,40 +77,44 @@ TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
 }
 
 /* Begins a step. Unless `destroys`, also waits for the end of the step, which fails. */
-static void stop_in_step(struct world *w, bool destroys) {
-    all_ready(w);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
+static void stop_in_step(struct mirrored *m, bool destroys) {
+    for (int i = 0; i < BLOBS; i++)
+        assert_ok(sb_reducer_ready(m->reducer, m->blobs[i], &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(m->comm, &err));
     if (destroys)
         return;
-    assert_error(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err),
+    assert_error(SB_ERR_COMM_FAILURE, sb_reducer_wait(m->reducer, &err),
                  "the other ranks are gone");
-    assert_true(holds(w, 1)); /* this engine wrote nothing */
-    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
+    for (int i = 0; i < BLOBS; i++)
+        assert_true(mirrored_holds(m, i, i, 1)); /* this engine wrote nothing */
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(m->reducer, &err));
 }
 
-TEST(memory_that_the_engine_may_still_write_is_not_freed) {
+TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
     const sb_comm_engine engine = stuck_engine();
     sb_mem *kept[BLOBS];
     for (int how = 0; how < 4; how++) {
         const bool gathers = how & 1;
-        struct world w;
         abandoned = 0;
-        world_open(&w, &engine, gathers ? SIZE_MAX : 0);
-        for (int i = 0; i < BLOBS; i++)
-            kept[i] = diff_of(w.blobs[i]);
-        sb_mem *const rooms[] = {w.reducer->rooms[0].mem, w.reducer->rooms[1].mem};
-        void *const first = w.reducer->rooms[0].ptr;
-        stop_in_step(&w, how & 2);
-        test_end_after(w.rig.owned_before);
+        mirrored_reopen(f, &engine, false);
+        for (int i = 0; i < BLOBS; i++) {
+            mirrored_add(f, SB_DTYPE_F32, COUNT, i, SB_HEAD_AT_CPU);
+            kept[i] = data_of(f->blobs[i]);
+        }
+        mirrored_register(f, SB_COMM_SUM, gathers ? SIZE_MAX : 0);
+        sb_mem *const rooms[] = {f->reducer->rooms[0].mem, f->reducer->rooms[1].mem};
+        void *const first = f->reducer->rooms[0].ptr;
+        stop_in_step(f, how & 2);
+        test_end_after(f->rig.owned_before);
         assert_int_equal(abandoned, gathers ? 1 : BLOBS);
-        assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
+        assert_int_equal(f->rig.counting.live_buffers, gathers ? 1 : BLOBS);
         for (int i = 0; i < BLOBS && !gathers; i++) {
             assert_true(sb_mem_is_unique(kept[i]));
             sb_mem_release(kept[i]); /* so that the test leaks nothing */
         }
         if (gathers)
             sb_mem_release(rooms[stuck_with != first]);
-        rig_close(&w.rig);
+        f->is_broken = true;
     }
 }
 

@@ -119,29 +119,20 @@ static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {
                                  : sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no doubles");
 }
 
-static sb_status axpy_f32(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
-                          void *y, sb_stream stream, sb_error *err) {
-    sb_status st = refuse_f64(dtype, err);
-    return st == SB_OK ? host_backend.axpy(device, dtype, count, alpha, x, y, stream, err) : st;
-}
-
-static sb_status scale_f32(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
-                           sb_stream stream, sb_error *err) {
-    sb_status st = refuse_f64(dtype, err);
-    return st == SB_OK ? host_backend.scale(device, dtype, count, alpha, x, stream, err) : st;
-}
-
-static sb_status asum_f32(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
-                          sb_stream stream, sb_error *err) {
-    sb_status st = refuse_f64(dtype, err);
-    return st == SB_OK ? host_backend.asum(device, dtype, count, x, out, stream, err) : st;
-}
-
-static sb_status sumsq_f32(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
-                           sb_stream stream, sb_error *err) {
-    sb_status st = refuse_f64(dtype, err);
-    return st == SB_OK ? host_backend.sumsq(device, dtype, count, x, out, stream, err) : st;
-}
+#define F32_ONLY(slot, parameters, ...)                                                            \
+    static sb_status slot##_f32 parameters {                                                       \
+        sb_status st = refuse_f64(dtype, err);                                                     \
+        return st == SB_OK ? host_backend.slot(__VA_ARGS__) : st;                                  \
+    }
+#define ARRAY void *device, sb_dtype dtype, int64_t count
+F32_ONLY(axpy, (ARRAY, double alpha, const void *x, void *y, sb_stream stream, sb_error *err),
+         device, dtype, count, alpha, x, y, stream, err)
+F32_ONLY(scale, (ARRAY, double alpha, void *x, sb_stream stream, sb_error *err), device, dtype,
+         count, alpha, x, stream, err)
+F32_ONLY(asum, (ARRAY, const void *x, double *out, sb_stream stream, sb_error *err), device, dtype,
+         count, x, out, stream, err)
+F32_ONLY(sumsq, (ARRAY, const void *x, double *out, sb_stream stream, sb_error *err), device, dtype,
+         count, x, out, stream, err)
 
 static uint32_t no_doubles(void *device) {
     return SB_DEVICE_LACKS_F64;

@@ -1,7 +1,6 @@
 /* The functions that the fake libcuda.so.1 exports besides the driver API. With these functions,
    tests choose the fake's behaviour and read counters. Environment variables set initial settings:
-   FAKE_SCHEDULE (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
-   FAKE_PEERS, FAKE_INIT, FAKE_MEMORY. */
+   FAKE_SCHEDULE (eager, lazy, random), FAKE_VERSION, FAKE_INIT, FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H
 #define SB_TESTS_FAKE_H
 
@@ -128,12 +127,9 @@ FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kerne
    until its module is unloaded or the context ends. */
 #define FAKE_KERNEL_BYTES ((size_t)65536)
 FAKE_API CUresult fake_load_kernel(CUcontext context, const char *function);
-/* Waits for the context as cudaDeviceSynchronize does, which invalidates the context's captures. */
-FAKE_API void fake_blas_wait(CUcontext context);
 FAKE_API uint64_t fake_context_id(CUcontext context);
-FAKE_API void fake_count_handle(int by);
-/* Returns zeroed memory for an object of a fake library, which fake_heal frees; NULL if out of
-   memory. */
+FAKE_API void fake_count_handle(void);
+/* Returns zeroed memory for an object of a fake library, which fake_heal frees. */
 FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));

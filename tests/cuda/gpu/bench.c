@@ -3,10 +3,14 @@
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
+          bench --start       only the first steps: a context, the kernels, the first arithmetic
           bench --describe    only the device and the driver */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
+#include "kernels.h"
+
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -270,6 +274,59 @@ static void bench_overlap(struct subject *s, size_t bytes) {
     test_end(s->blob);
 }
 
+/* --- the first steps ------------------------------------------------------------------------- */
+
+static void print_since(const char *step, double start) {
+    printf("| %s | %.3f |\n", step, (now() - start) * 1e3);
+}
+
+static void create_handle(void) {
+    static const char *const files[] = {"libcublas.so.13", "libcublas.so.12"};
+    sb__cublas_status (*create)(sb__cublas_handle * handle) = NULL;
+    sb__cublas_handle handle;
+    void *symbol = NULL;
+    for (int i = 0; i < 2 && !symbol; i++) {
+        void *library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+        symbol = library ? dlsym(library, "cublasCreate_v2") : NULL;
+    }
+    memcpy(&create, &symbol, sizeof create);
+    const double start = now();
+    if (create && create(&handle) == SB__CUBLAS_STATUS_SUCCESS)
+        print_since("cublasCreate", start);
+    else
+        printf("| cublasCreate | skipped: there is no cuBLAS |\n");
+}
+
+/* Measures a context, the compilation of the kernels, a handle of cuBLAS and the first arithmetic.
+ */
+static int bench_start(void) {
+    sb__cu_module module;
+    double start = now();
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
+    sb_context *first = NULL;
+    const sb_status st = sb_context_create(&options, &first, &err);
+    const double first_ms = (now() - start) * 1e3;
+    const int missing = gpu_begin();
+    if (missing || st != SB_OK)
+        return missing ? missing : 1;
+    printf("\n| step | ms |\n|---|---|\n| the first context on cuda:0 | %.3f |\n", first_ms);
+    start = now();
+    sb_context *second = test_context_on("cuda:0");
+    print_since("another context", start);
+    enter();
+    start = now();
+    cu_ok(cuModuleLoadData(&module, sb__cuda_kernels));
+    print_since("compilation of the kernels", start);
+    create_handle();
+    leave();
+    start = now();
+    assert_ok(sb_context_prepare_arithmetic(first, &err));
+    print_since("preparation of arithmetic", start);
+    test_end(second);
+    sb_context_release(first);
+    return 0;
+}
+
 /* --- all ------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
@@ -279,8 +336,10 @@ int main(int argc, char **argv) {
     struct stage stage;
     quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     const bool describe = argc == 2 && strcmp(argv[1], "--describe") == 0;
+    if (argc == 2 && strcmp(argv[1], "--start") == 0)
+        return bench_start();
     if (argc > 2 || (argc == 2 && !quick && !describe)) {
-        fprintf(stderr, "usage: bench [--quick | --describe]\n");
+        fprintf(stderr, "usage: bench [--quick | --start | --describe]\n");
         return 2;
     }
     const int missing = gpu_begin();

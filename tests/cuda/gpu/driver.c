@@ -10,10 +10,12 @@ struct entry {
     size_t member;
 };
 
-#define ENTRY(result, symbol, parameters) {#symbol, offsetof(struct driver, symbol)},
+#define ENTRY(symbol)                             {#symbol, offsetof(struct driver, symbol)},
+#define ENTRY_OF_OURS(result, symbol, parameters) ENTRY(symbol)
 
-static const struct entry needed[] = {SB__CUDA_FUNCTIONS(ENTRY) APPLICATION_FUNCTIONS(ENTRY)};
-static const struct entry optional[] = {OPTIONAL_FUNCTIONS(ENTRY) OLD_FUNCTIONS(ENTRY)};
+static const struct entry needed[] = {SB__CUDA_FUNCTIONS(ENTRY_OF_OURS)
+                                          APPLICATION_FUNCTIONS(ENTRY)};
+static const struct entry optional[] = {OPTIONAL_FUNCTIONS(ENTRY)};
 
 /* Fills the table; returns how many functions are missing. */
 static size_t fill(struct driver *driver, void *library, const struct entry *entries,

@@ -42,7 +42,7 @@ int gpu_begin(void) {
 void stage_open_options(struct stage *stage, sb_context_options options) {
     rig_open_options(&stage->rig, options);
     stage->context = running = stage->rig.context;
-    stage->stream = stream_make(STREAM_NON_BLOCKING);
+    stage->stream = stream_make(CU_STREAM_NON_BLOCKING);
 }
 
 void stage_open(struct stage *stage) {

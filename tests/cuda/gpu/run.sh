@@ -158,9 +158,9 @@ run_parts() {
     fi
     if wants ranks; then run block "NCCL's ranks" "$folder/ranks" "${quick[@]}"; fi
     if wants start; then
-        run plain 'start, kernels compiled' env CUDA_CACHE_DISABLE=1 "$folder/start"
-        "$folder/start" >/dev/null 2>&1 # fills the driver's cache
-        run plain 'start, kernels cached' "$folder/start"
+        run plain 'start, kernels compiled' env CUDA_CACHE_DISABLE=1 "$folder/bench" --start
+        "$folder/bench" --start >/dev/null 2>&1 # fills the driver's cache
+        run plain 'start, kernels cached' "$folder/bench" --start
     fi
     if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
     if ! command -v python3 >/dev/null; then

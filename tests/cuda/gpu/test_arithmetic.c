@@ -180,6 +180,6 @@ static void work(void *arg, int member) {
 TEST_ON(stage, threads_with_separate_blobs_and_streams) {
     struct workers workers = {.context = f->context};
     for (int i = 0; i < THREADS; i++)
-        workers.streams[i] = stream_make(STREAM_NON_BLOCKING);
+        workers.streams[i] = stream_make(CU_STREAM_NON_BLOCKING);
     team_run(THREADS, work, &workers);
 }

@@ -58,7 +58,7 @@ static void end_managed(void *ptr) {
 
 TEST_ON(stage, managed_memory_is_the_devices) {
     sb__cu_ptr managed = 0;
-    primary_ok(cuMemAllocManaged(&managed, BYTES, ATTACH_GLOBAL));
+    primary_ok(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
     void *lent = (void *)(uintptr_t)managed;
     test_own_loan(lent, end_managed);
     queue_fill(NULL, lent, 6, BYTES);

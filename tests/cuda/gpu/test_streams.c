@@ -23,14 +23,14 @@ static void scene_open_on(struct scene *f, unsigned int flags) {
     f->context = f->stage.context;
     f->other = f->stage.stream;
     f->stream = stream_make(flags);
-    f->is_blocking = flags == STREAM_BLOCKING;
+    f->is_blocking = flags == CU_STREAM_DEFAULT;
     f->seen = device_make(BYTES);
     queue_fill(NULL, f->seen, 0xEE, BYTES);
     stream_wait(NULL);
 }
 
 static void scene_open(struct scene *f) {
-    scene_open_on(f, STREAM_BLOCKING);
+    scene_open_on(f, CU_STREAM_DEFAULT);
 }
 
 static void scene_close(struct scene *f) {
@@ -41,7 +41,7 @@ static void scene_close(struct scene *f) {
 #define EACH(claim)                                                                                \
     static void claim(struct scene *f);                                                            \
     TEST(test_##claim) {                                                                           \
-        for (unsigned int flags = STREAM_BLOCKING; flags <= STREAM_NON_BLOCKING; flags++) {        \
+        for (unsigned int flags = CU_STREAM_DEFAULT; flags <= CU_STREAM_NON_BLOCKING; flags++) {   \
             struct scene scene;                                                                    \
             scene_open_on(&scene, flags);                                                          \
             claim(&scene);                                                                         \
@@ -262,12 +262,12 @@ EACH(a_named_stream_comes_after_the_legacy_one) {
 /* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(struct scene *f) {
-    primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)f->stream, CAPTURE_GLOBAL));
+    primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)f->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
 /* Ends the capture, which must be valid and have no work of the library. */
 static void end_capture(struct scene *f) {
-    struct CUgraph_st *graph = NULL;
+    CUgraph graph = NULL;
     size_t nodes = 99;
     enter();
     cu_ok(cuStreamEndCapture((sb__cu_stream)f->stream, &graph));
@@ -370,19 +370,19 @@ static sb__cu_context made_context(void) {
 }
 
 TEST_ON(scene, a_stream_of_a_green_context_is_refused) {
-    _Alignas(16) unsigned char resource[RESOURCE_BYTES];
-    struct CUdevResourceDesc_st *description;
-    struct CUgreenCtx_st *green;
+    CUdevResource resource;
+    CUdevResourceDesc description;
+    CUgreenCtx green;
     sb__cu_stream stream;
     const void *in;
     if (!driver->cuGreenCtxStreamCreate) {
         print_message("skipped: the driver has no green contexts\n");
         test_skip();
     }
-    cu_ok(cuDeviceGetDevResource(0, (void *)resource, RESOURCE_SM));
-    cu_ok(cuDevResourceGenerateDesc(&description, (void *)resource, 1));
-    cu_ok(cuGreenCtxCreate(&green, description, 0, GREEN_DEFAULT_STREAM));
-    cu_ok(cuGreenCtxStreamCreate(&stream, green, STREAM_NON_BLOCKING, 0));
+    cu_ok(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
+    cu_ok(cuDevResourceGenerateDesc(&description, &resource, 1));
+    cu_ok(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    cu_ok(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     cu_ok(cuStreamDestroy_v2(stream));
@@ -394,7 +394,7 @@ TEST_ON(scene, a_stream_of_another_context_is_refused) {
     sb__cu_stream stream = NULL;
     sb__cu_context popped;
     cu_ok(cuCtxPushCurrent_v2(made_context()));
-    cu_ok(cuStreamCreate(&stream, STREAM_NON_BLOCKING));
+    cu_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));

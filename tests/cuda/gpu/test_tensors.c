@@ -133,21 +133,18 @@ static void end_mapped(void *user) {
 
 /* Maps two pages; the addresses behind them are only reserved. */
 static void map(struct mapped *mapped) {
-    const struct allocation allocation = {
-        .type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {SB__CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-    const struct sb__cu_access access = {allocation.location,
-                                         SB__CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    cu_ok(cuMemGetAllocationGranularity(&mapped->page, (const void *)&allocation, 0));
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    prop.location.type = access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    cu_ok(cuMemGetAllocationGranularity(&mapped->page, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     cu_ok(cuMemAddressReserve(&mapped->ptr, 3 * mapped->page, 0, 0, 0));
     for (size_t i = 0; i < 2; i++) {
-        unsigned long long handle;
-        cu_ok(cuMemCreate(&handle, mapped->page, (const void *)&allocation, 0));
+        CUmemGenericAllocationHandle handle;
+        cu_ok(cuMemCreate(&handle, mapped->page, &prop, 0));
         cu_ok(cuMemMap(mapped->ptr + i * mapped->page, mapped->page, 0, handle, 0));
         cu_ok(cuMemRelease(handle));
     }
-    cu_ok(cuMemSetAccess(mapped->ptr, 2 * mapped->page, (const void *)&access, 1));
+    cu_ok(cuMemSetAccess(mapped->ptr, 2 * mapped->page, &access, 1));
     test_own_loan(mapped, end_mapped);
 }
 

@@ -1,13 +1,12 @@
 /* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
    leave, and the failure of every call in turn. A rank is a thread with a device. */
+#include "child.h"
 #include "comms.h"
 #include "fail_calloc.h"
 #include "fake_nccl.h"
 #include "fixture.h"
-#include "halves.h"
 #include "plain.h"
-#include "ranks.h"
-#include "values.h"
+#include "tasks.h"
 
 #include "../../src/comm.h"
 
@@ -15,22 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <syncblob/nccl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MOST        4
-#define BLOBS       7
 #define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
 #define FAULT_LIMIT 30  /* for tests in which a rank may be missing */
 #define LONG_LIMIT  60000
 
-static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33, 50, 9};
-static const sb_dtype dtypes[BLOBS] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64,
-                                       SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_BF16};
-
 /* --- the devices of a test ----------------------------------------------------------------- */
 
 struct team {
+    struct workplace place; /* the argument of the tasks in tasks.h; must be first */
     int32_t size;
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
@@ -42,7 +35,9 @@ static void team_open(struct team *team) {
 }
 
 static void open_contexts(struct team *team, int32_t size) {
-    *team = (struct team){.size = size};
+    *team = (struct team){
+        {.contexts = team->contexts, .on_device = true, .steps = 2, .limit_ms = SHORT_LIMIT},
+        .size = size};
     fake_set(FAKE_DEVICES, MOST);
     for (int32_t i = 0; i < size; i++) {
         char device[16];
@@ -85,136 +80,11 @@ static void end_comms_and_close(struct team *team) {
     team_close(team);
 }
 
-/* --- values -------------------------------------------------------------------------------- */
-
-static double value_of(int32_t rank, int blob, int64_t i) {
-    return value_of_rank(dtypes[blob], rank, blob, i);
-}
-
-static double rounded(sb_dtype dtype, double value) {
-    return dtype == SB_DTYPE_F32 ? (double)(float)value : value;
-}
-
-static double combined(sb_comm_op op, sb_dtype dtype, int32_t size, int blob, int64_t i) {
-    double value = rounded(dtype, value_of(0, blob, i));
-    for (int32_t r = 1; r < size; r++) {
-        const double other = rounded(dtype, value_of(r, blob, i));
-        if (op == SB_COMM_SUM || op == SB_COMM_MEAN)
-            value += other;
-        else if (op == SB_COMM_MIN ? other < value : other > value)
-            value = other;
-    }
-    return op == SB_COMM_MEAN ? value / size : value;
-}
-
-static bool is_near(sb_dtype dtype, double found, double right, int32_t size) {
-    const double off = found - right,
-                 bound = is_half(dtype) ? 8 * 0x1p-9
-                                        : size * 500.0 * (dtype == SB_DTYPE_F32 ? 6e-8 : 1e-15);
-    return off <= bound && -off <= bound;
-}
-
-struct net {
-    sb_blob *blobs[BLOBS];
-};
-
-static void net_open(struct net *net, sb_context *context) {
-    for (int b = 0; b < BLOBS; b++)
-        expect_ok(sb_blob_create_shaped(context, dtypes[b], &counts[b], 1, &net->blobs[b], &err));
-}
-
-static void net_close(struct net *net) {
-    for (int b = 0; b < BLOBS; b++)
-        sb_blob_destroy(net->blobs[b]);
-}
-
-/* Fills the diff of blob `b`; moves the newest bytes to the device if `on_device`. */
-static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, sb_error *err) {
-    void *values;
-    if (!counts[b])
-        return SB_OK;
-    const sb_status st = sb_blob_overwrite_cpu(net->blobs[b], SB_DIFF, &values, err);
-    for (int64_t i = 0; i < counts[b] && st == SB_OK; i++)
-        put_value(dtypes[b], values, i, value_of(rank, b, i));
-    return st == SB_OK && on_device ? sb_blob_mutable_gpu(net->blobs[b], SB_DIFF, &values, err)
-                                    : st;
-}
-
-static void fill(struct net *net, int32_t rank, int b, bool on_device) {
-    expect_ok(try_fill(net, rank, b, on_device, &err));
-}
-
-static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
-    const void *values = NULL;
-    if (!counts[b])
-        return true;
-    if (sb_blob_cpu(net->blobs[b], SB_DIFF, &values, &err) != SB_OK)
-        return false;
-    for (int64_t i = 0; i < counts[b]; i++)
-        if (!is_near(dtypes[b], get_value(dtypes[b], values, i),
-                     combined(op, dtypes[b], size, b, i), size))
-            return false;
-    return true;
-}
-
 /* --- sums ---------------------------------------------------------------------------------- */
 
-static void reduce_host(sb_comm *comm, void *arg) {
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++)
-        for (int b = 0; b < BLOBS; b++) {
-            double values[700];
-            for (int64_t i = 0; i < counts[b]; i++)
-                put_value(dtypes[b], values, i, value_of(rank, b, i));
-            expect_ok(sb_comm_all_reduce(comm, op, dtypes[b], counts[b], values, &err));
-            for (int64_t i = 0; i < counts[b]; i++)
-                expect(is_near(dtypes[b], get_value(dtypes[b], values, i),
-                               combined(op, dtypes[b], size, b, i), size));
-        }
-    expect_ok(sb_comm_barrier(comm, &err));
-    for (int32_t root = 0; root < size; root++) {
-        int32_t bytes[100] = {rank, rank};
-        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes, &err));
-        expect(bytes[0] == root && bytes[1] == root && bytes[99] == 0);
-    }
-}
-
-static void reduce_blobs(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
-        struct net net;
-        net_open(&net, team->contexts[rank]);
-        for (int b = 0; b < BLOBS; b++)
-            fill(&net, rank, b, (b + rank) % 3 != 0);
-        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_DIFF, op, &err));
-        sb_mem *diff = NULL;
-        expect_ok(sb_blob_mutable_mem(net.blobs[1], SB_DIFF, &diff, &err));
-        expect(sb_mem_head(diff) == ((1 + rank) % 3 ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU));
-        for (int b = 0; b < BLOBS; b++)
-            expect(holds(&net, b, op, size));
-        net_close(&net);
-    }
-}
-
-static void broadcast_blobs(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    const int32_t rank = sb_comm_rank(comm);
-    for (int32_t root = 0; root < team->size; root++) {
-        struct net net;
-        net_open(&net, team->contexts[rank]);
-        for (int b = 0; b < BLOBS; b++)
-            fill(&net, rank == root ? 0 : 3, b, b % 2 != 0);
-        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_DIFF, root, &err));
-        for (int b = 0; b < BLOBS; b++)
-            expect(holds(&net, b, SB_COMM_SUM, 1));
-        net_close(&net);
-    }
-}
-
 TEST(sums_are_those_of_all_ranks) {
-    static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_host, reduce_blobs,
-                                                               broadcast_blobs};
+    static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_values, broadcast_bytes,
+                                                               reduce_blobs, broadcast_blobs};
     for (int32_t size = 1; size <= MOST; size++)
         for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
             run_ranks(size, LONG_LIMIT, tasks[i]);
@@ -233,39 +103,6 @@ TEST(peers_get_access_to_pools) {
     }
 }
 
-/* --- the reducer --------------------------------------------------------------------------- */
-
-static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
-    int order[BLOBS];
-    shuffle(order, BLOBS, seed);
-    for (int i = 0; i < BLOBS; i++) {
-        fill(net, sb_comm_rank(comm), order[i], test_random(seed) % 4 != 0);
-        expect_ok(sb_reducer_ready(reducer, net->blobs[order[i]], &err));
-    }
-    expect_ok(sb_reducer_wait(reducer, &err));
-    for (int b = 0; b < BLOBS; b++)
-        expect(holds(net, b, SB_COMM_MEAN, sb_comm_size(comm)));
-}
-
-static void reduce_in_random_orders(sb_comm *comm, void *arg) {
-    static const size_t bucket_sizes[] = {0, 300, SIZE_MAX};
-    const struct team *team = arg;
-    const int32_t rank = sb_comm_rank(comm);
-    uint64_t seed = 17 + (uint64_t)rank;
-    for (size_t size = 0; size < sizeof bucket_sizes / sizeof *bucket_sizes; size++) {
-        const sb_reducer_options options =
-            reducer_options(SB_DIFF, SB_COMM_MEAN, bucket_sizes[size]);
-        sb_reducer *reducer = NULL;
-        struct net net;
-        net_open(&net, team->contexts[rank]);
-        expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
-        for (int step = 0; step < 4 && reducer; step++)
-            random_step(&net, comm, reducer, &seed);
-        sb_reducer_destroy(reducer);
-        net_close(&net);
-    }
-}
-
 TEST(a_reducer_takes_any_order) {
     for (int32_t size = 1; size <= MOST; size++)
         run_ranks(size, LONG_LIMIT, reduce_in_random_orders);
@@ -280,9 +117,9 @@ struct kernel {
 
 static void write_values(void *user) {
     const struct kernel *kernel = user;
-    float *values = fake_address(kernel->ptr, (size_t)counts[1] * sizeof *values);
-    for (int64_t i = 0; values && i < counts[1]; i++)
-        values[i] = (float)value_of(kernel->rank, 1, i);
+    float *values = fake_address(kernel->ptr, (size_t)net_counts[1] * sizeof *values);
+    for (int64_t i = 0; values && i < net_counts[1]; i++)
+        values[i] = (float)value_of_rank(net_dtypes[1], kernel->rank, 1, i);
 }
 
 /* Queues a kernel on the context's stream or the default stream, and reduces without waiting. */
@@ -304,7 +141,7 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
                CUDA_SUCCESS);
         expect(cuCtxPopCurrent(&old) == CUDA_SUCCESS);
         expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
-        expect(holds(&net, 1, SB_COMM_SUM, team->size));
+        expect(net_holds(&net, 1, SB_COMM_SUM, 0, team->size));
         net_close(&net);
     }
     expect(cuDevicePrimaryCtxRelease(rank) == CUDA_SUCCESS);
@@ -321,9 +158,9 @@ static void reduce_elsewhere(sb_comm *comm, void *arg) {
         struct net net;
         expect_ok(cuda_context(devices[i], &context, &err));
         net_open(&net, context);
-        fill(&net, 0, 1, true);
+        expect_ok(net_fill(&net, 0, 1, SB_HEAD_AT_GPU, &err));
         expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
-        expect(holds(&net, 1, SB_COMM_SUM, 1));
+        expect(net_holds(&net, 1, SB_COMM_SUM, 0, 1));
         net_close(&net);
         sb_context_release(context);
     }
@@ -373,7 +210,7 @@ TEST_ON(team, ranks_connect_by_an_id) {
     make_by_id(f, makers, 3, LONG_LIMIT);
     for (int32_t i = 0; i < 3; i++)
         assert_int_equal(makers[i].status, SB_OK);
-    run_team(f, reduce_host);
+    run_team(f, reduce_values);
 }
 
 TEST_ON(team, creation_fails_if_a_rank_does_not_come) {
@@ -565,18 +402,16 @@ static void go_on_without_device(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm);
     const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
     sb_reducer *reducer = NULL;
-    const void *values;
     double value = 1;
     struct net net;
     net_open(&net, team->contexts[rank]);
     sb_blob *const blobs[] = {net.blobs[1], net.blobs[4]};
-    fill(&net, rank, 1, true);
-    fill(&net, rank, 4, rank != 0);
-    expect_ok(sb_blob_cpu(blobs[0], SB_DIFF, &values, &err)); /* both sides are current */
+    expect_ok(net_fill(&net, rank, 1, SB_HEAD_SYNCED, &err));
+    expect_ok(net_fill(&net, rank, 4, rank ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, &err));
     expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
     if (rank == 0) {
         fake_fail("cuMemcpyHtoDAsync_v2", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-        expect_status(SB_ERR_DEVICE_LOST, try_fill(&net, rank, 3, true, &err));
+        expect_status(SB_ERR_DEVICE_LOST, net_fill(&net, rank, 3, SB_HEAD_AT_GPU, &err));
         expect_status(SB_ERR_DEVICE_LOST,
                       sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
         expect_status(SB_ERR_DEVICE_LOST,
@@ -588,7 +423,8 @@ static void go_on_without_device(sb_comm *comm, void *arg) {
     expect_status(rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
                   sb_reducer_wait(reducer, &err));
     sb_reducer_destroy(reducer);
-    expect(rank != 0 || (holds(&net, 1, SB_COMM_SUM, 1) && holds(&net, 4, SB_COMM_SUM, 1)));
+    expect(rank != 0 ||
+           (net_holds(&net, 1, SB_COMM_SUM, 0, 1) && net_holds(&net, 4, SB_COMM_SUM, 0, 1)));
     net_close(&net);
 }
 
@@ -598,23 +434,20 @@ TEST_ON(team, a_rank_whose_device_is_lost_keeps_its_blobs) {
     f->is_lost = true;
 }
 
+static void use_in_child(void *arg) {
+    struct team *f = arg;
+    uint8_t id[SB_NCCL_ID_BYTES] = {0};
+    sb_comm *comm;
+    child_wants(sb_nccl_id_create(id, &err) == SB_ERR_FORKED);
+    child_wants(sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED);
+    child_wants(sb_nccl_comm_create_all(f->contexts, 1, 0, &comm, &err) == SB_ERR_FORKED);
+    child_wants(sb_comm_barrier(f->comms[0], &err) == SB_ERR_FORKED);
+}
+
 TEST_ON(team, a_forked_child_cannot_use_nccl) {
     open_team(f, 1, LONG_LIMIT);
-    const pid_t child = fork();
-    if (child == 0) {
-        uint8_t id[SB_NCCL_ID_BYTES] = {0};
-        sb_comm *comm;
-        const bool refused =
-            sb_nccl_id_create(id, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create_all(f->contexts, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_comm_barrier(f->comms[0], &err) == SB_ERR_FORKED;
-        _exit(refused ? 0 : 1);
-    }
-    int how = 1;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
-    run_team(f, reduce_host);
+    in_child(use_in_child, f);
+    run_team(f, reduce_values);
 }
 
 static void do_nothing(sb_comm *comm, void *arg) {
@@ -645,20 +478,14 @@ TEST_ON(team, a_failed_allocation_leaves_no_rank) {
 
 /* --- ranks that fail, stop or have ended --------------------------------------------------- */
 
+/* Fills the diffs, one of them on the host, and makes a step. Stops when a call fails. */
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
-    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
-    sb_reducer *reducer = NULL;
     sb_status st = SB_OK;
-    for (int b = 0; b < BLOBS && st == SB_OK; b++)
-        st = try_fill(net, sb_comm_rank(comm), b, b != 4, err);
+    for (int b = 0; b < NET_BLOBS && st == SB_OK; b++)
+        st = net_fill(net, sb_comm_rank(comm), b, b == 4 ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU, err);
     if (st == SB_OK)
-        st = sb_reducer_create(comm, net->blobs, BLOBS, &options, &reducer, err);
-    for (int b = BLOBS; b-- && st == SB_OK;)
-        st = sb_reducer_ready(reducer, net->blobs[b], err);
-    if (st == SB_OK)
-        st = sb_reducer_wait(reducer, err);
-    sb_reducer_destroy(reducer);
-    return st;
+        st = net_register(net, comm, 0, err);
+    return st == SB_OK ? net_step(net, err) : st;
 }
 
 static void fail_in_a_step(sb_comm *comm, void *arg) {
@@ -673,15 +500,13 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
         expect(strstr(err.message, "waited 500 ms for ncclAllReduce of "));
     expect_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
-    for (int b = 0; b < BLOBS; b++) /* the blobs are no longer in use */
-        fill(&net, 0, b, true);
-    for (int b = 0; b < BLOBS; b++)
-        expect(holds(&net, b, SB_COMM_SUM, 1));
+    net_fill_all(&net, 0, SB_HEAD_AT_GPU); /* the blobs are no longer in use */
+    expect(net_all_hold(&net, SB_COMM_SUM, 0, 1));
     net_close(&net);
 }
 
 TEST(an_asynchronous_error_ends_the_step) {
-    for (int nth = 1; nth <= BLOBS; nth += 2) { /* operation 1 is the registration */
+    for (int nth = 1; nth < NET_BLOBS; nth += 3) { /* operation 1 is the registration */
         struct team team;
         open_team(&team, 3, SHORT_LIMIT);
         fake_nccl_fail(1, nth, ncclRemoteError);
@@ -699,7 +524,7 @@ static void wait_in_vain(sb_comm *comm, void *arg) {
 }
 
 TEST(a_rank_that_stops_is_not_waited_for) {
-    for (int nth = 1; nth <= BLOBS; nth += 3) {
+    for (int nth = 1; nth < NET_BLOBS; nth += 5) {
         struct team team;
         open_team(&team, 4, SHORT_LIMIT);
         fake_nccl_fail(2, nth, ncclSuccess);
@@ -716,42 +541,8 @@ TEST(a_rank_that_has_ended_blocks_no_other_rank) {
     run_ranks(3, SHORT_LIMIT, leave_early);
 }
 
-/* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
-static void compute_long(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    const int32_t rank = sb_comm_rank(comm);
-    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
-    sb_reducer *reducer = NULL;
-    struct net net;
-    net_open(&net, team->contexts[rank]);
-    expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
-    for (int b = BLOBS; b--;) {
-        if (b == (rank ? BLOBS - 1 : 0))
-            (void)usleep((SHORT_LIMIT + (rank ? 200 : 100)) * 1000);
-        expect_ok(sb_reducer_ready(reducer, net.blobs[b], &err));
-    }
-    expect_ok(sb_reducer_wait(reducer, &err));
-    sb_reducer_destroy(reducer);
-    net_close(&net);
-}
-
 TEST(the_limit_counts_only_waits) {
-    run_ranks(2, SHORT_LIMIT, compute_long);
-}
-
-static void end_in_a_step(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
-    sb_reducer *reducer = NULL;
-    struct net net;
-    net_open(&net, team->contexts[sb_comm_rank(comm)]);
-    for (int b = 0; b < BLOBS; b++)
-        fill(&net, 0, b, true);
-    expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
-    if (sb_comm_rank(comm) == 0)
-        expect_ok(sb_reducer_ready(reducer, net.blobs[BLOBS - 1], &err));
-    sb_reducer_destroy(reducer);
-    net_close(&net);
+    run_ranks(2, SHORT_LIMIT, pause_longer_than_the_limit);
 }
 
 TEST(a_reducer_may_be_destroyed_in_its_step) {
@@ -806,7 +597,7 @@ static sb_status reduce_value(struct solo *solo, sb_error *err) {
     return sb_comm_all_reduce(solo->team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, err);
 }
 
-static sb_status broadcast_bytes(struct solo *solo, sb_error *err) {
+static sb_status send_bytes(struct solo *solo, sb_error *err) {
     char bytes[16] = "";
     return sb_comm_broadcast(solo->team.comms[0], 0, bytes, sizeof bytes, err);
 }
@@ -838,8 +629,8 @@ static const struct failing failing[] = {
     {reduce_value, "cuEventQuery", "cuda:0: cuEventQuery: ", 1, 1, SENT},
     {reduce_value, "ncclAllReduce", "ncclAllReduce: ", 1, 1, SENT},
     {reduce_value, "ncclCommGetAsyncError", "NCCL: ", 1, 4, SENT},
-    {broadcast_bytes, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 6, 8, SENT},
-    {broadcast_bytes, "ncclBroadcast", "ncclBroadcast: ", 1, 1, SENT},
+    {send_bytes, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 6, 8, SENT},
+    {send_bytes, "ncclBroadcast", "ncclBroadcast: ", 1, 1, SENT},
     {reduce_blob, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 2, 2, WISHED},
     {reduce_blob, "cuStreamIsCapturing", "cuda:0: cuStreamIsCapturing: ", 2, 2, WISHED},
     {reduce_blob, "cuEventRecord", "cuda:0: cuEventRecord: ", 2, 2, WISHED},
@@ -855,7 +646,7 @@ static void fail_call(const struct failing *row, int64_t nth, unsigned int code,
     sb_error err, again;
     open_team(&solo.team, 1, LONG_LIMIT);
     net_open(&solo.net, solo.team.contexts[0]);
-    fill(&solo.net, 0, 1, true);
+    assert_ok(net_fill(&solo.net, 0, 1, SB_HEAD_AT_GPU, &err));
     fake_fail(row->function, nth, is_alloc ? FAKE_ALWAYS : FAKE_NOW, code);
     support_poison_error(&err);
     const sb_status st = row->run(&solo, &err);
@@ -945,7 +736,7 @@ TEST_ON(team, the_end_of_a_group_may_be_in_progress) {
     open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
     assert_ok(sb_nccl_comm_create_all(f->contexts, 2, LONG_LIMIT, f->comms, &err));
-    run_team(f, reduce_host);
+    run_team(f, reduce_values);
 }
 
 /* Destroying a rank waits for the other ranks, which may still read its data. */
@@ -954,7 +745,7 @@ TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     const int64_t finalized = fake_calls("ncclCommFinalize");
     const int64_t destroyed = fake_calls("ncclCommDestroy");
     const int64_t aborted = fake_calls("ncclCommAbort");
-    run_team(f, reduce_host);
+    run_team(f, reduce_values);
     assert_int_equal(fake_calls("ncclCommFinalize") - finalized, 2);
     assert_int_equal(fake_calls("ncclCommDestroy") - destroyed, 2);
     assert_int_equal(fake_calls("ncclCommAbort"), aborted);
@@ -967,9 +758,7 @@ static void take_any_status(sb_comm *comm, void *arg) {
     struct net net;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     const sb_status st = step(&net, comm, &err);
-    if (st == SB_OK)
-        for (int b = 0; b < BLOBS; b++)
-            expect(holds(&net, b, SB_COMM_MEAN, team->size) || fake_fired());
+    expect(st != SB_OK || net_all_hold(&net, SB_COMM_MEAN, 0, team->size) || fake_fired());
     expect(st == SB_OK || st == SB_ERR_COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
            st == SB_ERR_DEVICE_FAILURE);
     expect(st == SB_OK || err.message[0]);

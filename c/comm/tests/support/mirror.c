@@ -1,5 +1,7 @@
 #include "mirror.h"
 
+#include "blobs.h"
+
 const char *const mirror_cause = "the mirror is broken";
 
 void mirror_forget(struct mirror *mirror) {
@@ -162,3 +164,62 @@ const sb_comm_engine mirror_engine_at_once = {
     .broadcast = mirror_broadcast,
     .takes = mirror_takes,
 };
+
+/* --- the fixture ----------------------------------------------------------------------------- */
+
+void mirrored_open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
+    memset(m, 0, sizeof *m);
+    m->mirror.takes_device = takes_device;
+    rig_open_on(&m->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
+    m->comm = test_comm(m->rig.context, engine, &m->mirror);
+}
+
+void mirrored_open(struct mirrored *m) {
+    mirrored_open_on(m, &mirror_engine, false);
+}
+
+void mirrored_close(struct mirrored *m) {
+    test_end_after(m->rig.owned_before);
+    assert_int_equal(m->mirror.closed, 1);
+    assert_int_equal(m->mirror.closed_failed, m->is_broken);
+    assert_int_equal(m->mirror.flying, 0);
+    rig_close(&m->rig);
+}
+
+void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
+    mirrored_close(m);
+    mirrored_open_on(m, engine, takes_device);
+}
+
+void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head) {
+    double values[128];
+    const int64_t count = sb_blob_count(m->blobs[i]);
+    assert_true(count <= 128);
+    fill_values(sb_blob_dtype(m->blobs[i]), count, start, 1, values);
+    mem_place(data_of(m->blobs[i]), head, values, sb_mem_size(data_of(m->blobs[i])));
+}
+
+void mirrored_add(struct mirrored *m, sb_dtype dtype, int64_t count, double start, int32_t head) {
+    m->blobs[m->num_blobs++] = test_vector(m->rig.context, dtype, count);
+    mirrored_put(m, m->num_blobs - 1, start, head);
+}
+
+bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step) {
+    double values[128];
+    const int64_t count = sb_blob_count(m->blobs[i]);
+    fill_values(sb_blob_dtype(m->blobs[i]), count, start, step, values);
+    return mem_holds(data_of(m->blobs[i]), values, sb_mem_size(data_of(m->blobs[i])));
+}
+
+void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes) {
+    m->reducer =
+        test_reducer(m->comm, m->blobs, m->num_blobs, reducer_options(SB_DATA, op, bucket_bytes));
+    mirror_forget(&m->mirror);
+}
+
+sb_status mirrored_step(struct mirrored *m, sb_error *err) {
+    sb_status st = SB_OK;
+    for (int64_t i = m->num_blobs; i-- && st == SB_OK;)
+        st = sb_reducer_ready(m->reducer, m->blobs[i], err);
+    return st == SB_OK ? sb_reducer_wait(m->reducer, err) : st;
+}

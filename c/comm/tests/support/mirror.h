@@ -4,11 +4,11 @@
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
+#include "comms.h"
 #include "rig.h"
 
-#include <syncblob/comm_engine.h>
-
-#define MIRROR_MOST 64
+#define MIRROR_MOST  64
+#define MIRROR_BLOBS 6
 
 struct mirror_sent {
     sb_comm_buffer buffer;
@@ -17,11 +17,11 @@ struct mirror_sent {
 };
 
 struct mirror {
-    bool takes_device;   /* the engine accepts memory of devices */
-    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
-    int64_t fail_end;    /* the n-th wait fails; 0: no call fails */
-    int64_t fail_test;   /* the n-th test fails; 0: no call fails */
-    sb_status failure;   /* the status of a failure */
+    int32_t takes_device; /* the engine accepts memory of devices */
+    int64_t fail_begin;   /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
+    int64_t fail_end;     /* the n-th wait fails; 0: no call fails */
+    int64_t fail_test;    /* the n-th test fails; 0: no call fails */
+    sb_status failure;    /* the status of a failure */
     bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
     int fill;            /* the byte that the other rank sends */
     /* Counts since the last mirror_forget. */
@@ -37,5 +37,34 @@ extern const char *const mirror_cause; /* the message of a failure; its device c
 
 /* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);
+
+/* --- a fixture with a communicator over the mirror ------------------------------------------- */
+
+struct mirrored {
+    struct rig rig;
+    struct mirror mirror;
+    sb_comm *comm;
+    sb_blob *blobs[MIRROR_BLOBS];
+    int64_t num_blobs;
+    sb_reducer *reducer;
+    bool is_broken; /* the communicator is unusable at the end of the test */
+};
+
+/* Opens the fixture on "sim:0", with an engine that does not accept memory of the device. */
+void mirrored_open(struct mirrored *m);
+void mirrored_open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device);
+void mirrored_close(struct mirrored *m);
+void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device);
+
+/* Adds a blob whose data is start, start + 1, ... with the given head. */
+void mirrored_add(struct mirrored *m, sb_dtype dtype, int64_t count, double start, int32_t head);
+/* Sets the data of blob i. */
+void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head);
+/* Returns whether the data of blob i is start, start + step, ... Does not move the head. */
+bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step);
+/* Creates a reducer of the data of all blobs. */
+void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes);
+/* Makes the calls of a step, from the last blob to the first, until a call fails. */
+sb_status mirrored_step(struct mirrored *m, sb_error *err);
 
 #endif

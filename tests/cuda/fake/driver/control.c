@@ -57,14 +57,13 @@ __attribute__((constructor)) static void load(void) {
     (void)pthread_mutex_init(&fake.lock, &recursive);
     (void)pthread_mutexattr_destroy(&recursive);
     fake.settings[FAKE_SCHEDULE] = setting("FAKE_SCHEDULE", FAKE_EAGER);
-    fake.settings[FAKE_DEVICES] = setting("FAKE_DEVICES", 2);
+    fake.settings[FAKE_DEVICES] = 2;
     fake.settings[FAKE_VERSION] = setting("FAKE_VERSION", 13000);
-    fake.settings[FAKE_POOLS] = setting("FAKE_POOLS", 1);
-    fake.settings[FAKE_PEERS] = setting("FAKE_PEERS", 1);
+    fake.settings[FAKE_POOLS] = fake.settings[FAKE_PEERS] = 1;
     fake.settings[FAKE_INIT] = setting("FAKE_INIT", 0);
     fake.settings[FAKE_MEMORY] = setting("FAKE_MEMORY", (int64_t)16 << 30);
     fake.settings[FAKE_LOSS] = CUDA_ERROR_ILLEGAL_ADDRESS;
-    fake_set(FAKE_SEED, setting("FAKE_SEED", 1));
+    fake_set(FAKE_SEED, 1);
 }
 
 int fake_lock(void) {
@@ -115,9 +114,9 @@ int fake_depth(void) {
     return thread.depth;
 }
 
-void fake_count_handle(int by) {
+void fake_count_handle(void) {
     FAKE_LOCKED;
-    fake.live.handles += by;
+    fake.live.handles++;
 }
 
 static void count_call(const char *function) {
@@ -146,11 +145,15 @@ struct object {
 
 static struct object objects = {&objects, &objects};
 
+void *need_memory(void *made) {
+    if (!made)
+        abort();
+    return made;
+}
+
 void *fake_object(size_t bytes) {
     FAKE_LOCKED;
-    struct object *object = calloc(1, sizeof *object + bytes);
-    if (!object)
-        return NULL;
+    struct object *object = need_memory(calloc(1, sizeof *object + bytes));
     object->next = objects.next;
     object->previous = &objects;
     objects.next->previous = object;
@@ -361,6 +364,11 @@ static bool is_device(int device) {
     return device >= 0 && device < fake.settings[FAKE_DEVICES] && device < MAX_DEVICES;
 }
 
+#define BEGIN_ON(device)                                                                           \
+    BEGIN(INITIALISED);                                                                            \
+    if (!is_device(device))                                                                        \
+    return CUDA_ERROR_INVALID_DEVICE
+
 CUresult CUDAAPI cuDeviceGetCount(int *count) {
     BEGIN(INITIALISED);
     *count = (int)fake.settings[FAKE_DEVICES];
@@ -376,9 +384,7 @@ CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
 }
 
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    BEGIN(INITIALISED);
-    if (!is_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    BEGIN_ON(device);
     if (attribute != CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
     *value = (int)fake.settings[FAKE_POOLS];
@@ -412,9 +418,7 @@ static CUresult check_unsafe_anywhere(void) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-    BEGIN(INITIALISED);
-    if (!is_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    BEGIN_ON(device);
     CUcontext primary = &fake.contexts[device];
     if (!primary->retained && check_unsafe_anywhere())
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -427,17 +431,13 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 
 /* Sets flags that remain set when the primary context is destroyed and created again. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    BEGIN(INITIALISED);
-    if (!is_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    BEGIN_ON(device);
     fake.contexts[device].flags = flags;
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
-    BEGIN(INITIALISED);
-    if (!is_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    BEGIN_ON(device);
     *flags = fake.contexts[device].flags;
     *active = fake.contexts[device].retained != 0;
     return CUDA_SUCCESS;
@@ -449,9 +449,7 @@ static void unload_kernels(CUcontext context) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
-    BEGIN(INITIALISED);
-    if (!is_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    BEGIN_ON(device);
     CUcontext primary = &fake.contexts[device];
     if (!primary->retained)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -581,4 +579,50 @@ CUresult check_unsafe(CUcontext context) {
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;
+}
+
+/* --- green contexts: the functions that a test needs to create a stream in one -----------------
+ */
+
+struct CUgreenCtx_st {
+    CUcontext primary;
+};
+
+CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
+                                        CUdevResourceType type) {
+    (void)device;
+    BEGIN(INITIALISED);
+    resource->type = type;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources,
+                                           unsigned int count) {
+    BEGIN(INITIALISED);
+    *description = (CUdevResourceDesc)resources;
+    return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device,
+                                  unsigned int flags) {
+    BEGIN(INITIALISED);
+    if (!description || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+        return CUDA_ERROR_INVALID_VALUE;
+    *green = fake_object(sizeof **green);
+    return cuDevicePrimaryCtxRetain(&(*green)->primary, device);
+}
+
+CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
+    BEGIN(INITIALISED);
+    const CUresult result = cuDevicePrimaryCtxRelease(green->primary->device);
+    fake_object_free(green);
+    return result;
+}
+
+CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
+                                        int priority) {
+    (void)priority;
+    BEGIN(INITIALISED);
+    return flags == CU_STREAM_NON_BLOCKING ? create_stream(green->primary, flags, green, stream)
+                                           : CUDA_ERROR_INVALID_VALUE;
 }

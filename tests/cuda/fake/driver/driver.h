@@ -166,6 +166,8 @@ struct call {
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
+/* Aborts if the host is out of memory; else returns the memory. */
+void *need_memory(void *made);
 /* Unloads a kernel that fake_load_kernel has loaded for the same pointer `function`. Does nothing
    if the kernel is not loaded. */
 void unload_kernel(CUcontext context, const char *function);
@@ -176,9 +178,6 @@ void unload_kernel(CUcontext context, const char *function);
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
-CUresult add_block(const struct block *block, CUdeviceptr *out);
-/* Returns the reservation that contains the address, even if the address is not mapped. */
-struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);

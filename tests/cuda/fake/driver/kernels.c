@@ -175,8 +175,6 @@ static CUresult read_module(CUmodule module, CUcontext context, char *text) {
         if (next)
             next[-1] = 0;
         CUfunction f = fake_object(sizeof *f);
-        if (!f)
-            return CUDA_ERROR_OUT_OF_MEMORY;
         f->context = context;
         f->next = module->first;
         module->first = f;
@@ -315,14 +313,8 @@ static void run_launch(void *user) {
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN(UNSAFE);
-    const size_t bytes = strlen(image) + 1;
-    char *text = malloc(bytes);
-    CUmodule made = text ? fake_object(sizeof *made) : NULL;
-    if (!made) {
-        free(text);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    memcpy(text, image, bytes);
+    char *text = need_memory(strdup(image));
+    CUmodule made = fake_object(sizeof *made);
     const CUresult result = read_module(made, c.context, text);
     free(text);
     if (result) {
@@ -362,9 +354,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsign
     const CUresult result = fake_load_kernel(c.context, function->name);
     if (result)
         return result;
-    struct launch *launch = malloc(sizeof *launch);
-    if (!launch)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch *launch = need_memory(malloc(sizeof *launch));
     *launch = (struct launch){.function = function, .blocks = grid_x, .threads = block_x};
     for (int i = 0; i < function->param_count; i++)
         memcpy(&launch->params[i], parameters[i], sizeof launch->params[i]);

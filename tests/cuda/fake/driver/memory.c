@@ -10,6 +10,7 @@
 #define GRANULE  ((size_t)512)
 #define SPACE    ((size_t)1 << 36) /* the reserved address space, in bytes */
 #define SMALLEST ((size_t)4096)    /* the size of a page */
+#define PAGE     ((size_t)2 << 20) /* the size of a mapping is a multiple of this */
 
 static char *space;
 static size_t used;
@@ -30,16 +31,11 @@ bool is_device_range(const void *ptr) {
     return space && (uintptr_t)ptr - (uintptr_t)space < SPACE;
 }
 
-static bool grow(void **array, size_t *capacity, size_t count, size_t element) {
+static void grow(void **array, size_t *capacity, size_t count, size_t element) {
     if (count < *capacity)
-        return true;
-    size_t wanted = *capacity * 2 + 16;
-    void *grown = realloc(*array, wanted * element);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
+        return;
+    *capacity = *capacity * 2 + 16;
+    *array = need_memory(realloc(*array, *capacity * element));
 }
 
 static size_t usable_bytes(const struct block *block) {
@@ -58,7 +54,8 @@ struct block *find_block(CUdeviceptr ptr, size_t bytes) {
     return block && bytes <= usable_bytes(block) - (size_t)(ptr - block->address) ? block : NULL;
 }
 
-struct block *find_reservation(CUdeviceptr ptr) {
+/* Returns the reservation that contains the address, even if the address is not mapped. */
+static struct block *find_reservation(CUdeviceptr ptr) {
     for (size_t i = 0; i < fake.block_count; i++)
         if (fake.blocks[i].is_reserved && ptr - fake.blocks[i].address < fake.blocks[i].bytes)
             return &fake.blocks[i];
@@ -117,19 +114,15 @@ void trim_pools(int device) {
             trim(pool, pool->threshold);
 }
 
-CUresult add_block(const struct block *block, CUdeviceptr *out) {
+static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     size_t span = (block->bytes + 2 * GRANULE - 1) / GRANULE * GRANULE;
-    if (!reserve_space() || span > SPACE - used ||
-        !grow((void **)&fake.blocks, &fake.block_capacity, fake.block_count, sizeof *fake.blocks))
+    if (!reserve_space() || span > SPACE - used)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(block->pool && take_chunk(block->pool, block->bytes)) &&
         !map_bytes(block->pool, block->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    char *backing = malloc(block->bytes);
-    if (!backing) {
-        unmap_bytes(block->pool, block->bytes);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    grow((void **)&fake.blocks, &fake.block_capacity, fake.block_count, sizeof *fake.blocks);
+    char *backing = need_memory(malloc(block->bytes));
     memset(backing, RUBBISH, block->bytes);
     struct block *made = &fake.blocks[fake.block_count++];
     *made = *block;
@@ -242,8 +235,6 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *prope
         memcmp(properties->reserved, zero.reserved, sizeof zero.reserved) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool made = fake_object(sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     made->device = properties->location.id;
     made->adds_dependencies = true;
     made->next = fake.pools;
@@ -358,8 +349,6 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     if (!freeable(ptr, __func__))
         return CUDA_ERROR_INVALID_VALUE;
     struct record *record = fake_object(sizeof *record);
-    if (!record)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     *record = (struct record){.refs = 2, .stream = resolve(c.context, stream)};
     const CUresult result =
         enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr, .record = record});
@@ -417,6 +406,86 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
     return CUDA_SUCCESS;
 }
 
+/* --- memory that cuMemMap maps to reserved addresses -------------------------------------------
+
+   The mappings in a reservation must have the same size and be contiguous from its start. All bytes
+   of a reservation count as used memory. */
+
+CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                               CUmemAllocationGranularity_flags option) {
+    (void)prop, (void)option;
+    BEGIN(INITIALISED);
+    *granularity = PAGE;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+                                     CUdeviceptr address, unsigned long long flags) {
+    const struct block wanted = {.bytes = size, .ready = true, .is_reserved = true};
+    BEGIN(INITIALISED);
+    return size % PAGE || alignment || address || flags ? CUDA_ERROR_INVALID_VALUE
+                                                        : add_block(&wanted, ptr);
+}
+
+CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+    BEGIN(INITIALISED);
+    struct block *block = find_reservation(ptr);
+    if (!block || block->bytes != size || block->mapped)
+        return CUDA_ERROR_INVALID_VALUE;
+    drop_block(block);
+    return CUDA_SUCCESS;
+}
+
+/* Allocates nothing: the handle is the size, a multiple of PAGE, plus the device. */
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                             const CUmemAllocationProp *prop, unsigned long long flags) {
+    BEGIN(INITIALISED);
+    if (!size || size % PAGE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *handle = size + (unsigned int)prop->location.id;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
+    BEGIN(INITIALISED);
+    return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    BEGIN(INITIALISED);
+    struct block *block = find_reservation(ptr);
+    if (!block || offset || flags || size != handle / PAGE * PAGE ||
+        ptr != block->address + block->mapped || size > block->bytes - block->mapped)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (block->mapped && block->mapping != size)
+        fake_violation("the mappings in a reservation differ in size");
+    block->device = (int)(handle % PAGE);
+    block->mapping = size;
+    block->mapped += size;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *access,
+                                size_t count) {
+    BEGIN(INITIALISED);
+    return find_block(ptr, size) && count == 1 &&
+                   access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size) {
+    BEGIN(INITIALISED);
+    struct block *block = find_reservation(ptr);
+    if (!block || ptr != block->address || size != block->mapped)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_pending(NULL, ptr, size))
+        fake_violation("cuMemUnmap of %p, which is still in use", (void *)(uintptr_t)ptr);
+    block->mapped = 0;
+    return CUDA_SUCCESS;
+}
+
 /* --- page-locked memory ---------------------------------------------------------------------- */
 
 struct pinned *find_pinned(const void *ptr, size_t bytes) {
@@ -431,10 +500,9 @@ struct pinned *find_pinned(const void *ptr, size_t bytes) {
 
 static CUresult pin(size_t bytes, void **out) {
     if (fake.live.pinned_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY] ||
-        !grow((void **)&fake.pinned, &fake.pinned_capacity, fake.pinned_count,
-              sizeof *fake.pinned) ||
         posix_memalign(out, SMALLEST, bytes) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    grow((void **)&fake.pinned, &fake.pinned_capacity, fake.pinned_count, sizeof *fake.pinned);
     memset(*out, RUBBISH, bytes);
     fake.pinned[fake.pinned_count++] = (struct pinned){*out, bytes};
     fake.live.pinned++;

@@ -16,16 +16,13 @@ static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && pthread_equal(s->thread, pthread_self()))
             return s;
-    CUstream made = calloc(1, sizeof *made);
-    if (made) {
-        *made = (struct CUstream_st){.context = context,
-                                     .blocking = true,
-                                     .per_thread = true,
-                                     .thread = pthread_self(),
-                                     .next = context->streams};
-        context->streams = made;
-    }
-    return made;
+    CUstream made = need_memory(malloc(sizeof *made));
+    *made = (struct CUstream_st){.context = context,
+                                 .blocking = true,
+                                 .per_thread = true,
+                                 .thread = pthread_self(),
+                                 .next = context->streams};
+    return context->streams = made;
 }
 
 static CUstream find_stream(CUcontext context, CUstream handle) {
@@ -142,7 +139,7 @@ static CUresult illegal(const struct item *item, CUdeviceptr ptr) {
 }
 
 static CUresult run_upload(struct item *item, void *dst) {
-    if (item->snapshot && memcmp(item->snapshot, item->host, item->bytes) != 0)
+    if (memcmp(item->snapshot, item->host, item->bytes) != 0)
         fake_violation("the source of an upload changed before the copy had run");
     memcpy(dst, item->staged ? item->snapshot : item->host, item->bytes);
     return CUDA_SUCCESS;
@@ -371,11 +368,10 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
-        item->snapshot = malloc(item->bytes);
-        if (item->snapshot)
-            memcpy(item->snapshot, item->host, item->bytes);
+        item->snapshot = need_memory(malloc(item->bytes));
+        memcpy(item->snapshot, item->host, item->bytes);
         bool early = schedule == FAKE_RANDOM && sb__draw(&fake.random) % 2 == 0;
-        item->staged = item->snapshot && early && !find_pinned(item->host, item->bytes);
+        item->staged = early && !find_pinned(item->host, item->bytes);
     }
     if (item->operation == DOWNLOAD && !is_pending(item->host, 0, item->bytes)) {
         memset(item->host, RUBBISH, item->bytes);
@@ -419,10 +415,8 @@ static CUresult join_capture(CUstream stream, const struct item *item) {
     return capture(stream, item);
 }
 
-static CUresult queue_item(struct call *c, CUstream stream, const struct item *item) {
-    struct item *made = malloc(sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+static void queue_item(struct call *c, CUstream stream, const struct item *item) {
+    struct item *made = need_memory(malloc(sizeof *made));
     *made = *item;
     made->failure = c->later;
     made->passing = c->passing;
@@ -432,7 +426,6 @@ static CUresult queue_item(struct call *c, CUstream stream, const struct item *i
         try_stream(stream);
     else if (fake.settings[FAKE_SCHEDULE] == FAKE_RANDOM)
         drift(c->context);
-    return CUDA_SUCCESS;
 }
 
 void fake_reserve(CUcontext context, CUstream handle, bool reserved) {
@@ -451,10 +444,10 @@ CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
         return capture(stream, item);
     if (!result && item->operation == WAIT && item->record->captured)
         return join_capture(stream, item);
-    if (!result)
-        result = queue_item(c, stream, item);
     if (result)
         drop_item(item);
+    else
+        queue_item(c, stream, item);
     return result;
 }
 
@@ -529,24 +522,14 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
             .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
 }
 
-void fake_blas_wait(CUcontext context) {
-    FAKE_LOCKED;
-    for (CUstream s = context->streams; s; s = s->next)
-        if (is_capturing(s))
-            invalidate(s);
-    run_all(context);
-}
-
 /* --- streams --------------------------------------------------------------------------------- */
 
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out) {
-    CUstream made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    made->context = context;
-    made->green = green;
-    made->blocking = !(flags & CU_STREAM_NON_BLOCKING);
-    made->next = context->streams;
+    CUstream made = need_memory(malloc(sizeof *made));
+    *made = (struct CUstream_st){.context = context,
+                                 .green = green,
+                                 .blocking = !(flags & CU_STREAM_NON_BLOCKING),
+                                 .next = context->streams};
     context->streams = *out = made;
     fake.live.streams++;
     return CUDA_SUCCESS;
@@ -634,8 +617,6 @@ CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     if (!(flags & CU_EVENT_DISABLE_TIMING))
         fake_violation("an event lacks DISABLE_TIMING, which makes the event slower");
     CUevent made = fake_object(sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     made->context = c.context;
     made->flags = flags;
     fake.live.events++;
@@ -649,8 +630,6 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
     if (!stream || event->context != c.context)
         return CUDA_ERROR_INVALID_HANDLE;
     struct record *record = fake_object(sizeof *record);
-    if (!record)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     *record = (struct record){.refs = 2, .stream = stream};
     const CUresult result =
         enqueue(&c, handle, &(struct item){.operation = RECORD, .record = record});
@@ -744,9 +723,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
             s->capture = CU_STREAM_CAPTURE_STATUS_NONE;
             s->captured_from = NULL;
         }
-    *graph = valid ? calloc(1, sizeof **graph) : NULL;
-    if (!*graph)
-        return valid ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *graph = valid ? fake_object(sizeof **graph) : NULL;
+    if (!valid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     (*graph)->nodes = stream->nodes;
     return CUDA_SUCCESS;
 }
@@ -760,6 +739,6 @@ CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *coun
 
 CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
     BEGIN(INITIALISED);
-    free(graph);
+    fake_object_free(graph);
     return CUDA_SUCCESS;
 }
