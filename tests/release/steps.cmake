@@ -23,7 +23,7 @@ step("C tests under valgrind, all" CORES ON release RUN memcheck release
 step("C tests, optimised, the slow ones too" CORES ON release RUN c_tests SYNCBLOB_TEST_FULL=1 release)
 step("C tests, static, without any other library, all" CORES ON all_least RUN c_tests least)
 step("C tests, races, all" CORES ON all_tsan RUN
-  c_tests SYNCBLOB_STRESS_SECONDS=120 SYNCBLOB_TEST_FULL=1 tsan)
+  c_tests SYNCBLOB_STRESS_SECONDS=240 SYNCBLOB_TEST_FULL=1 tsan)
 step("gcc LTO" CORES ON lto_gcc abi RUN c_tests lto-gcc)
 step("clang LTO, some of the tests" ON lto_clang abi RUN c_tests lto-clang
   -R [[^(abi\.(exports|hardening_library)|behaviour.(blob_shape|model_read|filler))$]])

@@ -58,7 +58,7 @@ class Threads(Special):
     programs = (r"threads\.(?!exit|fork).*|"
                 r"faults\.(?:mem_faults|quarantine)|"
                 r"behaviour\.(?:blob_arithmetic|context|mem_.*)|fuzz\.synced_memory")
-    environment = {"SYNCBLOB_STRESS_SECONDS": "2",
+    environment = {"SYNCBLOB_STRESS_SECONDS": "4",
                    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1"}
 
 
