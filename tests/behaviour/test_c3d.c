@@ -26,7 +26,7 @@ static void assert_text(sb_text text, const char *expected) {
 }
 
 static sb_status read_blob(sb_blob *blob, const struct wire *wire) {
-    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err);
+    return read_wire(blob, wire, &err);
 }
 
 TEST(a_blob_has_five_axes_data_and_diff) {

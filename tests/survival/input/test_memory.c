@@ -47,8 +47,7 @@ static sb_status open_input(const struct input *input, bool in_file, sb_context 
     int32_t format = input->bomb->format;
     if (in_file)
         return sb_model_open_file(context, format, input->path, 0, limits, out, err);
-    return sb_model_open_bytes(context, format, input->wire.bytes, input->wire.size, limits, NULL,
-                               NULL, out, err);
+    return open_wire(context, format, &input->wire, limits, out, err);
 }
 
 static bool is_the_datas_fault(sb_status st) {
@@ -219,8 +218,7 @@ TEST(the_limit_counts_what_a_read_allocates) {
 
 static sb_status open_limited(sb_context *context, const struct wire *wire, int32_t format,
                               const sb_limits *limits, sb_model **out, sb_error *err) {
-    return sb_model_open_bytes(context, format, wire->bytes, wire->size, limits, NULL, NULL, out,
-                               err);
+    return open_wire(context, format, wire, limits, out, err);
 }
 
 /* The fuzz target `differential` tests that the limits of layers, blobs, names and axes are exact.
