@@ -129,8 +129,7 @@ static sb_status save_untouched(const sb_model *model, sb_error *err) {
     unsigned char buffer[64];
     memset(buffer, 0x5a, sizeof buffer);
     sb_status st = sb_model_save(model, buffer, sizeof buffer, NULL, err);
-    for (size_t i = 0; i < sizeof buffer; i++)
-        assert_int_equal(buffer[i], 0x5a);
+    assert_true(bytes_are(buffer, sizeof buffer, 0x5a));
     return st;
 }
 
@@ -353,54 +352,35 @@ TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
 
 /* --- owners ---------------------------------------------------------------------------------- */
 
-static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode) {
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_uid, owner);
-    assert_int_equal(info.st_gid, group);
-    assert_int_equal(info.st_mode & 07777, mode);
-}
-
-static void new_file_of(const char *path, gid_t group, mode_t mode) {
-    file_write(path, "old", 3);
-    assert_int_equal(chown(path, SOMEBODY, group), 0);
-    assert_int_equal(chmod(path, mode), 0);
-}
-
-TEST_ON(folder, test_root_keeps_owner_and_group) {
-    static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
-    skip_unless_root(f);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        new_file_of(f->file, THEIRS, modes[i]);
-        assert_ok(write_file(f->file, &err));
-        assert_owned(f->file, SOMEBODY, THEIRS, modes[i]);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
+/* Root keeps owner and group. For other users, group and others get only permissions that the old
+   group and others both had, unless the writer is a member of the old group. */
 TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
     static const struct {
+        uid_t writer;
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        /* The writer is a member of the old file's group. */
-        {OURS, OURS, 0664, 0664},
-        {OURS, OURS, 0640, 0640},
-        /* Group and others get only permissions that the old group and others both had. */
-        {THEIRS, NOBODY, 0640, 0600},
-        {THEIRS, NOBODY, 0664, 0644},
-        {THEIRS, NOBODY, 0604, 0600},
-        {THEIRS, NOBODY, 0666, 0666},
-        {THEIRS, NOBODY, 0600, 0600},
-        {THEIRS, NOBODY, 0444, 0444},
-        {THEIRS, NOBODY, 0701, 0700},
+        {0, THEIRS, THEIRS, 0600, 0600},      {0, THEIRS, THEIRS, 0644, 0644},
+        {0, THEIRS, THEIRS, 0660, 0660},      {0, THEIRS, THEIRS, 0604, 0604},
+        {0, THEIRS, THEIRS, 0400, 0400},      {NOBODY, OURS, OURS, 0664, 0664},
+        {NOBODY, OURS, OURS, 0640, 0640},     {NOBODY, THEIRS, NOBODY, 0640, 0600},
+        {NOBODY, THEIRS, NOBODY, 0664, 0644}, {NOBODY, THEIRS, NOBODY, 0604, 0600},
+        {NOBODY, THEIRS, NOBODY, 0666, 0666}, {NOBODY, THEIRS, NOBODY, 0600, 0600},
+        {NOBODY, THEIRS, NOBODY, 0444, 0444}, {NOBODY, THEIRS, NOBODY, 0701, 0700},
     };
+    struct stat info;
     skip_unless_root(f);
     assert_int_equal(chmod(f->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        new_file_of(f->file, rows[i].group, rows[i].before);
-        assert_int_equal(write_as_nobody(f->file), SB_OK);
-        assert_owned(f->file, NOBODY, rows[i].kept, rows[i].after);
+        file_write(f->file, "old", 3);
+        assert_int_equal(chown(f->file, SOMEBODY, rows[i].group), 0);
+        assert_int_equal(chmod(f->file, rows[i].before), 0);
+        assert_int_equal(rows[i].writer ? write_as_nobody(f->file) : write_file(f->file, NULL),
+                         SB_OK);
+        assert_int_equal(stat(f->file, &info), 0);
+        assert_int_equal(info.st_uid, rows[i].writer ? NOBODY : SOMEBODY);
+        assert_int_equal(info.st_gid, rows[i].kept);
+        assert_int_equal(info.st_mode & 07777, rows[i].after);
         assert_int_equal(unlink(f->file), 0);
     }
 }

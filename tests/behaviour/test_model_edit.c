@@ -196,8 +196,7 @@ TEST(test_the_size_is_returned_if_the_buffer_is_too_small) {
         assert_int_equal(needed, size);
     }
     assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_model_save(model, buffer, size - 1, NULL, &err));
-    for (size_t i = 0; i < sizeof buffer; i++)
-        assert_int_equal(buffer[i], 0x5a);
+    assert_true(bytes_are(buffer, sizeof buffer, 0x5a));
 }
 
 /* The memory of a removed layer is reused for the next layer, whose texts contain no old bytes. */
