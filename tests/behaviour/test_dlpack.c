@@ -1,8 +1,7 @@
 /* Tests the export of blobs as DLPack tensors, and the import of tensors as a blob's memory. The
    fuzz target dlpack checks which tensors are refused, that refused tensors are unchanged, that
    tensors are not copied, and that each deleter runs once. test_dlpack_shared.c imports what a blob
-   exported.
- */
+   exported. */
 #include "blobs.h"
 #include "pointers.h"
 #include "tensors.h"

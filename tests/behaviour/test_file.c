@@ -1,5 +1,4 @@
-/* Tests blob files: reads, atomic writes, links, owners, access lists, and paths that are not
- * files. */
+/* Tests blob files: reads, atomic writes, links, owners, access lists, folders, leases. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"

@@ -125,8 +125,9 @@ def is_frugal(what, path, command, statuses):
 def bomb_results(options, folder):
     for name, path in bombs_to_read(options.bomb, folder):
         words = {"FILE": path, "REPORT": folder / "report.html"}
-        for command in READS:
-            yield is_frugal(name, path, [options.cli, *(words.get(word, word) for word in command)], [0, 1, 2])
+        for read in READS:
+            command = [options.cli, *(words.get(word, word) for word in read)]
+            yield is_frugal(name, path, command, [0, 1, 2])
     target = folder / "bomb.caffemodel"
     for name, path in bombs_to_refuse(folder):
         yield is_frugal(name, path, [options.cli, "convert", path, target], [1]) and not target.exists()
