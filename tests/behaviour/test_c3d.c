@@ -1,17 +1,10 @@
 /* Tests files of C3D 1.0, whose BlobProto has a field `length` before `height`, so later fields
    have higher numbers than in Caffe. */
 #include "blobs.h"
-#include "support.h"
-
 #include "nets.h"
-#include "wire_builder.h"
 
-static const int64_t dims[5] = {1, 3, 16, 2, 2}, one[5] = {1, 1, 1, 1, 2};
-
-static void put_dims(struct wire *wire, const int64_t five[5]) {
-    for (uint32_t i = 0; i < 5; i++)
-        wire_number(wire, 1 + i, (uint64_t)five[i]);
-}
+#define DIMS "1:1 2:3 3:16 4:2 5:2" /* the five dimensions of 192 values */
+#define TWO  "1:1 2:1 3:1 4:1 5:2"  /* of two values */
 
 /* Appends the values first, first + 1, ... */
 static void put_values(struct wire *wire, uint32_t field, int64_t count, float first) {
@@ -25,32 +18,24 @@ static void assert_text(sb_text text, const char *expected) {
     assert_string_equal(text.bytes, expected);
 }
 
-static sb_status read_blob(sb_blob *blob, const struct wire *wire) {
-    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err);
-}
-
 TEST(a_blob_has_five_axes_data_and_diff) {
-    struct wire wire = {0};
+    struct wire wire = wire_of(DIMS);
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    put_dims(&wire, dims);
     put_values(&wire, 6, 192, 1);
     put_values(&wire, 7, 192, 500);
-    assert_ok(read_blob(blob, &wire));
+    assert_ok(read_wire(blob, &wire, &err));
     assert_shape_is(blob, "1 3 16 2 2 (192)");
     assert_values(blob, SB_DATA, 192, 1);
     assert_values(blob, SB_DIFF, 192, 500);
 }
 
 TEST(the_last_value_of_a_dimension_counts) {
-    struct wire wire = {0};
+    struct wire wire = wire_of("3:7 " DIMS);
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    wire_number(&wire, 3, 7);
-    put_dims(&wire, dims);
     put_values(&wire, 6, 1, 1);
-    wire_number(&wire, 3, 1);
-    wire_number(&wire, 5, 1);
+    wire_write(&wire, "3:1 5:1");
     put_values(&wire, 6, 5, 2);
-    assert_ok(read_blob(blob, &wire));
+    assert_ok(read_wire(blob, &wire, &err));
     assert_shape_is(blob, "1 3 1 2 1 (6)");
     assert_values(blob, SB_DATA, 6, 1);
 }
@@ -61,9 +46,9 @@ TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     put_values(&wire, 5, 96, 1);
-    put_dims(&wire, dims);
+    wire_write(&wire, DIMS);
     put_values(&wire, 6, 96, 500);
-    assert_ok(read_blob(blob, &wire));
+    assert_ok(read_wire(blob, &wire, &err));
     assert_shape_is(blob, "1 3 16 2 (96)");
     assert_values(blob, SB_DATA, 96, 1);
     assert_values(blob, SB_DIFF, 96, 500);
@@ -76,7 +61,7 @@ TEST(four_of_the_five_dimensions_are_not_c3d) {
         for (uint32_t i = 1; i <= 5; i++)
             if (i != missing)
                 wire_number(&wire, i, i);
-        assert_ok(read_blob(blob, &wire));
+        assert_ok(read_wire(blob, &wire, &err));
         assert_int_equal(sb_blob_num_axes(blob), 4);
         assert_int_equal(sb_blob_count(blob), 0);
     }
@@ -86,43 +71,35 @@ TEST(errors_have_the_names_of_c3ds_fields) {
     static const struct {
         const char *part;
         sb_status status;
-        uint32_t field; /* the field with the value `number` */
-        uint64_t number;
-        int64_t count; /* number of values in data */
-        int64_t diff;  /* number of values in diff */
+        const char *dimension; /* replaces a dimension of TWO */
+        int64_t count, diff;   /* numbers of values in data and diff */
     } rows[] = {
-        {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},
-        {"width: -1 is negative", SB_ERR_BAD_SHAPE, 5, UINT64_MAX, 2, 0},
-        {"data: 3 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 3, 0},
-        {"data: 0 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 0, 2},
-        {"diff: 1 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 2, 1},
+        {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, "3:2147483648", 2, 0},
+        {"width: -1 is negative", SB_ERR_BAD_SHAPE, "5:-1", 2, 0},
+        {"data: 3 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 3, 0},
+        {"data: 0 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 0, 2},
+        {"diff: 1 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 2, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire wire = {0};
+        struct wire wire = wire_of(TWO " %s", rows[i].dimension);
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-        put_dims(&wire, one);
-        wire_number(&wire, rows[i].field, rows[i].number);
         put_values(&wire, 6, rows[i].count, 1);
         put_values(&wire, 7, rows[i].diff, 1);
-        assert_status(rows[i].status, read_blob(blob, &wire));
+        assert_status(rows[i].status, read_wire(blob, &wire, &err));
         if (strncmp(err.message, rows[i].part, strlen(rows[i].part)) != 0)
             fail_with("%s, not %s", err.message, rows[i].part);
     }
-    struct wire wire = {0};
+    struct wire wire = wire_of(TWO);
     sb_blob *halves = test_unshaped(NULL, SB_DTYPE_F16);
-    put_dims(&wire, one);
     put_values(&wire, 6, 2, 1);
-    assert_status(SB_ERR_DTYPE_MISMATCH, read_blob(halves, &wire));
+    assert_status(SB_ERR_DTYPE_MISMATCH, read_wire(halves, &wire, &err));
     assert_true(strncmp(err.message, "data: ", 6) == 0);
     sb_blob *integers = test_unshaped(NULL, SB_DTYPE_I32);
     put_values(&wire, 7, 2, 1.5f);
-    assert_status(SB_ERR_DATA_OVERFLOW, read_blob(integers, &wire));
+    assert_status(SB_ERR_DATA_OVERFLOW, read_wire(integers, &wire, &err));
     assert_true(strncmp(err.message, "diff: ", 6) == 0);
-    wire_free(&wire);
-    put_dims(&wire, one);
-    wire_number(&wire, 10, 1); /* messages of C3D have no raw values */
-    wire_bytes(&wire, 12, "12345678", 8);
-    assert_status(SB_ERR_LENGTH_MISMATCH, read_blob(integers, &wire));
+    const struct wire raw = wire_of(TWO " 10:1 12:'12345678'"); /* C3D has no raw values */
+    assert_status(SB_ERR_LENGTH_MISMATCH, read_wire(integers, &raw, &err));
 }
 
 TEST(shapes_compare_from_the_last_axis) {
@@ -137,9 +114,7 @@ TEST(shapes_compare_from_the_last_axis) {
                 {{1, 1, 1, 1, 1, 2}, 6, 0},
                 {{1, 1, 1, 2}, 4, 1},
                 {{3}, 1, 0}};
-    struct wire wire = {0};
-    put_dims(&wire, one);
-    put_values(&wire, 6, 2, 1);
+    const struct wire wire = wire_of(TWO " 6:'----++++'");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int32_t equal = -1;
         sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, rows[i].axes, rows[i].dims);
@@ -150,27 +125,8 @@ TEST(shapes_compare_from_the_last_axis) {
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-static void put_blob(struct wire *wire, uint32_t field, float first) {
-    struct wire blob = {0};
-    put_dims(&blob, one);
-    put_values(&blob, 6, 2, first);
-    wire_message(wire, field, &blob);
-}
-
-static void put_layer(struct wire *net, const char *name, uint64_t type, bool has_blob) {
-    struct wire layer = {0};
-    wire_text(&layer, 4, name);
-    wire_number(&layer, 5, type);
-    if (has_blob) {
-        put_blob(&layer, 6, 7);
-        wire_blob_field(&layer, 6, one, 1, 1); /* a blob in Caffe's format */
-    }
-    wire_message(net, 2, &layer);
-}
-
 TEST(a_mean_is_recognised) {
-    struct wire wire = {0};
-    put_dims(&wire, dims);
+    struct wire wire = wire_of(DIMS);
     put_values(&wire, 6, 192, 1);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
@@ -184,17 +140,12 @@ TEST(a_mean_is_recognised) {
 /* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
-        uint64_t number;
-        uint32_t field;
+        int number, field;
         const char *type;
     } rows[] = {{30, 10, "CONVOLUTION3D"}, {31, 19, "POOLING3D"},  {34, 10, "DECONVOLUTION3D"},
                 {30, 11, "ARGMAX"},        {4, 10, "CONVOLUTION"}, {39, 10, "DECONVOLUTION"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire net = {0}, layer = {0};
-        wire_text(&layer, 4, "layer");
-        wire_bytes(&layer, rows[i].field, "", 0);
-        wire_number(&layer, 5, rows[i].number);
-        wire_message(&net, 2, &layer);
+        const struct wire net = wire_of("2:{4:'layer' %d:{} 5:%d}", rows[i].field, rows[i].number);
         sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
         assert_text(layer_of(model, 0).type, rows[i].type);
     }
@@ -203,7 +154,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
 /* For its layer types, C3D 1.0 uses numbers that Caffe later used for other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
-        uint64_t number;
+        int number;
         const char *caffes, *c3ds;
     } rows[] = {{4, "CONVOLUTION", "CONVOLUTION"},
                 {25, "ELTWISE", "ELTWISE_PRODUCT"},
@@ -213,12 +164,12 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
                 {39, "DECONVOLUTION", "VOXEL_CUSTOM_LOSS"},
                 {40, "40", "DOWN_SAMPLING"},
                 {41, "41", "41"},
-                {UINT64_MAX, "-1", "-1"}};
+                {-1, "-1", "-1"}};
     for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
-        struct wire net = {0};
-        wire_text(&net, 1, "net");
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            put_layer(&net, "layer", rows[i].number, is_c3d && i == 3);
+        struct wire net = wire_of("1:'net'");
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) /* one layer has blobs of both */
+            wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
+                       is_c3d && i == 3 ? "6:{" TWO " 6:'----++++'} 6:{[1]1}" : "");
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             assert_text(layer_of(model, (int64_t)i).type, is_c3d ? rows[i].c3ds : rows[i].caffes);

@@ -32,37 +32,31 @@ static sb_blob *ramp(sb_context *context) {
 
 /* --- round trips ---------------------------------------------------------------------------- */
 
-struct trips {
-    sb_blob *a, *b; /* blobs of two contexts */
-    enum form form;
+/* Where round trips lead, in each form or in all forms in turn. Odd trips lead back. */
+static const struct way {
+    bool to_and_fro;    /* between blobs of two contexts, otherwise onto the blob itself */
+    bool between_parts; /* between data and diff */
+    bool on_device, on_either_side; /* otherwise on the host */
+    bool in_all_forms;
+} ways[] = {
+    {false},
+    {.on_device = true},
+    {.to_and_fro = true},
+    {.between_parts = true},
+    {.on_either_side = true},
+    {.in_all_forms = true},
 };
 
-static void onto_itself(struct trips *t, int64_t i) {
-    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_CPU);
+static void go(const struct way *way, sb_blob *a, sb_blob *b, enum form form, int64_t i) {
+    const bool odd = i % 2;
+    const sb_part out = way->between_parts && odd ? SB_DIFF : SB_DATA;
+    const sb_part in = way->between_parts && !odd ? SB_DIFF : SB_DATA;
+    const bool on_device = way->on_device || (way->on_either_side && odd);
+    pass(way->to_and_fro && odd ? b : a, out, way->to_and_fro && !odd ? b : a, in, 0,
+         way->in_all_forms ? (enum form)(i % FORMS) : form, on_device ? SB_SIDE_GPU : SB_SIDE_CPU);
 }
 
-static void on_the_device(struct trips *t, int64_t i) {
-    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_GPU);
-}
-
-static void to_and_fro(struct trips *t, int64_t i) {
-    pass(i % 2 ? t->b : t->a, SB_DATA, i % 2 ? t->a : t->b, SB_DATA, 0, t->form, SB_SIDE_CPU);
-}
-
-static void from_part_to_part(struct trips *t, int64_t i) {
-    sb_part out = i % 2 ? SB_DIFF : SB_DATA;
-    pass(t->a, out, t->a, SB_DIFF - out, 0, t->form, SB_SIDE_CPU);
-}
-
-static void on_either_side(struct trips *t, int64_t i) {
-    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, i % 2 ? SB_SIDE_GPU : SB_SIDE_CPU);
-}
-
-static void in_other_forms(struct trips *t, int64_t i) {
-    pass(t->a, SB_DATA, t->a, SB_DATA, 0, (enum form)(i % FORMS), SB_SIDE_CPU);
-}
-
-static void trip(struct rigs *rigs, void (*go)(struct trips *, int64_t), enum form form) {
+static void trip(struct rigs *rigs, const struct way *way, enum form form) {
     static const float values[4] = {1, 2, 3, 4};
     const struct counting_allocator *one = &rigs->a.counting, *two = &rigs->b.counting;
     int64_t blocks = 0;
@@ -70,12 +64,12 @@ static void trip(struct rigs *rigs, void (*go)(struct trips *, int64_t), enum fo
     /* If each import wrapped its tensor, the release of 80,000 tensors would overflow the stack. */
     const int64_t trips = test_is_quick() ? 8000 : 80000;
     rigs_reopen_on(rigs, "sim:0", "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    struct trips t = {test_vector(rigs->a.context, SB_DTYPE_F32, 4), ramp(rigs->b.context), form};
+    sb_blob *a = test_vector(rigs->a.context, SB_DTYPE_F32, 4), *b = ramp(rigs->b.context);
     struct lent lent = lend_host(16, 0);
     memcpy(lent.ptr, values, sizeof values);
-    assert_ok(sb_blob_set_cpu(t.a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     for (int64_t i = 0; i < trips; i++) {
-        go(&t, i);
+        go(way, a, b, form, i);
         if (i == WARM) {
             blocks = one->live_blocks + two->live_blocks;
             bytes = one->live_bytes + two->live_bytes;
@@ -83,20 +77,17 @@ static void trip(struct rigs *rigs, void (*go)(struct trips *, int64_t), enum fo
     }
     assert_true(one->live_blocks + two->live_blocks <= blocks);
     assert_true(one->live_bytes + two->live_bytes <= bytes);
-    if (go != from_part_to_part)
-        assert_true(mem_holds(data_of(t.a), values, sizeof values));
-    test_end(t.a);
-    test_end(t.b);
+    if (!way->between_parts)
+        assert_true(mem_holds(data_of(a), values, sizeof values));
+    test_end(a);
+    test_end(b);
     assert_int_equal(lent.deleted, 1);
 }
 
 TEST_ON(rigs, round_trips_do_not_nest) {
-    static void (*const ways[])(struct trips *, int64_t) = {
-        onto_itself, on_the_device, to_and_fro, from_part_to_part, on_either_side, in_other_forms,
-    };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         for (enum form form = READ; form < FORMS; form++)
-            trip(f, ways[i], form);
+            trip(f, &ways[i], form);
 }
 
 /* --- one storage ---------------------------------------------------------------------------- */

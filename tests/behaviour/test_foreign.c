@@ -1,4 +1,5 @@
 /* Tests that errors describe a file that is not a Caffe message, if the file's kind is certain. */
+#include "blobs.h"
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -11,10 +12,8 @@
 #include <unistd.h>
 
 #define BEFORE "; this is "
-/* B: the bytes of a string and their number. W: both as a struct wire. */
+/* The bytes of a string and their number. */
 #define B(s) s, sizeof s - 1
-#define W(s)                                                                                       \
-    { (unsigned char *)(s), sizeof(s) - 1, 0 }
 
 #define PYTORCH   "a PyTorch file: export it from Python as .safetensors or .npz"
 #define PICKLE    "a Python pickle: load it in Python, save its arrays as .npz"
@@ -46,83 +45,77 @@ static void kinds_close(struct kinds *kinds) {
 
 /* --- the readers ---------------------------------------------------------------------- */
 
-/* Bytes, and the objects that a reader reads into. */
-struct given {
-    struct wire wire;
-    const char *path; /* a file with these bytes; NULL for readers of memory */
-    sb_source source; /* a source of these bytes */
-    sb_blob *blob;    /* a blob of one element */
-    sb_model *model;
+enum origin { BYTES, SPANS, SOURCE, EQUALS, A_FILE, MAPPED };
+
+/* A function that reads a blob or, if `as` is not SB_FORMAT_BLOB, opens a model of this format. */
+struct reader {
+    enum origin from;
+    int32_t as;
 };
 
-typedef sb_status reader(struct given *given, sb_error *err);
+static const struct reader readers[] = {
+    {BYTES, SB_FORMAT_BLOB},         {BYTES, SB_FORMAT_AUTO},        {BYTES, SB_FORMAT_SOLVERSTATE},
+    {SOURCE, SB_FORMAT_BLOB},        {SOURCE, SB_FORMAT_CAFFEMODEL}, {SPANS, SB_FORMAT_AUTO},
+    {EQUALS, SB_FORMAT_BLOB},        {A_FILE, SB_FORMAT_BLOB},       {A_FILE, SB_FORMAT_CAFFEMODEL},
+    {MAPPED, SB_FORMAT_SOLVERSTATE},
+};
+#define NUM_READERS (sizeof readers / sizeof *readers)
+#define FIRST_FILE  7 /* the readers from this index on read a file */
+static const struct reader blob_bytes = {BYTES, SB_FORMAT_BLOB};
+static const struct reader model_bytes = {BYTES, SB_FORMAT_AUTO};
 
-static sb_status model_bytes(struct given *given, sb_error *err) {
-    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->wire.bytes, given->wire.size, NULL,
-                               NULL, NULL, &given->model, err);
-}
-
-static sb_status solver_state_bytes(struct given *given, sb_error *err) {
-    return sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->wire.bytes, given->wire.size,
-                               NULL, NULL, NULL, &given->model, err);
-}
-
-static sb_status model_file(struct given *given, sb_error *err) {
-    return sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &given->model, err);
-}
-
-static sb_status solver_state_mapped(struct given *given, sb_error *err) {
-    return sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED, NULL,
-                              &given->model, err);
-}
-
-static sb_status model_source(struct given *given, sb_error *err) {
-    return sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &given->source, NULL, NULL,
-                                &given->model, err);
-}
-
-static sb_status model_spans(struct given *given, sb_error *err) {
-    const unsigned char *bytes = given->wire.bytes;
-    const size_t half = given->wire.size / 2;
-    const sb_span spans[] = {{bytes, half}, {bytes + half, given->wire.size - half}};
-    sb_source source = SB_SOURCE_INIT;
-    assert_int_equal(sb_source_of_spans(NULL, spans, 2, &source, NULL), SB_OK);
-    sb_status st =
-        sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &given->model, err);
-    if (st != SB_OK)
-        source.close(source.user);
+static sb_status read_blob(enum origin from, const struct wire *wire, const sb_source *source,
+                           const char *path, sb_error *err) {
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
+    int32_t equal;
+    const sb_status st =
+        from == BYTES    ? read_wire(blob, wire, err)
+        : from == SOURCE ? sb_blob_load_source(blob, source, SB_PROTO_RESHAPE, NULL, NULL, err)
+        : from == EQUALS ? sb_blob_shape_equals_proto(blob, wire->bytes, wire->size, &equal, err)
+                         : sb_blob_load_file(blob, path, 0, NULL, err);
+    test_end(blob);
     return st;
 }
 
-static sb_status blob_bytes(struct given *given, sb_error *err) {
-    return sb_blob_from_proto(given->blob, given->wire.bytes, given->wire.size, SB_PROTO_RESHAPE,
-                              NULL, err);
-}
-
-static sb_status blob_equals(struct given *given, sb_error *err) {
-    int32_t equal;
-    return sb_blob_shape_equals_proto(given->blob, given->wire.bytes, given->wire.size, &equal,
-                                      err);
-}
-
-static sb_status blob_file(struct given *given, sb_error *err) {
-    return sb_blob_load_file(given->blob, given->path, 0, NULL, err);
-}
-
-static sb_status blob_source(struct given *given, sb_error *err) {
-    return sb_blob_load_source(given->blob, &given->source, SB_PROTO_RESHAPE, NULL, NULL, err);
-}
-
-static sb_status read_by(reader *read, const void *bytes, size_t size, const char *path,
+static sb_status open_as(int32_t format, const struct wire *wire, const sb_limits *limits,
                          sb_error *err) {
-    const struct wire wire = {(unsigned char *)bytes, size, size};
+    sb_model *model = NULL;
+    sb_status st = open_wire(NULL, format, wire, limits, &model, err);
+    sb_model_destroy(model);
+    return st;
+}
+
+static sb_status open_spans(int32_t format, const struct wire *wire, sb_error *err) {
+    const size_t half = wire->size / 2;
+    const sb_span spans[] = {{wire->bytes, half}, {wire->bytes + half, wire->size - half}};
+    sb_source source = SB_SOURCE_INIT;
+    sb_model *model = NULL;
+    assert_int_equal(sb_source_of_spans(NULL, spans, 2, &source, NULL), SB_OK);
+    sb_status st = sb_model_open_source(NULL, format, &source, NULL, NULL, &model, err);
+    if (st != SB_OK)
+        source.close(source.user);
+    sb_model_destroy(model);
+    return st;
+}
+
+/* Reads the bytes or, for readers of files, the file `path`, which has these bytes. */
+static sb_status read_by(const struct reader *reader, const struct wire *wire, const char *path,
+                         sb_error *err) {
     struct test_source from = {.wire = NULL};
-    struct given given = {wire, path, test_source_of(&from, &wire), NULL, NULL};
-    const int64_t one = 1;
-    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &given.blob, NULL), SB_OK);
-    const sb_status st = read(&given, err);
-    sb_blob_destroy(given.blob);
-    sb_model_destroy(given.model);
+    const sb_source source = test_source_of(&from, wire);
+    sb_model *model = NULL;
+    if (reader->as == SB_FORMAT_BLOB)
+        return read_blob(reader->from, wire, &source, path, err);
+    if (reader->from == BYTES)
+        return open_as(reader->as, wire, NULL, err);
+    if (reader->from == SPANS)
+        return open_spans(reader->as, wire, err);
+    const uint32_t flags = reader->from == MAPPED ? SB_OPEN_MAPPED : 0;
+    const sb_status st =
+        reader->from == SOURCE
+            ? sb_model_open_source(NULL, reader->as, &source, NULL, NULL, &model, err)
+            : sb_model_open_file(NULL, reader->as, path, flags, NULL, &model, err);
+    sb_model_destroy(model);
     return st;
 }
 
@@ -130,22 +123,6 @@ static sb_status read_by(reader *read, const void *bytes, size_t size, const cha
 static const char *description(void) {
     const char *words = strstr(err.message, BEFORE);
     return words ? words + strlen(BEFORE) : "";
-}
-
-static reader *const readers[] = {
-    blob_bytes,  model_bytes, solver_state_bytes, blob_source, model_source,
-    model_spans, blob_equals, blob_file,          model_file,  solver_state_mapped,
-};
-#define NUM_READERS (sizeof readers / sizeof *readers)
-#define FIRST_FILE  7 /* the readers from this index on read a file */
-
-static sb_status open_as(int32_t format, const struct wire *wire, const sb_limits *limits,
-                         sb_error *err) {
-    sb_model *model = NULL;
-    sb_status st =
-        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, limits, NULL, NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
 }
 
 /* Returns whether the bytes are a valid protobuf message, but of another program. */
@@ -160,17 +137,16 @@ static bool is_message(const struct foreign *kind) {
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
-        const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
-        file_write(f->path, kind->bytes, kind->size);
+        file_write_wire(f->path, &kind->wire);
         for (size_t r = 0; r < NUM_READERS; r++) {
             support_poison_error(&err);
-            if (read_by(readers[r], kind->bytes, kind->size, f->path, &err) == SB_OK)
+            if (read_by(&readers[r], &kind->wire, f->path, &err) == SB_OK)
                 fail_with("reader %zu accepts \"%s\"", r, kind->words);
             if (strcmp(description(), kind->words) != 0 || err.message[0] == *BEFORE)
                 fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, kind->words);
         }
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
-            assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
+            assert_status(SB_ERR_MALFORMED, open_as(as, &kind->wire, NULL, &err));
             if (strstr(err.message, "the fields do not belong to")) /* not about one field */
                 assert_int_equal(err.offset, 0);
             assert_string_equal(description(), kind->words);
@@ -179,14 +155,14 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
 }
 
 /* Returns how the reader describes a copy of exactly `size` bytes; "": not at all. */
-static const char *words_of(reader *read, const void *bytes, size_t size) {
-    unsigned char *exact = malloc(size ? size : 1);
-    assert_non_null(exact);
+static const char *words_of(const struct reader *reader, const void *bytes, size_t size) {
+    struct wire exact = {malloc(size ? size : 1), size, 0};
+    assert_non_null(exact.bytes);
     if (size > 0)
-        memcpy(exact, bytes, size);
+        memcpy(exact.bytes, bytes, size);
     support_poison_error(&err);
-    const sb_status st = read_by(read, exact, size, NULL, &err);
-    free(exact);
+    const sb_status st = read_by(reader, &exact, NULL, &err);
+    free(exact.bytes);
     return st == SB_OK ? "" : description();
 }
 
@@ -204,11 +180,11 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
 
 TEST_ON(kinds, beginnings_are_not_described_as_another_kind) {
     for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++)
-        for (size_t size = 0; size <= kind->size; size++)
+        for (size_t size = 0; size <= kind->wire.size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
-                const char *words = words_of(readers[r], kind->bytes, size);
+                const char *words = words_of(&readers[r], kind->wire.bytes, size);
                 if (!fits_beginning(kind, words))
-                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kind->size,
+                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kind->wire.size,
                               kind->words, words);
             }
 }
@@ -217,9 +193,9 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
     for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++)
         for (size_t i = kind->from; i < kind->to; i++) {
             struct wire near = {0};
-            wire_raw(&near, kind->bytes, kind->size);
+            wire_raw(&near, kind->wire.bytes, kind->wire.size);
             near.bytes[i] ^= 5;
-            const char *words = words_of(blob_bytes, near.bytes, near.size);
+            const char *words = words_of(&blob_bytes, near.bytes, near.size);
             if (strcmp(words, kind->words) == 0)
                 fail_with("described as \"%s\" although byte %zu differs", words, i);
         }
@@ -296,7 +272,7 @@ static const struct {
 TEST(beginnings_are_described_from_their_least_size) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (size_t size = bounds[i].size + 1; size--;) {
-            const char *words = words_of(model_bytes, bounds[i].bytes, size);
+            const char *words = words_of(&model_bytes, bounds[i].bytes, size);
             const bool is_named = strcmp(words, bounds[i].words) == 0;
             if (is_named != (size >= bounds[i].least))
                 fail_with("%zu bytes of \"%s\" are \"%s\"", size, bounds[i].words, words);
@@ -308,7 +284,7 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
             const char bytes[] = {'\x80', (char)version, (char)c, '\xff', '\xff'};
-            const char *words = words_of(model_bytes, bytes, sizeof bytes);
+            const char *words = words_of(&model_bytes, bytes, sizeof bytes);
             const bool is_one =
                 (version == 2 || version == 3) && (strchr("}])(cX", c) || c == 0x8a);
             assert_int_equal(strcmp(words, PICKLE) == 0, is_one);
@@ -321,7 +297,7 @@ TEST(an_operation_has_letters_and_digits) {
         for (int c = 0; c < 256; c++) {
             char graph[] = "\x0a\x09\x0a\2in\x12\3AbC";
             graph[8 + at] = (char)c;
-            const char *words = words_of(model_bytes, graph, sizeof graph - 1);
+            const char *words = words_of(&model_bytes, graph, sizeof graph - 1);
             const bool is_large = c >= 'A' && c <= 'Z';
             const bool is_one =
                 is_large || (at && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')));
@@ -356,29 +332,29 @@ TEST(a_tar_is_recognised_by_its_checksum) {
     for (int other = 0; other < 64; other++) { /* for all values of the checksum's last digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++)
-            assert_string_equal(words_of(model_bytes, tar.bytes, 512 + more),
+            assert_string_equal(words_of(&model_bytes, tar.bytes, 512 + more),
                                 "a tar archive: unpack it first");
-        assert_string_equal(words_of(model_bytes, tar.bytes, 511), "");
+        assert_string_equal(words_of(&model_bytes, tar.bytes, 511), "");
         tar.bytes[400]++;
-        assert_string_equal(words_of(model_bytes, tar.bytes, tar.size), "");
+        assert_string_equal(words_of(&model_bytes, tar.bytes, tar.size), "");
     }
 }
 
 TEST(zeros_are_counted_as_far_as_they_were_read) {
     unsigned char zeros[5000] = {0};
-    assert_string_equal(words_of(model_bytes, zeros, 7), "");
-    assert_string_equal(words_of(model_bytes, zeros, 1024),
+    assert_string_equal(words_of(&model_bytes, zeros, 7), "");
+    assert_string_equal(words_of(&model_bytes, zeros, 1024),
                         "nothing but 1024 zeros: its contents were never written");
     zeros[4999] = 1;
-    assert_string_equal(words_of(model_bytes, zeros, sizeof zeros),
+    assert_string_equal(words_of(&model_bytes, zeros, sizeof zeros),
                         "a file that begins with 1024 zeros: its contents were never written");
     zeros[1023] = 1;
-    assert_string_equal(words_of(model_bytes, zeros, sizeof zeros), "");
+    assert_string_equal(words_of(&model_bytes, zeros, sizeof zeros), "");
 }
 
 TEST(no_bytes_are_described_as_empty) {
-    assert_string_equal(words_of(model_bytes, NULL, 0), "empty: there are no bytes");
-    assert_string_equal(words_of(blob_bytes, NULL, 0), "empty: there are no bytes");
+    assert_string_equal(words_of(&model_bytes, NULL, 0), "empty: there are no bytes");
+    assert_string_equal(words_of(&blob_bytes, NULL, 0), "empty: there are no bytes");
 }
 
 /* --- larger than a message ---------------------------------------------------------------- */
@@ -405,14 +381,13 @@ static bool is_text(const struct foreign *kind) {
 
 /* Makes sparse files: the bytes of a kind, then blank lines if the kind is text, then zeros. */
 TEST_ON(kinds, files_of_every_size_are_described) {
-    static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char blanks[1024];
     memset(blanks, '\n', sizeof blanks);
     for (size_t k = 0; k < f->all.count; k++)
         for (size_t i = 0; i < NUM_LARGE; i++) {
             const struct foreign *kind = &f->all.rows[k];
             struct wire wire = {0};
-            wire_raw(&wire, kind->bytes, kind->size);
+            wire_raw(&wire, kind->wire.bytes, kind->wire.size);
             if (is_text(kind))
                 wire_raw(&wire, blanks, sizeof blanks);
             file_write_wire(f->path, &wire);
@@ -423,9 +398,9 @@ TEST_ON(kinds, files_of_every_size_are_described) {
                               (unsigned long long)large[i]);
                 continue;
             }
-            for (size_t r = 0; r < sizeof of_files / sizeof *of_files; r++) {
+            for (size_t r = FIRST_FILE; r < NUM_READERS; r++) {
                 support_poison_error(&err);
-                sb_status st = read_by(of_files[r], NULL, 0, f->path, &err);
+                sb_status st = read_by(&readers[r], &kind->wire, f->path, &err);
                 check_large(kind, st);
             }
         }
@@ -433,40 +408,12 @@ TEST_ON(kinds, files_of_every_size_are_described) {
 
 /* --- formats of Caffe -------------------------------------------------------------------- */
 
-static void mean_file(struct wire *out) {
-    const float values[] = {1, 2, 3, 4, 5, 6};
-    for (uint32_t i = 1; i <= 4; i++)
-        wire_number(out, i, i == 2 ? 6 : 1);
-    wire_floats(out, 5, values, 6);
-}
-
-static void shaped_blob(struct wire *out) {
-    wire_blob(out, (int64_t[]){2, 3}, 2, 1);
-}
-
-static void solver_state(struct wire *out) {
-    wire_number(out, 1, 4000);
-    wire_text(out, 2, "net_iter_4000.caffemodel");
-    wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
-    wire_number(out, 4, 2);
-}
-
-static void blob_vector(struct wire *out) {
-    wire_blob_field(out, 1, (int64_t[]){2, 3}, 2, 1);
-    wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
-}
-
-/* Makes a solver state without the field learned_net, the path of the net's file. */
-static void solver_alone(struct wire *out) {
-    wire_number(out, 1, 4000);
-    wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
-}
-
-/* Makes a net with more fields than the library examines to recognise a format. */
-static void many_layers(struct wire *out) {
-    wire_text(out, 1, "net");
+/* Returns a net with more fields than the library examines to recognise a format. */
+static struct wire many_layers(void) {
+    struct wire net = wire_of("1:'net'");
     for (int i = 0; i < 70; i++)
-        wire_bytes(out, 100, B("\x0a\1n\x12\1t\x3a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
+        wire_write(&net, "100:{1:'n' 2:'t' 7:{[1]0}}");
+    return net;
 }
 
 static const char *name_of_format(int32_t format) {
@@ -477,15 +424,24 @@ static const char *name_of_format(int32_t format) {
 }
 
 static const struct {
-    void (*build)(struct wire *);
+    const char *fields; /* as for wire_write; NULL: those of many_layers */
     int32_t format;
 } ours[] = {
-    {net_current, SB_FORMAT_CAFFEMODEL},   {net_v1, SB_FORMAT_CAFFEMODEL},
-    {many_layers, SB_FORMAT_CAFFEMODEL},   {solver_state, SB_FORMAT_SOLVERSTATE},
-    {solver_alone, SB_FORMAT_SOLVERSTATE}, {mean_file, SB_FORMAT_BLOB},
-    {shaped_blob, SB_FORMAT_BLOB},         {blob_vector, SB_FORMAT_BLOB_VECTOR},
+    {"1:'net' 100:{1:'conv' 2:'Convolution' 7:{[2 3]1}} 100:{1:'relu' 2:'ReLU'}",
+     SB_FORMAT_CAFFEMODEL},
+    {"1:'net' 2:{4:'conv' 5:4 2:'data' 6:{[2 3]1}} 2:{4:'relu' 5:18}", SB_FORMAT_CAFFEMODEL},
+    {NULL, SB_FORMAT_CAFFEMODEL},
+    {"1:4000 2:'net_iter_4000.caffemodel' 3:{[2 3]1} 4:2", SB_FORMAT_SOLVERSTATE},
+    {"1:4000 3:{[2 3]1}", SB_FORMAT_SOLVERSTATE}, /* without learned_net, the net's path */
+    {"1:1 2:6 3:1 4:1 5:'----+++-***-,,,,...,////'", SB_FORMAT_BLOB}, /* a mean file */
+    {"[2 3]1", SB_FORMAT_BLOB},
+    {"1:{[2 3]1} 1:{[1]1}", SB_FORMAT_BLOB_VECTOR},
 };
 #define NUM_OURS (sizeof ours / sizeof *ours)
+
+static struct wire build(size_t i) {
+    return ours[i].fields ? wire_of("%s", ours[i].fields) : many_layers();
+}
 
 /* Asserts that `err` names the format of the bytes, and the requested format. */
 static void assert_named(int32_t format, int32_t wanted) {
@@ -498,21 +454,19 @@ static void assert_named(int32_t format, int32_t wanted) {
 }
 
 TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
-    static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     for (size_t i = 0; i < NUM_OURS; i++) {
-        struct wire wire = {0};
-        ours[i].build(&wire);
+        const struct wire wire = build(i);
         file_write_wire(f->path, &wire);
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++)
             if (open_as(wanted, &wire, NULL, &err) != SB_OK)
                 assert_named(ours[i].format, wanted);
             else
                 assert_int_equal(wanted, ours[i].format);
-        for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
-            assert_status(SB_ERR_MALFORMED,
-                          read_by(of_blobs[r], wire.bytes, wire.size, f->path, &err));
-            assert_named(ours[i].format, SB_FORMAT_BLOB);
-        }
+        for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < NUM_READERS; r++)
+            if (readers[r].as == SB_FORMAT_BLOB) {
+                assert_status(SB_ERR_MALFORMED, read_by(&readers[r], &wire, f->path, &err));
+                assert_named(ours[i].format, SB_FORMAT_BLOB);
+            }
     }
 }
 
@@ -537,7 +491,7 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
         for (int as_model = 0; as_model < 2; as_model++) {
             const struct wire *wire = &rows[i].wire;
             sb_status st = as_model ? open_as(SB_FORMAT_BLOB, wire, NULL, &err)
-                                    : read_by(blob_bytes, wire->bytes, wire->size, NULL, &err);
+                                    : read_by(&blob_bytes, wire, NULL, &err);
             assert_int_equal(st, rows[i].named ? SB_ERR_MALFORMED : SB_OK);
             if (rows[i].named)
                 assert_non_null(strstr(err.message, rows[i].named));
@@ -547,9 +501,7 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
 /* A solver state is not accepted as a net. If a text in field 1 is appended, the message is
    accepted as a net, because field 1 of a solver state is a number. */
 TEST(a_late_field_rules_out_another_format) {
-    struct wire wire = {0};
-    wire_number(&wire, 1, 4000);
-    wire_blob_field(&wire, 3, (int64_t[]){2, 3}, 2, 1);
+    struct wire wire = wire_of("1:4000 3:{[2 3]1}");
     for (uint64_t i = 0; i < 70; i++)
         wire_number(&wire, 4, i);
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
@@ -607,9 +559,8 @@ TEST(other_messages_are_not_described_as_caffes) {
 
 TEST(messages_over_a_limit_are_not_described_as_foreign) {
     for (size_t i = 0; i < NUM_OURS; i++) {
-        struct wire wire = {0};
+        const struct wire wire = build(i);
         sb_limits limits = SB_LIMITS_INIT;
-        ours[i].build(&wire);
         limits.max_axes = limits.max_layers = limits.max_blobs = 1;
         limits.max_name_bytes = 1;
         for (int32_t format = SB_FORMAT_AUTO; format <= ours[i].format; format += ours[i].format) {
@@ -622,81 +573,56 @@ TEST(messages_over_a_limit_are_not_described_as_foreign) {
 
 /* --- ONNX -------------------------------------------------------------------------------- */
 
-/* Makes an ONNX graph as exporters write it: the nodes, then the name, then the constants. */
-static void onnx_graph(struct wire *out, size_t nodes, bool is_named) {
-    struct wire node = {0}, constant = {0};
-    wire_text(&node, 1, "x");
-    wire_text(&node, 2, "y");
-    wire_text(&node, 4, "BatchNormalization");
+/* Makes an ONNX model as exporters write it: a graph has the nodes, then the name, then the
+   constants. */
+static struct wire onnx_model(size_t nodes, bool is_named, int properties) {
+    struct wire model = wire_of(is_named ? "1:7 2:'pytorch' 3:'2.1.0'" : "1:7"), graph = {0};
+    const struct wire node = wire_of("1:'x' 2:'y' 4:'BatchNormalization'");
+    for (int i = 0; i < properties; i++)
+        wire_write(&model, "14:{1:'a' 2:'b'}");
     for (size_t i = 0; i < nodes; i++)
-        wire_message(out, 1, &node);
-    if (is_named)
-        wire_text(out, 2, "main_graph");
-    wire_number(&constant, 1, 2);
-    wire_number(&constant, 2, 1);
-    wire_floats(&constant, 4, (const float[]){1, 2}, 2);
-    wire_message(out, 5, &constant);
+        wire_message(&graph, 1, &node);
+    wire_write(&graph,
+               is_named ? "2:'main_graph' 5:{1:2 2:1 4:'----++++'}" : "5:{1:2 2:1 4:'----++++'}");
+    wire_message(&model, 7, &graph);
+    wire_write(&model, "8:{2:25}");
+    return model;
 }
 
-static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t properties) {
-    struct wire graph = {0};
-    wire_number(out, 1, 7);
-    if (is_named) {
-        wire_text(out, 2, "pytorch");
-        wire_text(out, 3, "2.1.0");
-    }
-    for (size_t i = 0; i < properties; i++)
-        wire_bytes(out, 14, B("\x0a\1a\x12\1b"));
-    onnx_graph(&graph, nodes, is_named);
-    wire_message(out, 7, &graph);
-    wire_bytes(out, 8, B("\x10\x19"));
-}
-
-/* The graph's name follows its nodes; there may be more nodes than the library examines. */
+/* The graph's name follows its nodes, of which there may be more than the library examines; the
+   graph may follow other fields. */
 TEST(onnx_models_of_every_size_are_named) {
-    static const size_t nodes[] = {1, 63, 64, 65, 1000, 99999, 100000, 150000};
-    const size_t rows = sizeof nodes / sizeof *nodes - (test_is_quick() ? 1 : 0);
-    for (size_t i = 0; i < rows; i++)
+    static const struct {
+        size_t nodes;
+        int properties;
+    } rows[] = {{1, 0},    {63, 0},    {64, 0},    {65, 0},    {1000, 0},   {100, 0},
+                {100, 50}, {100, 100}, {100, 150}, {99999, 0}, {100000, 0}, {150000, 0}};
+    const size_t count = sizeof rows / sizeof *rows - (test_is_quick() ? 1 : 0);
+    for (size_t i = 0; i < count; i++)
         for (int named = 0; named < 2; named++) {
-            struct wire wire = {0};
-            onnx_model(&wire, nodes[i], named, 0);
-            for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR; as++) {
-                assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
-                if (!strstr(err.message, BEFORE "an ONNX model"))
-                    fail_with("%zu nodes as %s: %s", nodes[i], sb__format_name(as), err.message);
-            }
+            const struct wire wire = onnx_model(rows[i].nodes, named, rows[i].properties);
+            for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR; as++)
+                assert_reports(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err),
+                               BEFORE "an ONNX model");
         }
-}
-
-TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
-    for (size_t properties = 0; properties < 200; properties += 50) {
-        struct wire wire = {0};
-        onnx_model(&wire, 100, false, properties);
-        assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
-        assert_non_null(strstr(err.message, BEFORE "an ONNX model"));
-    }
 }
 
 /* To decide whether a large graph is ONNX, the library examines the first node. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
-        size_t size;
         bool is_onnx;
     } rows[] = {
-        {"takes a value", B("\x0a\1x\x22\4Relu"), true},
-        {"makes a value", B("\x12\1y\x22\4Relu"), true},
-        {"has no values", B("\x22\4Relu"), false},
-        {"has no operation", B("\x0a\1x\x12\1y"), false},
-        {"has an operation without a name", B("\x0a\1x\x12\1y\x22\0"), false},
-        {"has a number for its operation", B("\x0a\1x\x12\1y\x20\4"), false},
-        {"has an unknown field", B("\x0a\1x\x12\1y\x22\4Relu\x58\1"), false},
+        {"takes a value", "1:'x' 4:'Relu'", true},
+        {"makes a value", "2:'y' 4:'Relu'", true},
+        {"has no values", "4:'Relu'", false},
+        {"has no operation", "1:'x' 2:'y'", false},
+        {"has an operation without a name", "1:'x' 2:'y' 4:''", false},
+        {"has a number for its operation", "1:'x' 2:'y' 4:4", false},
+        {"has an unknown field", "1:'x' 2:'y' 4:'Relu' 11:1", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire wire = {0}, graph = {0};
-        wire_number(&wire, 1, 7);
-        wire_bytes(&graph, 1, rows[i].node, rows[i].size);
-        wire_message(&wire, 7, &graph);
+        const struct wire wire = wire_of("1:7 7:{1:{%s}}", rows[i].node);
         sb_status st = open_as(SB_FORMAT_AUTO, &wire, NULL, &err);
         const bool is_onnx = st != SB_OK && strstr(err.message, BEFORE "an ONNX model");
         if (is_onnx != rows[i].is_onnx)
@@ -704,29 +630,28 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-/* Appends a name that has the bytes of a TensorFlow node. */
-static void placeholder(struct wire *out) {
-    wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
-}
+#define PLACEHOLDER                                                                                \
+    "1:{1:'input' 2:'Placeholder'}" /* a name with the bytes of a TensorFlow node                  \
+                                     */
 
-/* A layer's blob proves that a message is a net, even if the net's name looks like a node. */
-TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
-    struct wire wire = {0}, layer = {0};
-    placeholder(&wire);
-    assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
-    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one blob is enough */
-    wire_message(&wire, 100, &layer);
-    assert_status(SB_OK, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
-}
-
-/* Values prove that a message is a blob, even if field 1 has the bytes of a TensorFlow node. */
-TEST(a_blob_with_values_is_a_blob) {
-    for (uint32_t field = 4; field <= 6; field++) { /* 4: no values; 5: data; 6: diff */
-        struct wire wire = {0};
-        placeholder(&wire);
-        wire_float(&wire, field, 1);
-        assert_status(field < 5 ? SB_ERR_MALFORMED : SB_OK,
-                      open_as(SB_FORMAT_BLOB, &wire, NULL, &err));
+/* A layer's blob proves that a message is a net, even if the net's name looks like a node. Values
+   prove that a message is a blob, even if field 1 has the bytes of a node. */
+TEST(a_net_or_blob_with_values_is_one_whatever_its_name) {
+    static const struct {
+        int32_t format;
+        const char *fields;
+        sb_status status;
+    } rows[] = {
+        {SB_FORMAT_AUTO, PLACEHOLDER, SB_ERR_MALFORMED},
+        {SB_FORMAT_AUTO, PLACEHOLDER "100:{7:{[2]1}}", SB_OK},
+        {SB_FORMAT_BLOB, PLACEHOLDER, SB_ERR_MALFORMED},
+        {SB_FORMAT_BLOB, PLACEHOLDER "4:'----'", SB_ERR_MALFORMED},
+        {SB_FORMAT_BLOB, PLACEHOLDER "5:'----'", SB_OK},
+        {SB_FORMAT_BLOB, PLACEHOLDER "5:'----' 6:'----'", SB_OK},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct wire wire = wire_of("%s", rows[i].fields);
+        assert_status(rows[i].status, open_as(rows[i].format, &wire, NULL, &err));
     }
 }
 
@@ -737,7 +662,7 @@ TEST(short_json_is_named) {
     } rows[] = {{"{}", true},      {"[]\n", true},          {"{\"a\":1}", true}, {"[{}]", true},
                 {"{\"a\"", false}, {"{\"a\":\x01}", false}, {"{a}", false},      {"[", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *words = words_of(model_bytes, rows[i].text, strlen(rows[i].text));
+        const char *words = words_of(&model_bytes, rows[i].text, strlen(rows[i].text));
         assert_int_equal(strcmp(words, "JSON") == 0, rows[i].is_json);
     }
 }
@@ -798,7 +723,7 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
 static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
                       const char *words) {
     char missing[64], end[160];
-    const char *found = words_of(model_bytes, file->bytes, size);
+    const char *found = words_of(&model_bytes, file->bytes, size);
     const size_t lacking = size < field.value ? 1 : field.end - size;
     (void)snprintf(missing, sizeof missing, "%zu byte%s missing at offset %zu", lacking,
                    lacking == 1 ? " is" : "s are", size);
@@ -846,30 +771,34 @@ TEST(a_cut_real_file_is_reported_with_its_missing_bytes) {
 
 TEST(a_cut_generated_file_is_reported_with_its_missing_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
-        struct wire wire = {0};
-        ours[i].build(&wire);
+        const struct wire wire = build(i);
         check_every_cut(&wire, wire.size - 4, name_of_format(ours[i].format));
     }
 }
 
 /* --- failures while bytes are recognised ------------------------------------------------- */
 
+/* Opens a model of a source whose n-th read fails. */
+static sb_status open_failing(const struct wire *wire, int32_t format, int n, sb_error *err) {
+    struct test_source from = {.fault = {.left = n, .status = SB_ERR_IO}};
+    sb_model *model = NULL;
+    const sb_source source = test_source_of(&from, wire);
+    const sb_status st = sb_model_open_source(NULL, format, &source, NULL, NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
+}
+
 /* The library reads the source again to describe the bytes. If that read fails, the call returns
    the original error without a description. */
 TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
-    struct wire wire = {(unsigned char *)f->all.rows[0].bytes, f->all.rows[0].size,
-                        f->all.rows[0].size};
-    assert_string_equal(words_of(model_source, wire.bytes, wire.size), f->all.rows[0].words);
+    const struct foreign *kind = &f->all.rows[0];
+    const struct reader model_source = {SOURCE, SB_FORMAT_CAFFEMODEL};
+    assert_string_equal(words_of(&model_source, kind->wire.bytes, kind->wire.size), kind->words);
     const sb_error first = err;
     bool undescribed = false, is_described = false;
     for (int n = 2; n < 8; n++) {
-        struct test_source from = {0};
-        sb_model *model = NULL;
-        sb_source source = test_source_of(&from, &wire);
-        from.fault = (struct test_fault){.left = n, .status = SB_ERR_IO};
         support_poison_error(&err);
-        sb_status st =
-            sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
+        const sb_status st = open_failing(&kind->wire, SB_FORMAT_CAFFEMODEL, n, &err);
         if (st == SB_ERR_IO)
             continue; /* an earlier read failed */
         assert_int_equal(st, first.code);
@@ -882,33 +811,25 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
 
 /* Makes a graph that is larger than one read, so the library must read two parts a second time: the
    first node and the end. */
-static void large_onnx(struct wire *out) {
-    struct wire graph = {0};
-    wire_number(out, 1, 7);
+static struct wire large_onnx(void) {
+    struct wire wire = wire_of("1:7"), graph = {0};
     for (int i = 0; i < 5000; i++)
-        wire_bytes(&graph, 1, B("\x0a\1x\x12\1y\x22\4Relu"));
-    wire_message(out, 7, &graph);
+        wire_write(&graph, "1:{1:'x' 2:'y' 4:'Relu'}");
+    wire_message(&wire, 7, &graph);
+    return wire;
 }
 
 /* If a read fails while the library recognises the format, a message without blobs is not opened as
    a net or solver state. */
 TEST(a_source_that_fails_is_not_opened) {
-    static void (*const builders[])(struct wire *) = {placeholder, large_onnx};
-    for (size_t i = 0; i < sizeof builders / sizeof *builders; i++) {
-        struct wire wire = {0};
+    const struct wire wires[] = {wire_of(PLACEHOLDER), large_onnx()};
+    for (int i = 0; i < 2; i++) {
         int failed = 0, refused = 0;
-        builders[i](&wire);
         for (int n = 1; n < 160; n++) {
-            struct test_source from = {0};
-            sb_model *model = NULL;
-            sb_source source = test_source_of(&from, &wire);
-            from.fault = (struct test_fault){.left = n, .status = SB_ERR_IO};
-            sb_status st =
-                sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, NULL);
+            const sb_status st = open_failing(&wires[i], SB_FORMAT_AUTO, n, NULL);
             assert_true(st == SB_ERR_IO || st == SB_ERR_MALFORMED);
             failed += st == SB_ERR_IO;
             refused += st == SB_ERR_MALFORMED;
-            sb_model_destroy(model);
         }
         assert_true(failed > 0 && refused > 0);
     }

@@ -3,8 +3,6 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#define B(s) s, sizeof s - 1
-
 TEST(indices_and_dimensions_are_reported_with_their_axis) {
     int64_t offset;
     float element;
@@ -54,40 +52,33 @@ static sb_status read_f64(const struct wire *wire, const sb_limits *limits, sb_e
 
 static sb_status open_into(const struct wire *wire, const sb_limits *limits, sb_model **out,
                            sb_error *err) {
-    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire->bytes, wire->size, limits, NULL, NULL,
-                               out, err);
+    return open_wire(NULL, SB_FORMAT_AUTO, wire, limits, out, err);
 }
 
 TEST(faults_of_shapes_are_reported_with_their_fields) {
-    struct wire axis = {0}, axes = {0};
+    const struct wire axis = wire_of("7:{1:2 1:-1}"), axes = wire_of("2:1 1:1");
     sb_limits limits = SB_LIMITS_INIT;
-    wire_shape(&axis, (int64_t[]){2, -1}, 2);
     assert_refused(SB_ERR_BAD_SHAPE, 5,
                    "shape.dim: axis 1 is negative or beyond 63 bits at offset 5",
                    read_f64(&axis, NULL, &err));
     limits.max_axes = 3;
-    wire_number(&axes, 2, 1);
-    wire_number(&axes, 1, 1);
     assert_refused(SB_ERR_DATA_LIMIT, 2, "4 axes are more than the limit of 3 at offset 2",
                    read_f64(&axes, &limits, &err));
 }
 
 TEST(faults_of_models_are_reported_with_their_fields) {
-    struct wire unknown = {0}, net = {0}, layer = {0}, groups = {0};
+    const struct wire unknown = wire_of("14:''"); /* a blob's last field has the number 13 */
+    const struct wire net = wire_of("100:{7:{[1]1} 7:{[1]1}}");
+    struct wire groups = wire_of("1:1");
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    wire_text(&unknown, 14, ""); /* a blob's last field has the number 13 */
     assert_refused(SB_ERR_MALFORMED, 0,
                    "the fields do not belong to a Caffe model, solver state or blob",
                    open_into(&unknown, NULL, &model, &err));
     limits.max_blobs = 1;
-    wire_blob_field(&layer, 7, (int64_t[]){1}, 1, 1);
-    wire_blob_field(&layer, 7, (int64_t[]){1}, 1, 1);
-    wire_message(&net, 100, &layer);
     assert_refused(SB_ERR_DATA_LIMIT, 16,
                    "layer[0].blobs: the limit of 1 blobs is exceeded at offset 16",
                    open_into(&net, &limits, &model, &err));
-    wire_number(&groups, 1, 1);
     for (int depth = 0; depth <= 100; depth++)
         wire_tag(&groups, 2, 3);
     assert_refused(SB_ERR_DATA_LIMIT, 102, "field 2: groups nest deeper than 100 at offset 102",
@@ -96,18 +87,17 @@ TEST(faults_of_models_are_reported_with_their_fields) {
 
 TEST(faulty_bytes_of_models_are_reported_with_their_offsets) {
     static const struct {
-        const char *bytes;
-        size_t size;
+        struct wire wire;
         sb_status status;
         const char *text;
         int64_t offset;
     } rows[] = {
-        {B("\x80"), SB_ERR_MALFORMED, "1 byte is missing at offset 1", 1},
-        {B("\x08\1\x1a\2\x08\x80"), SB_ERR_MALFORMED,
+        {W("\x80"), SB_ERR_MALFORMED, "1 byte is missing at offset 1", 1},
+        {W("\x08\1\x1a\2\x08\x80"), SB_ERR_MALFORMED,
          "history[0].num: 1 byte is missing at offset 6", 6},
-        {B("\xa2\6\2\x3a\0\xa2\6\6\x3a\0\x3a\2\x08\x80"), SB_ERR_MALFORMED,
+        {W("\xa2\6\2\x3a\0\xa2\6\6\x3a\0\x3a\2\x08\x80"), SB_ERR_MALFORMED,
          "layer[1].blobs[1].num: 1 byte is missing at offset 14", 14},
-        {B("\xa2\6\5\x12\3abc"), SB_ERR_DATA_LIMIT,
+        {W("\xa2\6\5\x12\3abc"), SB_ERR_DATA_LIMIT,
          "layer[0].type: 3 bytes exceed the limit of 2 for a text at offset 3", 3},
     };
     sb_limits limits = SB_LIMITS_INIT;
@@ -115,8 +105,7 @@ TEST(faulty_bytes_of_models_are_reported_with_their_offsets) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model;
         assert_refused(rows[i].status, rows[i].offset, rows[i].text,
-                       sb_model_open_bytes(NULL, SB_FORMAT_AUTO, rows[i].bytes, rows[i].size,
-                                           &limits, NULL, NULL, &model, &err));
+                       open_into(&rows[i].wire, &limits, &model, &err));
     }
 }
 
@@ -134,26 +123,23 @@ static sb_status load(const struct wire *wire, const sb_limits *limits, int64_t 
 TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     skip_on_32_bits("the product of the dimensions overflows first");
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
-    struct wire net = {0}, solver = {0}, values = {0}, one = {0};
+    static const struct wire net = W("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE);
+    static const struct wire solver = W("\x08\1\x1a\x0d" TOO_LARGE);
+    const struct wire values = wire_of("1:1 3:{[2000]1}"), one = wire_of("1:1 3:{[1]1}");
     sb_limits limits = SB_LIMITS_INIT;
-    wire_raw(&net, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
     assert_refused(
         SB_ERR_DATA_OVERFLOW, 8,
         "layer[1].blobs[0]: the shape's byte count overflows; the message begins at offset 8",
         load(&net, NULL, 1, test_vector(NULL, SB_DTYPE_F64, 1), &err));
-    wire_raw(&solver, B("\x08\1\x1a\x0d" TOO_LARGE));
     assert_refused(SB_ERR_DATA_OVERFLOW, 4,
                    "history[0]: the shape's byte count overflows; the message begins at offset 4",
                    load(&solver, NULL, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F64, 1), &err));
     limits.max_memory = 4000;
-    wire_number(&values, 1, 1);
-    wire_blob_field(&values, 3, (int64_t[]){2000}, 1, 1);
     assert_refused(SB_ERR_DATA_LIMIT, 5,
                    "history[0]: 2000 elements exceed the memory limit of 4000 bytes; the message "
                    "begins at offset 5",
                    load(&values, &limits, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F32, 1), &err));
     limits.max_memory = 3000;
-    wire_raw(&one, B("\x08\1\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
     sb_blob *roomy = test_vector(NULL, SB_DTYPE_F32, 1000);
     (void)data_of(roomy);
     assert_ok(sb_blob_reshape(roomy, (int64_t[]){1}, 1, NULL, &err));
@@ -165,11 +151,9 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
 
 /* The limit suffices for the values and the model, but not for the blob's memory object. */
 TEST(the_librarys_objects_are_reported) {
-    struct wire wire = {0};
+    const struct wire wire = wire_of("1:1 3:{[2000]1}");
     sb_limits limits = SB_LIMITS_INIT;
     char text[160];
-    wire_number(&wire, 1, 1);
-    wire_blob_field(&wire, 3, (int64_t[]){2000}, 1, 1);
     limits.max_memory = 8000;
     while (load(&wire, &limits, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F32, 1), NULL) != SB_OK)
         limits.max_memory++;
@@ -183,10 +167,8 @@ TEST(the_librarys_objects_are_reported) {
 }
 
 TEST(a_diff_without_values_is_reported_with_its_offset) {
-    struct wire wire = {0};
+    const struct wire wire = wire_of("1:1 3:{[200]1}");
     float value;
-    wire_number(&wire, 1, 1);
-    wire_blob_field(&wire, 3, (int64_t[]){200}, 1, 1);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_refused(SB_ERR_LENGTH_MISMATCH, 5,
                    "history[0].diff: 0 values for a shape of 200 at offset 5",
@@ -199,18 +181,17 @@ TEST(a_diff_without_values_is_reported_with_its_offset) {
 TEST(changes_are_reported_with_the_fields_of_the_generation) {
     static const struct {
         const char *net;
-        size_t size, tag; /* the offset of the blob's tag */
+        size_t tag; /* the offset of the blob's tag */
         const char *text;
     } rows[] = {
-        {B("\xa2\6\4\x3a\2\x2a\0"), 3, "layer[0].blobs: 98 bytes are missing at offset 7"},
-        {B("\x12\4\x32\2\x2a\0"), 2, "layer[0].blobs: 98 bytes are missing at offset 6"},
+        {"100:{7:{5:{}}}", 3, "layer[0].blobs: 98 bytes are missing at offset 7"},
+        {"2:{6:{5:{}}}", 2, "layer[0].blobs: 98 bytes are missing at offset 6"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire net = {0};
+        const struct wire net = wire_of("%s", rows[i].net);
         struct test_source from = {0};
         sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
         sb_model *model;
-        wire_raw(&net, rows[i].net, rows[i].size);
         const sb_source source = test_source_of(&from, &net);
         assert_ok(
             sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
@@ -238,8 +219,7 @@ TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
         {SB_NO_LAYER, 3, "no blob 3 is outside of layers; the number of such blobs is 0"},
     };
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
-    struct wire net = {0};
-    wire_raw(&net, B("\xa2\6\4\x3a\2\x2a\0"));
+    const struct wire net = wire_of("100:{7:{5:{}}}");
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_error(SB_ERR_INDEX_OUT_OF_RANGE,

@@ -23,58 +23,29 @@ static struct wire message_of(const sb_model *model, int64_t layer) {
     return got;
 }
 
-static void assert_layer_message(const sb_model *model, int64_t layer, struct wire *expected) {
-    const struct wire got = message_of(model, layer);
-    assert_wire(&got, expected);
-    wire_free(expected);
+/* Asserts that the layer's message has the fields `expected`, as for wire_write. */
+static void assert_layer_message(const sb_model *model, int64_t layer, const char *expected) {
+    const struct wire got = message_of(model, layer), wanted = wire_of("%s", expected);
+    assert_wire(&got, &wanted);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
 
 TEST(a_layers_message_has_all_but_the_blobs) {
-    struct wire net = {0}, layer = {0}, expected = {0};
-    wire_text(&net, 1, "net");
-    wire_text(&net, 3, "input");
-    wire_text(&layer, 1, "conv");
-    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
-    wire_text(&layer, 2, "Convolution");
-    wire_number(&layer, 900, 5); /* an unknown field */
-    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
-    wire_bytes(&layer, 7, NULL, 0); /* a blob message of 0 bytes */
-    wire_text(&layer, 3, "bottom");
-    wire_message(&net, 100, &layer);
-    wire_number(&net, 8, 1);
+    const struct wire net = wire_of(
+        "1:'net' 3:'input' 100:{1:'conv' 7:{[2]1} 2:'Convolution' 900:5 7:{[2]1} 7:{} 3:'bottom'} "
+        "8:1");
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-
-    wire_text(&expected, 1, "conv");
-    wire_text(&expected, 2, "Convolution");
-    wire_number(&expected, 900, 5);
-    wire_text(&expected, 3, "bottom");
-    assert_layer_message(model, 0, &expected);
-    wire_text(&expected, 1, "net");
-    wire_text(&expected, 3, "input");
-    wire_number(&expected, 8, 1);
-    assert_layer_message(model, SB_NO_LAYER, &expected);
+    assert_layer_message(model, 0, "1:'conv' 2:'Convolution' 900:5 3:'bottom'");
+    assert_layer_message(model, SB_NO_LAYER, "1:'net' 3:'input' 8:1");
 }
 
 /* A layer of the first generation has its blobs in an inner layer message. */
 TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
-    struct wire net = {0}, outer = {0}, inner = {0}, expected = {0}, rest = {0};
-    wire_text(&inner, 1, "conv");
-    wire_blob_field(&inner, 50, (int64_t[]){2}, 1, 1);
-    wire_text(&inner, 2, "conv");
-    wire_text(&outer, 3, "top");
-    wire_message(&outer, 1, &inner);
-    wire_text(&outer, 2, "bottom");
-    wire_message(&net, 2, &outer);
+    const struct wire net = wire_of("2:{3:'top' 1:{1:'conv' 50:{[2]1} 2:'conv'} 2:'bottom'}");
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_int_equal(num_blobs(model, 0), 1);
-    wire_text(&rest, 1, "conv");
-    wire_text(&rest, 2, "conv");
-    wire_text(&expected, 3, "top");
-    wire_message(&expected, 1, &rest);
-    wire_text(&expected, 2, "bottom");
-    assert_layer_message(model, 0, &expected);
+    assert_layer_message(model, 0, "3:'top' 1:{1:'conv' 2:'conv'} 2:'bottom'");
 }
 
 /* An inner layer without blobs is copied unchanged, even if its length has an overlong encoding. */
@@ -82,33 +53,27 @@ TEST(an_inner_layer_without_blobs_is_unchanged) {
     struct wire net = {0}, outer = {0};
     wire_tag(&outer, 1, 2);
     wire_overlong(&outer, 4, 3);
-    wire_text(&outer, 1, "re");
-    wire_text(&outer, 2, "bottom");
+    wire_write(&outer, "1:'re' 2:'bottom'");
     wire_message(&net, 2, &outer);
-    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    assert_layer_message(model, 0, &outer);
+    const struct wire got = message_of(test_model_of(&net, SB_FORMAT_CAFFEMODEL), 0);
+    assert_wire(&got, &outer);
 }
 
 TEST(edits_are_in_the_messages) {
-    struct wire net = {0}, expected = {0};
+    const struct wire net = small_net(SB_LAYER_CURRENT);
     int64_t layer;
-    net_current(&net);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_set_name(model, "other", 5, &err));
     assert_ok(sb_model_add_layer(model, "ip", 2, "InnerProduct", 12, &layer, &err));
     assert_ok(sb_model_add_blob(model, layer, test_vector(NULL, SB_DTYPE_F32, 3), 0, &err));
-    wire_text(&expected, 1, "ip");
-    wire_text(&expected, 2, "InnerProduct");
-    assert_layer_message(model, layer, &expected);
-    wire_text(&expected, 1, "other");
-    assert_layer_message(model, SB_NO_LAYER, &expected);
+    assert_layer_message(model, layer, "1:'ip' 2:'InnerProduct'");
+    assert_layer_message(model, SB_NO_LAYER, "1:'other'");
 }
 
 /* The messages of the net and its layers, joined, are a net with the same layers, but no blobs. */
 TEST(all_messages_together_are_the_net_without_blobs) {
     for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
-        struct wire net = {0};
-        net_of_generation[i](&net);
+        const struct wire net = small_net(i);
         sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
         struct wire joined = message_of(model, SB_NO_LAYER);
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
@@ -128,10 +93,8 @@ TEST(all_messages_together_are_the_net_without_blobs) {
 }
 
 TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
-    struct wire blob = {0}, net = {0};
+    const struct wire blob = wire_of("[2]1"), net = small_net(SB_LAYER_CURRENT);
     size_t size = 77;
-    wire_blob(&blob, (int64_t[]){2}, 1, 1);
-    net_current(&net);
     sb_model *one = test_model_of(&blob, SB_FORMAT_BLOB);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_status(SB_ERR_UNSUPPORTED,
@@ -154,22 +117,12 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
 #define LAYERS 20
 #define VALUES 50000
 
-/* Makes a net of LAYERS layers with VALUES floats each, in total 4 MB. */
-static void large_net(struct wire *net) {
-    for (int i = 0; i < LAYERS; i++) {
-        struct wire layer = {0};
-        wire_text(&layer, 1, "a layer");
-        wire_blob_field(&layer, 7, (int64_t[]){VALUES}, 1, (float)i);
-        wire_text(&layer, 2, "InnerProduct");
-        wire_message(net, 100, &layer);
-    }
-}
-
 TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     struct wire net = {0};
     struct test_source counted = {0};
     sb_model *model;
-    large_net(&net);
+    for (int i = 0; i < LAYERS; i++)
+        wire_write(&net, "100:{1:'a layer' 7:{[%d]%d} 2:'InnerProduct'}", VALUES, i);
     const sb_source source = test_source_of(&counted, &net);
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
     counted.bytes = 0;
@@ -210,9 +163,7 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire blob = {0};
-        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* an unknown field */
-        wire_shape(&blob, (int64_t[]){3}, 1);
+        struct wire blob = wire_of("99:{} 7:{1:3}"); /* an unknown field, and a shape */
         wire_raw(&blob, rows[i].values, rows[i].size);
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         const sb_blob_info info = blob_info_of(model, SB_NO_LAYER, 0);
@@ -292,26 +243,22 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     assert_true(value == 0.5F);
     assert_false(source.outside);
     int32_t whole[2];
-    assert_status(SB_ERR_DATA_OVERFLOW,
-                  sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 6, 2, SB_DTYPE_I32,
-                                       whole, sizeof whole, &err));
-    assert_non_null(strstr(err.message, "element 50007 is 0.5"));
+    assert_reports(SB_ERR_DATA_OVERFLOW,
+                   sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 6, 2, SB_DTYPE_I32,
+                                        whole, sizeof whole, &err),
+                   "element 50007 is 0.5");
     sb_model_destroy(model);
 }
 
 /* Blob 0 has a diff, but no data. Blob 1 has data of floats and a diff of doubles. */
 TEST(the_range_of_a_diff_needs_no_data) {
-    struct wire net = {0}, layer = {0}, blobs[2] = {{0}};
-    const float one = 1;
-    const double diff = 2;
+    struct wire layer = {0}, diff = wire_of("7:{1:1}");
     float value = 0;
-    for (int i = 0; i < 2; i++) {
-        if (i == 1)
-            wire_floats(&blobs[i], 5, &one, 1);
-        wire_text(&blobs[i], 7, "\x0a\1\1");
-        wire_doubles(&blobs[i], 9, &diff, 1);
-        wire_message(&layer, 7, &blobs[i]);
-    }
+    wire_double(&diff, 9, 2);
+    wire_message(&layer, 7, &diff);
+    wire_write(&diff, "5:'----'");
+    wire_message(&layer, 7, &diff);
+    struct wire net = {0};
     wire_message(&net, 100, &layer);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (int i = 0; i < 2; i++) {
@@ -347,8 +294,7 @@ TEST(ranges_that_are_refused) {
         {0, 2, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
         {5, 0, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
     };
-    struct wire net = {0};
-    net_current(&net);
+    const struct wire net = small_net(SB_LAYER_CURRENT);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         float values[7];
@@ -366,9 +312,8 @@ TEST(ranges_that_are_refused) {
 }
 
 TEST(values_of_edits) {
-    struct wire net = {0};
+    const struct wire net = small_net(SB_LAYER_CURRENT);
     float *data, values[2] = {0};
-    net_current(&net);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
@@ -384,7 +329,8 @@ TEST(values_of_edits) {
     info = blob_info_of(model, 0, 2);
     assert_int_equal(info.data_encoding, SB_ENCODING_NONE);
     assert_int_equal(info.data_offset, -1);
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_read_values(model, 0, 2, SB_DATA, 0, 1, SB_DTYPE_F32,
-                                                           values, sizeof values, &err));
-    assert_non_null(strstr(err.message, "blob 2 of layer 0"));
+    assert_reports(
+        SB_ERR_UNSUPPORTED,
+        sb_model_read_values(model, 0, 2, SB_DATA, 0, 1, SB_DTYPE_F32, values, sizeof values, &err),
+        "blob 2 of layer 0");
 }

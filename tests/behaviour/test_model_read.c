@@ -18,9 +18,8 @@ TEST(test_three_generations_list_the_same) {
                                            [SB_LAYER_V1] = {"CONVOLUTION", "RELU"},
                                            [SB_LAYER_V0] = {"conv", "relu"}};
     for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
-        struct wire wire = {0};
+        const struct wire wire = small_net(i);
         int64_t found;
-        net_of_generation[i](&wire);
         sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");
@@ -51,19 +50,15 @@ TEST(test_three_generations_list_the_same) {
 /* test_c3d.c has further numbers. */
 TEST(test_types_of_v1_layers) {
     static const struct {
-        int64_t number;
+        int number;
         const char *type;
     } rows[] = {
         {0, "NONE"},    {14, "INNER_PRODUCT"},      {21, "SOFTMAX_LOSS"},
         {35, "ABSVAL"}, {2147483647, "2147483647"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire wire = {0}, layer = {0};
-        if (rows[i].number != 0) { /* 0 is the default */
-            wire_number(&layer, 5, 3);
-            wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
-        }
-        wire_message(&wire, 2, &layer);
+        /* 0 is the default; the last value wins */
+        const struct wire wire = wire_of(rows[i].number ? "2:{5:3 5:%d}" : "2:{}", rows[i].number);
         sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
         assert_text(layer_of(model, 0).type, rows[i].type);
         assert_text(layer_of(model, 0).name, "");
@@ -72,74 +67,71 @@ TEST(test_types_of_v1_layers) {
 
 /* --- formats ------------------------------------------------------------------------ */
 
-#define B(s) s, sizeof s - 1
-
 enum { NET = SB_FORMAT_CAFFEMODEL, SOLVER = SB_FORMAT_SOLVERSTATE };
 enum { VECTOR = SB_FORMAT_BLOB_VECTOR, BLOB = SB_FORMAT_BLOB };
 
 TEST(test_formats_are_distinguished) {
     static const struct {
-        const char *claim, *bytes;
-        size_t size;
+        const char *claim;
+        struct wire wire;
         int32_t format; /* SB_FORMAT_AUTO: the message is refused */
     } rows[] = {
-        {"a net's name alone", B("\x0a\x01n"), NET},
-        {"a vector of a blob", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), VECTOR},
+        {"a net's name alone", W("\x0a\x01n"), NET},
+        {"a vector of a blob", W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), VECTOR},
         {"a vector of two blobs, the second without values",
-         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x0a\0"), VECTOR},
-        {"a vector of a scalar", B("\x0a\6\x2a\4\0\0\x80\x3f"), VECTOR},
+         W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x0a\0"), VECTOR},
+        {"a vector of a scalar", W("\x0a\6\x2a\4\0\0\x80\x3f"), VECTOR},
         {"a vector of a double scalar with a diff, and a blob without a value",
-         B("\x0a\x14\x42\x08\0\0\0\0\0\0\0\0\x4a\x08\0\0\0\0\0\0\0\0\x0a\0"), VECTOR},
-        {"a vector of a half scalar", B("\x0a\6\x50\2\x62\2\0\x3c"), VECTOR},
-        {"a vector of a raw double scalar", B("\x0a\x0c\x50\0\x62\x08\0\0\0\0\0\0\0\0"), VECTOR},
-        {"a name like a raw value without a type", B("\x0a\4\x62\2\0\x3c"), NET},
-        {"a name like a raw value that is too short", B("\x0a\5\x50\2\x62\1\0"), NET},
-        {"a name like a raw value that is too long", B("\x0a\x0d\x50\0\x62\x09\0\0\0\0\0\0\0\0\0"),
+         W("\x0a\x14\x42\x08\0\0\0\0\0\0\0\0\x4a\x08\0\0\0\0\0\0\0\0\x0a\0"), VECTOR},
+        {"a vector of a half scalar", W("\x0a\6\x50\2\x62\2\0\x3c"), VECTOR},
+        {"a vector of a raw double scalar", W("\x0a\x0c\x50\0\x62\x08\0\0\0\0\0\0\0\0"), VECTOR},
+        {"a name like a raw value without a type", W("\x0a\4\x62\2\0\x3c"), NET},
+        {"a name like a raw value that is too short", W("\x0a\5\x50\2\x62\1\0"), NET},
+        {"a name like a raw value that is too long", W("\x0a\x0d\x50\0\x62\x09\0\0\0\0\0\0\0\0\0"),
          NET},
-        {"a name like a value and a byte", B("\x0a\7\x2a\5\0\0\0\0\0"), NET},
-        {"a name like a double value and a byte", B("\x0a\x0b\x42\x09\0\0\0\0\0\0\0\0\0"), NET},
-        {"a name like a value with the second dimension", B("\x0a\x08\x10\1\x2a\4\0\0\0\0"), NET},
-        {"a name like a value with the third dimension", B("\x0a\x08\x18\1\x2a\4\0\0\0\0"), NET},
-        {"a name like a value with the fourth dimension", B("\x0a\x08\x20\1\x2a\4\0\0\0\0"), NET},
-        {"a name that begins with a dash", B("\x0a\5-abcd"), NET},
-        {"a name like two values without a shape", B("\x0a\x0a\x2a\x08\0\0\0\0\0\0\0\0"), NET},
-        {"a name like a value with a dimension", B("\x0a\x08\x08\1\x2a\4\0\0\0\0"), NET},
-        {"a name, followed by a blob", B("\x0a\0\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), NET},
-        {"a name that begins as a blob", B("\x0a\x0c\x3a\3\x0a\1\1\x2a\4\0\0\0\0:"), NET},
-        {"a name like a blob, and a layer", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xa2\6\0"), NET},
+        {"a name like a value and a byte", W("\x0a\7\x2a\5\0\0\0\0\0"), NET},
+        {"a name like a double value and a byte", W("\x0a\x0b\x42\x09\0\0\0\0\0\0\0\0\0"), NET},
+        {"a name like a value with the second dimension", W("\x0a\x08\x10\1\x2a\4\0\0\0\0"), NET},
+        {"a name like a value with the third dimension", W("\x0a\x08\x18\1\x2a\4\0\0\0\0"), NET},
+        {"a name like a value with the fourth dimension", W("\x0a\x08\x20\1\x2a\4\0\0\0\0"), NET},
+        {"a name that begins with a dash", W("\x0a\5-abcd"), NET},
+        {"a name like two values without a shape", W("\x0a\x0a\x2a\x08\0\0\0\0\0\0\0\0"), NET},
+        {"a name like a value with a dimension", W("\x0a\x08\x08\1\x2a\4\0\0\0\0"), NET},
+        {"a name, followed by a blob", W("\x0a\0\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), NET},
+        {"a name that begins as a blob", W("\x0a\x0c\x3a\3\x0a\1\1\x2a\4\0\0\0\0:"), NET},
+        {"a name like a blob, and a layer", W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xa2\6\0"), NET},
         {"a name like a blob, and an unknown field",
-         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xfa\1\0"), NET},
-        {"an empty layer", B("\xa2\x06\x00"), NET},
-        {"V1 layers without a net's name", B("\x12\x02\x22\x00"), NET},
-        {"V1 layers and inputs", B("\x1a\4data\x20\x01\x12\x02\x22\x00"), NET},
-        {"iter alone", B("\x08\x05"), SOLVER},
-        {"iter and current_step", B("\x08\x05\x20\x01"), SOLVER},
-        {"iter and learned_net", B("\x08\x05\x12\x01n"), SOLVER},
-        {"history alone", B("\x1a\x00"), SOLVER},
-        {"legacy dimensions and data", B("\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\0\0"), BLOB},
-        {"legacy dimensions alone", B("\x08\0\x10\1\x18\1\x20\1"), BLOB},
-        {"num and data", B("\x08\0\x2a\0"), BLOB},
-        {"data alone, unpacked", B("\x2d\0\0\0\0"), BLOB},
-        {"double_data alone", B("\x42\x08\0\0\0\0\0\0\0\0"), BLOB},
-        {"double_diff alone, unpacked", B("\x49\0\0\0\0\0\0\0\0"), BLOB},
-        {"shape alone", B("\x3a\x03\x0a\x01\x00"), BLOB},
-        {"unknown fields have no effect", B("\xfa\x01\x01x\x0a\x01n"), NET},
-        {"iter, and numbers that a blob may have", B("\x08\5\x50\1\x58\1"), SOLVER},
-        {"a field number next to known numbers", B("\x72\0"), SB_FORMAT_AUTO},
-        {"a value, and a raw_diff that is a number", B("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
-        {"nothing", B(""), SB_FORMAT_AUTO},
-        {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
-        {"a number as a name, and bytes as a number", B("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
-        {"text", B("# a text file\n"), SB_FORMAT_AUTO},
+         W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xfa\1\0"), NET},
+        {"an empty layer", W("\xa2\x06\x00"), NET},
+        {"V1 layers without a net's name", W("\x12\x02\x22\x00"), NET},
+        {"V1 layers and inputs", W("\x1a\4data\x20\x01\x12\x02\x22\x00"), NET},
+        {"iter alone", W("\x08\x05"), SOLVER},
+        {"iter and current_step", W("\x08\x05\x20\x01"), SOLVER},
+        {"iter and learned_net", W("\x08\x05\x12\x01n"), SOLVER},
+        {"history alone", W("\x1a\x00"), SOLVER},
+        {"legacy dimensions and data", W("\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\0\0"), BLOB},
+        {"legacy dimensions alone", W("\x08\0\x10\1\x18\1\x20\1"), BLOB},
+        {"num and data", W("\x08\0\x2a\0"), BLOB},
+        {"data alone, unpacked", W("\x2d\0\0\0\0"), BLOB},
+        {"double_data alone", W("\x42\x08\0\0\0\0\0\0\0\0"), BLOB},
+        {"double_diff alone, unpacked", W("\x49\0\0\0\0\0\0\0\0"), BLOB},
+        {"shape alone", W("\x3a\x03\x0a\x01\x00"), BLOB},
+        {"unknown fields have no effect", W("\xfa\x01\x01x\x0a\x01n"), NET},
+        {"iter, and numbers that a blob may have", W("\x08\5\x50\1\x58\1"), SOLVER},
+        {"a field number next to known numbers", W("\x72\0"), SB_FORMAT_AUTO},
+        {"a value, and a raw_diff that is a number", W("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
+        {"nothing", W(""), SB_FORMAT_AUTO},
+        {"unknown fields alone", W("\xfa\x01\x01x"), SB_FORMAT_AUTO},
+        {"a number as a name, and bytes as a number", W("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
+        {"text", W("# a text file\n"), SB_FORMAT_AUTO},
         {"inputs of a net without name or layers, which a net reader also refuses",
-         B("\x1a\x01x\x22\x01\x01"), SB_FORMAT_AUTO},
+         W("\x1a\x01x\x22\x01\x01"), SB_FORMAT_AUTO},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;
         print_message("  %s\n", rows[i].claim);
         assert_status(rows[i].format ? SB_OK : SB_ERR_MALFORMED,
-                      sb_model_open_bytes(NULL, SB_FORMAT_AUTO, rows[i].bytes, rows[i].size, NULL,
-                                          NULL, NULL, &model, &err));
+                      open_wire(NULL, SB_FORMAT_AUTO, &rows[i].wire, NULL, &model, &err));
         assert_int_equal(sb_model_format(model), rows[i].format);
         sb_model_destroy(model);
     }
@@ -147,36 +139,35 @@ TEST(test_formats_are_distinguished) {
 
 TEST(test_a_file_is_opened_only_as_its_own_format) {
     static const struct {
-        const char *claim, *bytes;
-        size_t size;
+        const char *claim;
+        struct wire wire;
         int32_t format;
         sb_status status;
     } rows[] = {
-        {"a net is not a solver state", B("\x0a\x01n\xa2\x06\x00"), SOLVER, SB_ERR_MALFORMED},
-        {"a solver state is not a net", B("\x08\x05\x1a\x00"), NET, SB_ERR_MALFORMED},
-        {"a mean is not a net", B("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), NET, SB_ERR_MALFORMED},
-        {"unknown fields are not a net", B("\xfa\x01\x01x"), NET, SB_ERR_MALFORMED},
-        {"one field of the format is enough", B("\xfa\x01\x01x\x0a\x00"), NET, SB_OK},
-        {"current_step alone is enough", B("\x20\1"), SOLVER, SB_OK},
-        {"an empty message is an empty net", B(""), NET, SB_OK},
-        {"an empty message is a scalar blob without values", B(""), BLOB, SB_OK},
-        {"an empty message is an empty solver state", B(""), SOLVER, SB_OK},
-        {"an empty message is an empty vector", B(""), VECTOR, SB_OK},
-        {"a dimension alone is a blob", B("\x08\1"), BLOB, SB_OK},
-        {"a shape alone is a blob", B("\x3a\3\x0a\1\0"), BLOB, SB_OK},
-        {"iter alone is a solver state", B("\x08\1"), SOLVER, SB_OK},
-        {"history alone is a solver state", B("\x1a\0"), SOLVER, SB_OK},
-        {"a layer alone is a net", B("\xa2\6\0"), NET, SB_OK},
-        {"an empty blob alone is a vector", B("\x0a\0"), VECTOR, SB_OK},
+        {"a net is not a solver state", W("\x0a\x01n\xa2\x06\x00"), SOLVER, SB_ERR_MALFORMED},
+        {"a solver state is not a net", W("\x08\x05\x1a\x00"), NET, SB_ERR_MALFORMED},
+        {"a mean is not a net", W("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), NET, SB_ERR_MALFORMED},
+        {"unknown fields are not a net", W("\xfa\x01\x01x"), NET, SB_ERR_MALFORMED},
+        {"one field of the format is enough", W("\xfa\x01\x01x\x0a\x00"), NET, SB_OK},
+        {"current_step alone is enough", W("\x20\1"), SOLVER, SB_OK},
+        {"an empty message is an empty net", W(""), NET, SB_OK},
+        {"an empty message is a scalar blob without values", W(""), BLOB, SB_OK},
+        {"an empty message is an empty solver state", W(""), SOLVER, SB_OK},
+        {"an empty message is an empty vector", W(""), VECTOR, SB_OK},
+        {"a dimension alone is a blob", W("\x08\1"), BLOB, SB_OK},
+        {"a shape alone is a blob", W("\x3a\3\x0a\1\0"), BLOB, SB_OK},
+        {"iter alone is a solver state", W("\x08\1"), SOLVER, SB_OK},
+        {"history alone is a solver state", W("\x1a\0"), SOLVER, SB_OK},
+        {"a layer alone is a net", W("\xa2\6\0"), NET, SB_OK},
+        {"an empty blob alone is a vector", W("\x0a\0"), VECTOR, SB_OK},
         {"the beginning of a vector is a solver state if learned_net follows",
-         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SOLVER, SB_OK},
+         W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SOLVER, SB_OK},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;
         print_message("  %s\n", rows[i].claim);
         assert_status(rows[i].status,
-                      sb_model_open_bytes(NULL, rows[i].format, rows[i].bytes, rows[i].size, NULL,
-                                          NULL, NULL, &model, &err));
+                      open_wire(NULL, rows[i].format, &rows[i].wire, NULL, &model, &err));
         sb_model_destroy(model);
     }
 }
@@ -196,21 +187,20 @@ TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
         uint32_t layers, blobs, inside; /* field numbers; `inside`: a V0 layer's inner layer */
-        const char *blob;
-        size_t size;
+        struct wire blob;
         sb_status status;
         const char *part;
     } rows[] = {
-        {"payload cut", 100, 7, 0, B("\x2a\x10----"), SB_ERR_MALFORMED,
+        {"payload cut", 100, 7, 0, W("\x2a\x10----"), SB_ERR_MALFORMED,
          "layer[1].blobs[1].data: 12 bytes are missing at offset"},
-        {"payload of another length", 100, 7, 0, B("\x2a\x08--------"), SB_ERR_LENGTH_MISMATCH,
+        {"payload of another length", 100, 7, 0, W("\x2a\x08--------"), SB_ERR_LENGTH_MISMATCH,
          "layer[1].blobs[1].data: 2 values for a shape of 1"},
-        {"one value", 100, 7, 0, B("\x3a\x04\x0a\x02\x01\x02\x2a\x04----"), SB_ERR_LENGTH_MISMATCH,
+        {"one value", 100, 7, 0, W("\x3a\x04\x0a\x02\x01\x02\x2a\x04----"), SB_ERR_LENGTH_MISMATCH,
          "layer[1].blobs[1].data: 1 values for a shape of 2"},
-        {"a negative dimension", 2, 6, 0, B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+        {"a negative dimension", 2, 6, 0, W("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
          SB_ERR_BAD_SHAPE, "layers[1].blobs[1].num: -1 is negative"},
         {"a product that does not fit", 2, 50, 1,
-         B("\x3a\x14\x0a\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
+         W("\x3a\x14\x0a\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
            "\x7f"),
          SB_ERR_DATA_OVERFLOW, "layers[1].layer.blobs[1].shape: the product"},
     };
@@ -219,13 +209,12 @@ TEST(test_refusals_name_the_blob) {
         sb_model *model = NULL;
         wire_blob_field(&layer, rows[i].blobs, two, 1, 1);
         wire_message(&wire, rows[i].layers, &outer);
-        wire_bytes(&layer, rows[i].blobs, rows[i].blob, rows[i].size);
+        wire_message(&layer, rows[i].blobs, &rows[i].blob);
         if (rows[i].inside)
             wire_message(&outer, rows[i].inside, &layer);
         wire_message(&wire, rows[i].layers, rows[i].inside ? &outer : &layer);
         assert_status(rows[i].status,
-                      sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, wire.bytes, wire.size, NULL,
-                                          NULL, NULL, &model, &err));
+                      open_wire(NULL, SB_FORMAT_CAFFEMODEL, &wire, NULL, &model, &err));
         if (!strstr(err.message, rows[i].part))
             fail_with("%s: %s", rows[i].claim, err.message);
         assert_true(err.offset > 0);
@@ -234,9 +223,7 @@ TEST(test_refusals_name_the_blob) {
 }
 
 TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
-    struct wire wire = {0}, layer = {0};
-    wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
-    wire_message(&wire, 100, &layer);
+    const struct wire wire = wire_of("100:{7:{7:{1:2 1:3}}}");
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(blob_info_of(model, 0, 0).count, 6);
     assert_int_equal(blob_info_of(model, 0, 0).data_count, 0);
@@ -248,11 +235,10 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
 
 /* test_messages.c tests loads of blobs that do not exist. */
 TEST(test_indices_out_of_range) {
-    struct wire wire = {0};
+    const struct wire wire = small_net(SB_LAYER_CURRENT);
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_solver_info solver = SB_SOLVER_INFO_INIT;
-    net_current(&wire);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     sb_blob *halves = test_unshaped(NULL, SB_DTYPE_BF16);
     static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};

@@ -2,8 +2,8 @@
    that are damaged at random. The fuzz target `differential` compares NVCaffe's raw values, which
    Caffe's proto lacks. */
 #include "blobs.h"
+#include "nets.h"
 #include "syncblob.pb-c.h"
-#include "wire_builder.h"
 
 static uint64_t seed = 20240229;
 
@@ -148,26 +148,31 @@ static void compare(const sb_blob *blob, const struct reading *r) {
     compare_side(host_of(blob, SB_DIFF), &r->diff);
 }
 
+static int rounds(void) {
+    return test_is_quick() ? 4000 : 20000;
+}
+
+static Sb__BlobProto *unpack(const struct wire *wire) {
+    return sb__blob_proto__unpack(NULL, wire->size, wire->bytes);
+}
+
 TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     static struct reading r;
-    const int rounds = test_is_quick() ? 4000 : 20000;
     int accepted = 0;
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds(); i++) {
         struct wire wire = {0};
         random_message(&wire);
-        Sb__BlobProto *message = sb__blob_proto__unpack(NULL, wire.size, wire.bytes);
+        Sb__BlobProto *message = unpack(&wire);
         assert_non_null(message);
         judge(message, &r);
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
-        sb_status st =
-            sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err);
-        assert_int_equal(st, r.status);
-        accepted += st == SB_OK;
-        if (st == SB_OK)
+        assert_status(r.status, read_wire(blob, &wire, &err));
+        accepted += r.status == SB_OK;
+        if (r.status == SB_OK)
             compare(blob, &r);
         sb__blob_proto__free_unpacked(message, NULL);
     }
-    assert_true(accepted > rounds / 4);
+    assert_true(accepted > rounds() / 4);
 }
 
 /* The readers accept different messages: protobuf-c refuses groups and known fields of a wrong wire
@@ -175,19 +180,16 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
    the same values. */
 TEST(test_damaged_messages_never_read_differently) {
     static struct reading r;
-    const int rounds = test_is_quick() ? 4000 : 20000;
     int both = 0;
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds(); i++) {
         struct wire wire = {0};
         random_message(&wire);
         for (uint64_t k = 1 + below(3); k > 0 && wire.size > 0; k--)
             wire.bytes[below(wire.size)] = (unsigned char)below(256);
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
-        sb_status st =
-            sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err);
+        const sb_status st = read_wire(blob, &wire, &err);
         assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
-        Sb__BlobProto *message =
-            st == SB_OK ? sb__blob_proto__unpack(NULL, wire.size, wire.bytes) : NULL;
+        Sb__BlobProto *message = st == SB_OK ? unpack(&wire) : NULL;
         if (!message)
             continue;
         judge(message, &r);
@@ -195,5 +197,5 @@ TEST(test_damaged_messages_never_read_differently) {
         both++;
         sb__blob_proto__free_unpacked(message, NULL);
     }
-    assert_true(both > rounds / 20);
+    assert_true(both > rounds() / 20);
 }

@@ -1,9 +1,9 @@
-/* Tests shapes and errors of reads of BlobProto messages into a blob. The fuzz targets
-   `differential` and `reshape` and the test behaviour.proto_oracle compare shapes and values of all
-   encodings with those of other readers. */
+/* Tests shapes and errors of reads of BlobProto messages into a blob, also from pieces of memory.
+   The fuzz targets `differential` and `reshape` and the test behaviour.proto_oracle compare shapes
+   and values of all encodings with those of other readers. */
 #include "blobs.h"
 
-#include "wire_builder.h"
+#include "nets.h"
 
 static const int64_t two_by_three[] = {2, 3};
 
@@ -28,7 +28,7 @@ TEST(test_overlong_dimensions_and_fields_of_a_wrong_wire_type_are_accepted) {
     wire_overlong(&shape, 3, 4);
     wire_message(&wire, 7, &shape);
     wire_floats(&wire, 5, six + 1, 5);
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(read_wire(blob, &wire, &err));
     assert_shape_is(blob, "2 3 (6)");
     assert_values(blob, SB_DATA, 6, 1);
 }
@@ -113,9 +113,9 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
                                    100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
     wire_shape(&wire, long_dims, 32);
-    assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
-    assert_non_null(strstr(err.message, "the message is 1 1 100000 0 100000"));
+    assert_reports(SB_ERR_SHAPE_MISMATCH,
+                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
+                   "the message is 1 1 100000 0 100000");
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -129,72 +129,98 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
 /* --- refusals -------------------------------------------------------------------------------- */
 
 struct refusal {
-    const char *claim, *bytes;
-    size_t size;
+    const char *claim;
+    struct wire wire;
     sb_status status;
     int64_t offset;
     const char *part;
 };
 
-#define B(s)    s, sizeof s - 1
 #define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
 static const struct refusal refusals[] = {
-    {"a payload cut short", B("\x2a\x10\0\0\0\0"), SB_ERR_MALFORMED, 6,
+    {"a payload cut short", W("\x2a\x10\0\0\0\0"), SB_ERR_MALFORMED, 6,
      "data: 12 bytes are missing at offset 6"},
-    {"5 bytes of floats", B("\x2a\x05\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
+    {"5 bytes of floats", W("\x2a\x05\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
      "data: 5 bytes are not a whole number of 4-byte values at offset 2"},
-    {"12 bytes of doubles", B("\x42\x0c\0\0\0\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
+    {"12 bytes of doubles", W("\x42\x0c\0\0\0\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
      "double_data"},
-    {"3 bytes of diff", B("\x32\x03\0\0\0"), SB_ERR_MALFORMED, 2, "diff"},
-    {"9 bytes of double_diff", B("\x4a\x09\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2, "double_diff"},
-    {"an incomplete dimension", B("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
+    {"3 bytes of diff", W("\x32\x03\0\0\0"), SB_ERR_MALFORMED, 2, "diff"},
+    {"9 bytes of double_diff", W("\x4a\x09\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2, "double_diff"},
+    {"an incomplete dimension", W("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
      "shape.dim: 1 byte is missing at offset 5"},
-    {"a shape longer than the message", B("\x3a\x7f"), SB_ERR_MALFORMED, 2,
+    {"a shape longer than the message", W("\x3a\x7f"), SB_ERR_MALFORMED, 2,
      "shape: 127 bytes are missing"},
-    {"tag 0 in a shape", B("\x3a\x02\x00\x00"), SB_ERR_MALFORMED, 2,
+    {"tag 0 in a shape", W("\x3a\x02\x00\x00"), SB_ERR_MALFORMED, 2,
      "shape: the field number 0 is invalid"},
-    {"no payload for a scalar", B(""), SB_ERR_LENGTH_MISMATCH, 0,
+    {"no payload for a scalar", W(""), SB_ERR_LENGTH_MISMATCH, 0,
      "data: 0 values for a shape of 1"},
-    {"no payload for 6", B("\x3a\x04\x0a\x02\x02\x03"), SB_ERR_LENGTH_MISMATCH, 0,
+    {"no payload for 6", W("\x3a\x04\x0a\x02\x02\x03"), SB_ERR_LENGTH_MISMATCH, 0,
      "data: 0 values for a shape of 6"},
-    {"one value for 2", B("\x3a\x03\x0a\x01\x02\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
+    {"one value for 2", W("\x3a\x03\x0a\x01\x02\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
      "data: 1 values for a shape of 2 at offset 5"},
-    {"two values for 1", B("\x2a\x08\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0,
+    {"two values for 1", W("\x2a\x08\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0,
      "2 values for a shape of 1"},
-    {"one value for 0", B("\x3a\x03\x0a\x01\x00\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
+    {"one value for 0", W("\x3a\x03\x0a\x01\x00\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
      "1 values for a shape of 0"},
-    {"diff of another length", B("\x2a\x04\0\0\0\0\x32\x08\0\0\0\0\0\0\0\0"),
+    {"diff of another length", W("\x2a\x04\0\0\0\0\x32\x08\0\0\0\0\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 6, "diff: 2 values for a shape of 1"},
-    {"one diff for 2", B("\x3a\x03\x0a\x01\x02\x2a\x08\0\0\0\0\0\0\0\0\x32\x04\0\0\0\0"),
+    {"one diff for 2", W("\x3a\x03\x0a\x01\x02\x2a\x08\0\0\0\0\0\0\0\0\x32\x04\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 15, "diff: 1 values for a shape of 2"},
-    {"diff alone", B("\x32\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
+    {"diff alone", W("\x32\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
     {"too many doubles, which replace the floats",
-     B("\x2a\x04\0\0\0\0\x41\0\0\0\0\0\0\0\0\x41\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 6,
+     W("\x2a\x04\0\0\0\0\x41\0\0\0\0\0\0\0\0\x41\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 6,
      "double_data: 2 values"},
-    {"a negative dimension", B("\x3a\x0c\x0a\x0a" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 4,
+    {"a negative dimension", W("\x3a\x0c\x0a\x0a" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 4,
      "shape.dim: axis 0 is negative"},
-    {"a dimension of 2^63", B("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
+    {"a dimension of 2^63", W("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
      SB_ERR_BAD_SHAPE, 4, "beyond 63 bits"},
-    {"a dimension beyond 64 bits", B("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
+    {"a dimension beyond 64 bits", W("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
      SB_ERR_MALFORMED, 4, "shape.dim: the number has bits beyond 64; it begins at offset 4"},
-    {"a single dimension beyond 64 bits", B("\x3a\x0b\x08\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
+    {"a single dimension beyond 64 bits", W("\x3a\x0b\x08\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
      SB_ERR_MALFORMED, 3, "shape.dim: the number has bits beyond 64; it begins at offset 3"},
-    {"a legacy dimension beyond 64 bits", B("\x08\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
+    {"a legacy dimension beyond 64 bits", W("\x08\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
      SB_ERR_MALFORMED, 1, "num: the number has bits beyond 64; it begins at offset 1"},
-    {"a legacy dimension of 32 bits", B("\x18\x80\x80\x80\x80\x08"), SB_ERR_DATA_OVERFLOW, 0,
+    {"a legacy dimension of 32 bits", W("\x18\x80\x80\x80\x80\x08"), SB_ERR_DATA_OVERFLOW, 0,
      "height: 2147483648 is beyond 31 bits"},
-    {"a legacy dimension of 40 bits", B("\x20\x80\x80\x80\x80\x80\x20"), SB_ERR_DATA_OVERFLOW, 0,
+    {"a legacy dimension of 40 bits", W("\x20\x80\x80\x80\x80\x80\x20"), SB_ERR_DATA_OVERFLOW, 0,
      "width"},
     {"legacy dimensions whose product does not fit",
-     B("\x08\xff\xff\xff\xff\x07\x10\xff\xff\xff\xff\x07\x18\xff\xff\xff\xff\x07\x20\xff\xff\xff"
+     W("\x08\xff\xff\xff\xff\x07\x10\xff\xff\xff\xff\x07\x18\xff\xff\xff\xff\x07\x20\xff\xff\xff"
        "\xff\x07"),
      SB_ERR_DATA_OVERFLOW, 0, "product"},
-    {"2^31 by 2^31 by 2", B("\x3a\x0d\x0a\x0b\x80\x80\x80\x80\x08\x80\x80\x80\x80\x08\x02"),
+    {"2^31 by 2^31 by 2", W("\x3a\x0d\x0a\x0b\x80\x80\x80\x80\x08\x80\x80\x80\x80\x08\x02"),
      SB_ERR_DATA_OVERFLOW, 4, "shape: the product"},
     {"33 axes",
-     B("\x3a\x23\x0a\x21\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"),
+     W("\x3a\x23\x0a\x21\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"),
      SB_ERR_BAD_SHAPE, 4, "shape.dim: 33 axes are more than 32"},
+    /* raw_data and raw_diff, fields of NVCaffe */
+    {"raw_data without a type", W("\x3a\x03\x0a\x01\x01\x62\x02hh"), SB_ERR_MALFORMED, 5,
+     "raw_data: the type of its 2 bytes is missing or unknown at offset 5"},
+    {"raw_data of an unknown type", W("\x3a\x03\x0a\x01\x01\x50\x05\x62\x02hh"), SB_ERR_MALFORMED,
+     7, "raw_data: the type of its 2 bytes is missing or unknown at offset 7"},
+    {"raw_data with a type of raw_diff", W("\x3a\x03\x0a\x01\x01\x58\x02\x62\x02hh"),
+     SB_ERR_MALFORMED, 7, "raw_data: the type"},
+    {"raw_diff without a type", W("\x2a\x04\0\0\0\0\x6a\x02hh"), SB_ERR_MALFORMED, 6,
+     "raw_diff: the type of its 2 bytes is missing or unknown at offset 6"},
+    {"3 bytes of halves", W("\x50\x02\x62\x03hhh"), SB_ERR_MALFORMED, 4,
+     "raw_data: 3 bytes are not a whole number of 2-byte values at offset 4"},
+    {"12 bytes of raw doubles", W("\x62\14dddddddddddd\x50\x00"), SB_ERR_MALFORMED, 2,
+     "raw_data: 12 bytes are not a whole number of 8-byte values"},
+    {"5 bytes of raw integers", W("\x2a\x04\0\0\0\0\x58\x03\x6a\x05iiiii"), SB_ERR_MALFORMED, 10,
+     "raw_diff: 5 bytes are not a whole number of 4-byte values at offset 10"},
+    {"two halves for 1", W("\x50\x02\x62\x04hhhh"), SB_ERR_LENGTH_MISMATCH, 2,
+     "raw_data: 2 values for a shape of 1 at offset 2"},
+    {"three halves, which replace two", W("\x50\x02\x62\x04hhhh\x62\x06hhhhhh"),
+     SB_ERR_LENGTH_MISMATCH, 8, "raw_data: 3 values for a shape of 1 at offset 8"},
+    {"two raw integers of diff for 1", W("\x2a\x04\0\0\0\0\x58\x04\x6a\x08uuuuuuuu"),
+     SB_ERR_LENGTH_MISMATCH, 8, "raw_diff: 2 values for a shape of 1 at offset 8"},
+    {"no raw_data, which replaces a half", W("\x62\x02hh\x50\x02\x62\x00"), SB_ERR_LENGTH_MISMATCH,
+     0, "data: 0 values for a shape of 1"},
+    {"raw_data cut short", W("\x50\x02\x62\x7fhh"), SB_ERR_MALFORMED, 6,
+     "raw_data: 125 bytes are missing"},
+    {"a type beyond 64 bits", W("\x62\x02hh\x50\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
+     SB_ERR_MALFORMED, 5, "raw_data_type: the number has bits beyond 64; it begins at offset 5"},
 };
 
 TEST(test_refusals_change_nothing) {
@@ -203,16 +229,13 @@ TEST(test_refusals_change_nothing) {
         struct wire wire = {0};
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         wire_blob(&wire, two_by_three, 2, 1);
-        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+        assert_ok(read_wire(blob, &wire, &err));
         const void *before = host_of(blob, SB_DATA);
-        sb_status st =
-            sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
+        sb_status st = read_wire(blob, &row->wire, &err);
         if (st != row->status || err.offset != row->offset || !strstr(err.message, row->part))
             fail_with("%s: %s \"%s\" (offset %lld)", row->claim, sb_status_name(st), err.message,
                       (long long)err.offset);
-        assert_int_equal(
-            sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, NULL),
-            row->status);
+        assert_int_equal(read_wire(blob, &row->wire, NULL), row->status);
         assert_shape_is(blob, "2 3 (6)");
         assert_values(blob, SB_DATA, 6, 1);
         assert_ptr_equal(host_of(blob, SB_DATA), before);
@@ -231,4 +254,136 @@ TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     limits.max_axes = 33;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
+}
+
+/* --- pieces of memory: read as if they were joined -------------------------------------------- */
+
+#define SPANS_MOST 64
+
+/* Pieces of a message, each in separate memory, so that sanitizers notice a read beyond a piece.
+   The end of the test frees the pieces. */
+struct pieces {
+    sb_span spans[SPANS_MOST];
+    size_t count;
+};
+
+static void cut(struct pieces *pieces, const struct wire *wire, size_t step) {
+    pieces->count = 0;
+    for (size_t at = 0; at < wire->size; at += step) {
+        const size_t size = wire->size - at < step ? wire->size - at : step;
+        void *bytes = malloc(size);
+        assert_true(bytes && pieces->count + 2 <= SPANS_MOST);
+        test_own_loan(bytes, free);
+        memcpy(bytes, wire->bytes + at, size);
+        pieces->spans[pieces->count++] = (sb_span){bytes, size};
+        pieces->spans[pieces->count++] = (sb_span){NULL, 0};
+    }
+}
+
+static sb_source source_of(sb_context *context, const struct pieces *pieces) {
+    sb_source source = SB_SOURCE_INIT;
+    assert_ok(sb_source_of_spans(context, pieces->spans, pieces->count, &source, &err));
+    assert_null(source.version); /* pieces do not change */
+    return source;
+}
+
+TEST(a_blob_is_read_from_pieces_of_any_size) {
+    const struct wire wire = wire_of("[2 3]1");
+    for (size_t step = 2; step <= wire.size; step++) {
+        struct pieces pieces;
+        cut(&pieces, &wire, step);
+        sb_source source = source_of(NULL, &pieces);
+        assert_int_equal(source.size, wire.size);
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+        assert_ok(sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+        assert_values(blob, SB_DATA, 6, 1);
+        source.close(source.user);
+    }
+}
+
+TEST(every_range_equals_the_joined_bytes) {
+    static const struct wire wire = W("abcdefghijklmnopqrstuvwxyz");
+    struct pieces pieces;
+    char seen[32];
+    cut(&pieces, &wire, 7);
+    const sb_source source = source_of(NULL, &pieces);
+    for (size_t begin = 0; begin < wire.size; begin++)
+        for (size_t end = begin + 1; end <= wire.size; end++) {
+            memset(seen, '?', sizeof seen);
+            assert_ok(source.read_at(source.user, begin, seen, end - begin, &err));
+            assert_memory_equal(seen, wire.bytes + begin, end - begin);
+            assert_int_equal(seen[end - begin], '?');
+        }
+    assert_status(SB_ERR_IO, source.read_at(source.user, 1, seen, wire.size, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, wire.size, seen, 1, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, UINT64_MAX, seen, 2, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, 0, seen, wire.size + 1, &err));
+    source.close(source.user);
+}
+
+/* The source has a copy of the list of pieces; the bytes remain the caller's. */
+TEST_ON(rig, a_model_keeps_its_pieces) {
+    const struct wire net = small_net(SB_LAYER_CURRENT);
+    struct pieces pieces;
+    sb_model *model;
+    cut(&pieces, &net, 5);
+    sb_source source = source_of(f->context, &pieces);
+    memset(&pieces, 0, sizeof pieces);
+    assert_ok(sb_model_open_source(f->context, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_int_equal(sb_model_num_layers(model), 2);
+    assert_loads(model, 0, 1, "2 (2)", 100);
+    unsigned char saved[1024];
+    size_t size;
+    assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
+    assert_int_equal(size, net.size);
+    assert_memory_equal(saved, net.bytes, net.size);
+    sb_model_destroy(model); /* frees the list */
+}
+
+TEST(a_fault_is_reported_with_its_offset_in_the_whole_message) {
+    struct wire wire = wire_of("[2 3]1");
+    struct pieces pieces;
+    wire_tag(&wire, 5, 2); /* data, without a length */
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    assert_status(SB_ERR_MALFORMED, read_wire(blob, &wire, &err));
+    const sb_error joined = err;
+    cut(&pieces, &wire, 3);
+    const sb_source source = source_of(NULL, &pieces);
+    assert_status(SB_ERR_MALFORMED,
+                  sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_int_equal(err.offset, joined.offset);
+    assert_string_equal(err.message, joined.message);
+    source.close(source.user);
+}
+
+TEST(no_pieces_are_an_empty_message) {
+    const sb_span nothing[] = {{NULL, 0}, {"x", 0}};
+    const float one[] = {7};
+    for (size_t count = 0; count <= 2; count += 2) {
+        sb_source source = SB_SOURCE_INIT;
+        assert_ok(sb_source_of_spans(NULL, count ? nothing : NULL, count, &source, &err));
+        assert_int_equal(source.size, 0);
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, (void *)one, sizeof one, SB_READ_ONLY, NULL, NULL,
+                                  &err));
+        assert_status(SB_ERR_LENGTH_MISMATCH,
+                      sb_blob_load_source(blob, &source, 0, NULL, NULL, &err));
+        source.close(source.user);
+    }
+}
+
+TEST(invalid_lists_of_pieces_are_refused) {
+    const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
+    const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
+    sb_source source = SB_SOURCE_INIT;
+    assert_status(INVALID, sb_source_of_spans(NULL, missing, 2, &source, &err));
+    assert_status(INVALID, sb_source_of_spans(NULL, NULL, 1, &source, &err));
+    assert_reports(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err),
+                   "the first 2 spans have more");
+    assert_null(source.user);
+    assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    /* Without `err`, the library must not read the bytes, which do not exist, to describe them. */
+    assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
+    source.close(source.user);
 }

@@ -108,8 +108,7 @@ TEST(test_nothing_is_written_without_room_for_all) {
         assert_int_equal(needed, size);
     }
     assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_blob_to_proto(blob, 0, NULL, 0, NULL, &err));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        assert_int_equal(bytes[i], 0x5a);
+    assert_true(bytes_are(bytes, sizeof bytes, 0x5a));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, size, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));

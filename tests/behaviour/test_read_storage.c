@@ -3,6 +3,7 @@
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
+#include "nets.h"
 
 #include "memory/mem.h"
 
@@ -47,8 +48,7 @@ static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     sb_model_destroy(s->model);
     s->model = NULL;
     if (reader == LOAD_BYTES)
-        assert_ok(sb_model_open_bytes(s->rig.context, SB_FORMAT_BLOB, s->wire.bytes, s->wire.size,
-                                      &s->limits, NULL, NULL, &s->model, &err));
+        assert_ok(open_wire(s->rig.context, SB_FORMAT_BLOB, &s->wire, &s->limits, &s->model, &err));
     else if (reader > LOAD_BYTES)
         assert_ok(sb_model_open_file(s->rig.context, SB_FORMAT_BLOB, s->path,
                                      reader == LOAD_MAPPED ? SB_OPEN_MAPPED : 0, &s->limits,
@@ -257,8 +257,7 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
                           sizeof(sb_mem) + /* the other part */
                           sb__storage_size(s->rig.context, COUNT * sizeof(float));
     s->limits.max_memory = needed - 1;
-    assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
-    assert_non_null(strstr(err.message, "4194304"));
+    assert_reports(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err), "4194304");
     s->limits.max_memory = needed;
     assert_ok(read_into(s, FROM_PROTO, blob, &err));
     scene_close(s);

@@ -35,8 +35,7 @@ static struct foreign row_of(char *line) {
     row.shorter = cut(&line, '\t');
     if (!*row.shorter)
         row.shorter = NULL;
-    row.bytes = (const unsigned char *)line;
-    row.size = decode(line);
+    row.wire = (struct wire){(unsigned char *)line, decode(line), 0};
     return row;
 }
 

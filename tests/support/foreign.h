@@ -3,15 +3,14 @@
 #ifndef SB_TESTS_FOREIGN_H
 #define SB_TESTS_FOREIGN_H
 
-#include <stddef.h>
+#include "wire_builder.h"
 
 /* The bytes in [from, to) identify the kind of a file. An error describes the file with `words`, or
    with `shorter` if some of these bytes are missing. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
-    const unsigned char *bytes;
-    size_t size;
+    struct wire wire;
 };
 
 /* The rows refer to text that exists until the test ends. */

@@ -2,8 +2,6 @@
 
 #include "blobs.h"
 
-static const int64_t two_by_three[] = {2, 3}, two[] = {2};
-
 sb_text name_of(const sb_model *model) {
     sb_error err;
     sb_text name = {NULL, 77};
@@ -20,74 +18,40 @@ void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, siz
     wire_free(&blob);
 }
 
-void net_current(struct wire *net) {
-    struct wire layer = {0};
-    wire_text(net, 1, "small");
-    wire_text(&layer, 1, "conv");
-    wire_text(&layer, 2, "Convolution");
-    wire_text(&layer, 3, "data");
-    wire_blob_field(&layer, 7, two_by_three, 2, 1);
-    wire_blob_field(&layer, 7, two, 1, 100);
-    wire_message(net, 100, &layer);
-    wire_free(&layer);
-    wire_text(&layer, 1, "relu");
-    wire_text(&layer, 2, "ReLU");
-    wire_message(net, 100, &layer);
-    wire_free(&layer);
+struct wire small_net(int32_t generation) {
+    static const char *const nets[] = {
+        [SB_LAYER_CURRENT] = "1:'small' "
+                             "100:{1:'conv' 2:'Convolution' 3:'data' 7:{[2 3]1} 7:{[2]100}} "
+                             "100:{1:'relu' 2:'ReLU'}",
+        [SB_LAYER_V1] = "1:'small' "
+                        "2:{4:'conv' 5:4 2:'data' 6:{[2 3]1} 6:{[2]100}} 2:{4:'relu' 5:18}",
+        [SB_LAYER_V0] = "1:'small' "
+                        "2:{1:{1:'conv' 2:'conv' 50:{[2 3]1} 50:{[2]100}} 2:'data'} "
+                        "2:{1:{1:'relu' 2:'relu'}}",
+    };
+    return wire_of("%s", nets[generation]);
 }
 
-void net_v1(struct wire *net) {
-    struct wire layer = {0};
-    wire_text(net, 1, "small");
-    wire_text(&layer, 4, "conv");
-    wire_number(&layer, 5, 4);
-    wire_text(&layer, 2, "data");
-    wire_blob_field(&layer, 6, two_by_three, 2, 1);
-    wire_blob_field(&layer, 6, two, 1, 100);
-    wire_message(net, 2, &layer);
-    wire_free(&layer);
-    wire_text(&layer, 4, "relu");
-    wire_number(&layer, 5, 18);
-    wire_message(net, 2, &layer);
-    wire_free(&layer);
+sb_status open_wire(sb_context *context, int32_t format, const struct wire *wire,
+                    const sb_limits *limits, sb_model **out, sb_error *err) {
+    return sb_model_open_bytes(context, format, wire->bytes, wire->size, limits, NULL, NULL, out,
+                               err);
 }
 
-void net_v0(struct wire *net) {
-    struct wire layer = {0}, inside = {0};
-    wire_text(net, 1, "small");
-    wire_text(&inside, 1, "conv");
-    wire_text(&inside, 2, "conv");
-    wire_blob_field(&inside, 50, two_by_three, 2, 1);
-    wire_blob_field(&inside, 50, two, 1, 100);
-    wire_message(&layer, 1, &inside);
-    wire_text(&layer, 2, "data");
-    wire_message(net, 2, &layer);
-    wire_free(&layer);
-    wire_free(&inside);
-    wire_text(&inside, 1, "relu");
-    wire_text(&inside, 2, "relu");
-    wire_message(&layer, 1, &inside);
-    wire_message(net, 2, &layer);
-    wire_free(&layer);
-    wire_free(&inside);
+sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err) {
+    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, err);
 }
-
-void (*const net_of_generation[])(struct wire *) = {
-    [SB_LAYER_V0] = net_v0, [SB_LAYER_V1] = net_v1, [SB_LAYER_CURRENT] = net_current};
 
 sb_model *model_of(const struct wire *wire, int32_t format) {
     sb_model *model;
-    assert_ok(
-        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
+    assert_ok(open_wire(NULL, format, wire, NULL, &model, &err));
     return model;
 }
 
 sb_model *small_model(sb_context *context) {
-    struct wire net = {0};
+    const struct wire net = small_net(SB_LAYER_CURRENT);
     sb_model *model;
-    net_current(&net);
-    assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
-                                  NULL, &model, &err));
+    assert_ok(open_wire(context, SB_FORMAT_CAFFEMODEL, &net, NULL, &model, &err));
     return model;
 }
 

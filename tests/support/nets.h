@@ -8,16 +8,16 @@
 
 #include <syncblob/model.h>
 
-void net_current(struct wire *net);
-void net_v1(struct wire *net);
-void net_v0(struct wire *net);
-/* The three functions above, indexed by a generation, SB_LAYER_*. */
-extern void (*const net_of_generation[])(struct wire *net);
+struct wire small_net(int32_t generation); /* SB_LAYER_* */
 
+/* These call sb_model_open_bytes, and sb_blob_from_proto with SB_PROTO_RESHAPE. */
+sb_status open_wire(sb_context *context, int32_t format, const struct wire *wire,
+                    const sb_limits *limits, sb_model **out, sb_error *err);
+sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err);
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
-/* Opens the net of net_current in a context. The model refers to bytes that exist until the test
-   ends. */
+/* Opens the net of the current generation in a context. The model refers to bytes that exist until
+   the test ends. */
 sb_model *small_model(sb_context *context);
 /* These create models that the test owns: a model of the bytes of `wire`, and an empty model. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);

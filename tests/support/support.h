@@ -101,6 +101,12 @@ extern _Thread_local sb_error err;
         assert_status(expected, expr);                                                             \
         assert_string_equal(err.message, text);                                                    \
     } while (0)
+/* Asserts the status of a call that fails, and that its message contains `part`. */
+#define assert_reports(expected, expr, part)                                                       \
+    do {                                                                                           \
+        assert_status(expected, expr);                                                             \
+        assert_non_null(strstr(err.message, (part)));                                              \
+    } while (0)
 /* Asserts that the call reports the argument `name` as NULL. */
 #define assert_names_null(name, expr) assert_error(SB_ERR_INVALID_ARGUMENT, expr, name " is NULL")
 

@@ -2,6 +2,8 @@
 
 #include "owned.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,4 +123,65 @@ void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first)
     wire_message(wire, 5, &values);
     wire_shape(wire, dims, axes);
     wire_free(&values);
+}
+
+static const char *write_blob(struct wire *wire, const char *text) {
+    int64_t dims[4];
+    size_t axes = 0;
+    char *rest = NULL;
+    for (; *text != ']'; text = rest)
+        dims[axes++] = strtoll(text, &rest, 10);
+    const float first = strtof(text + 1, &rest);
+    wire_blob(wire, dims, axes, first);
+    return rest;
+}
+
+/* Appends fields up to the character `end`; returns the text after `end`. */
+static const char *write_fields(struct wire *wire, const char *text, char end) {
+    for (text += strspn(text, " "); *text != end; text += strspn(text, " ")) {
+        char *value;
+        if (*text == '[') {
+            text = write_blob(wire, text + 1);
+            continue;
+        }
+        const uint32_t field = (uint32_t)strtoul(text, &value, 10);
+        if (field == 0 || *value++ != ':')
+            abort();
+        if (*value == '{') {
+            struct wire inside = {0};
+            text = write_fields(&inside, value + 1, '}');
+            wire_message(wire, field, &inside);
+            wire_free(&inside);
+        } else if (*value == '\'') {
+            text = strchr(value + 1, '\'') + 1;
+            wire_bytes(wire, field, value + 1, (size_t)(text - value) - 2);
+        } else {
+            wire_number(wire, field, strtoull(value, &value, 10));
+            text = value;
+        }
+    }
+    return text + 1;
+}
+
+static void write_format(struct wire *wire, const char *format, va_list values) {
+    char text[512];
+    if (vsnprintf(text, sizeof text, format, values) >= (int)sizeof text)
+        abort();
+    (void)write_fields(wire, text, '\0');
+}
+
+void wire_write(struct wire *wire, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    write_format(wire, format, values);
+    va_end(values);
+}
+
+struct wire wire_of(const char *format, ...) {
+    struct wire wire = {0};
+    va_list values;
+    va_start(values, format);
+    write_format(&wire, format, values);
+    va_end(values);
+    return wire;
 }

@@ -10,7 +10,11 @@ struct wire {
     size_t size, room;
 };
 
-/* Initialise a struct wire with {0}. wire_free, or the end of the test, frees its bytes. */
+/* Initialises a struct wire with the bytes of a string literal. */
+#define W(s)                                                                                       \
+    { (unsigned char *)(s), sizeof(s) - 1, 0 }
+
+/* Initialise other wires with {0}. wire_free, or the end of the test, frees its bytes. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* Appends a number of `width` bytes, in little-endian order. */
@@ -38,5 +42,12 @@ void wire_shape(struct wire *wire, const int64_t *dims, size_t axes);
 
 /* Appends the fields of a BlobProto: a shape, and as data the floats first, first + 1, ... */
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
+
+/* Appends the fields that a printf format describes: 1:5 is a number, 1:'conv' a text, 1:{...} a
+   message with the fields in the braces. [2 3]100 stands for the fields of wire_blob, here of a
+   shape of 2 x 3 with the values 100, 101, ... */
+void wire_write(struct wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns a new message with these fields. */
+struct wire wire_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

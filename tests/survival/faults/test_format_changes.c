@@ -5,8 +5,6 @@
 #include "nets.h"
 #include "pointers.h"
 
-static const int64_t two[] = {2};
-
 static bool is_fair(sb_status st) {
     return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
 }
@@ -34,15 +32,14 @@ static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
     static const float zeros[2500];
-    const int64_t dims[] = {5000};
     switch (kind) {
     case 0: /* many layers */
         for (int i = 0; i < 3000; i++)
-            wire_text(&wire, 100, "\x0a\x01n");
+            wire_write(&wire, "100:{1:'n'}");
         break;
     case 1: /* one layer, many blobs */
         for (int i = 0; i < 3000; i++)
-            wire_blob_field(&layer, 7, two, 0, 1);
+            wire_write(&layer, "7:{[]1}");
         break;
     case 2: /* a long name */
         memset(name, 'n', sizeof name);
@@ -50,20 +47,20 @@ static struct wire image(int kind) {
         wire_bytes(&wire, 1, name, 3000);
         break;
     case 3: /* a large blob */
-        wire_blob_field(&layer, 7, dims, 1, 1);
+        wire_write(&layer, "7:{[5000]1}");
         break;
     case 4: /* the same blob with fewer values */
-        wire_floats(&blob, 5, NULL, 0);
+        wire_write(&blob, "5:{}");
         wire_bytes(&blob, 12, name, 20004); /* fills up to the same length */
         break;
     case 5: /* V1 layers whose types have no names */
         for (int i = 0; i < 3000; i++)
-            wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
+            wire_write(&wire, "2:{5:%d}", INT32_MAX);
         break;
     case 6: /* half of the values of case 3, in a message of the same length */
         wire_floats(&blob, 5, zeros, 2500);
         wire_bytes(&blob, 12, name, 10010);
-        wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
+        wire_write(&blob, "7:{1:2500}"); /* beyond the reader's window */
         break;
     case 7: /* a field with number 1 begins at every offset */
         memset(name, 1 << 3, sizeof name);
@@ -71,20 +68,20 @@ static struct wire image(int kind) {
         break;
     case 9:  /* raw half-precision values */
     case 10: /* more raw half-precision values at the same offset */
-        wire_number(&blob, 10, 2);
+        wire_write(&blob, "10:2");
         wire_bytes(&blob, 12, zeros, kind == 10 ? 10000 : 5000);
         wire_bytes(&blob, 14, name, 20000);
-        wire_text(&blob, 7, "\x08\xc4\x13");
+        wire_write(&blob, "7:{1:2500}");
         break;
     case 11: /* unpacked floats at the same offset */
-        wire_number(&blob, 10, 2);
+        wire_write(&blob, "10:2");
         for (int i = 0; i < 5000; i++)
             wire_float(&blob, 12, 1);
         break;
     default: /* unpacked values */
         for (int i = 0; i < 5000; i++)
             wire_float(&blob, 5, 1);
-        wire_text(&blob, 7, "\x08\x88\x27");
+        wire_write(&blob, "7:{1:5000}");
         break;
     }
     if (blob.size > 0)
@@ -153,12 +150,11 @@ TEST(calls_survive_bytes_that_change) {
 
 /* Makes V1 layers followed by so many bytes that the second pass over the file must read the layers
    again. */
-static struct wire net_of_layers(const unsigned char layers[6]) {
+static struct wire net_of_layers(const char *layers) {
     static const unsigned char filling[40000];
-    struct wire net = {0};
-    wire_raw(&net, layers, 6);
+    struct wire net = wire_of("%s", layers);
     wire_bytes(&net, 2000, filling, sizeof filling);
-    wire_number(&net, 2000, 1);
+    wire_write(&net, "2000:1");
     return net;
 }
 
@@ -191,13 +187,13 @@ static int refusals(const struct wire *before, const struct wire *after) {
 
 /* The second read of a layer finds more or fewer bytes than the first read has counted. */
 TEST(a_layer_that_changes_between_two_reads_is_refused) {
-    static const unsigned char layers[6][6] = {
-        {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */
-        {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without a name */
-        {0x12, 4, 0x28, 4, 0x3a, 0},    /* no blob */
-        {0x12, 4, 0x22, 2, 'a', 'b'},   /* only a name */
-        {0x12, 4, 0x22, 0, 0x22, 0},    /* two empty names */
-        {0x12, 0, 0x12, 0, 0x12, 0},    /* three layers */
+    static const char *const layers[] = {
+        "2:{5:4 6:{}}",   /* a type with a name, a blob */
+        "2:{5:127 6:{}}", /* a type without a name */
+        "2:{5:4 7:{}}",   /* no blob */
+        "2:{4:'ab'}",     /* only a name */
+        "2:{4:'' 4:''}",  /* two empty names */
+        "2:{} 2:{} 2:{}",
     };
     struct wire nets[6];
     for (int i = 0; i < 6; i++)
@@ -253,10 +249,8 @@ TEST(values_that_become_fewer_or_more_are_refused) {
 }
 
 /* Two solver states: `after` has a longer blob and a shorter last field than `before`. */
-static const char states[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
-                                   "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
-static const struct wire before = {(unsigned char *)states[0], 17, 17};
-static const struct wire after = {(unsigned char *)states[1], 17, 17};
+static const struct wire before = W("\x08\5\x1a\2\x2a\0\xfa\1\x08\0\0\0\0\0\0\0\0");
+static const struct wire after = W("\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4\0\0\0\0");
 
 /* Saves a solver state with a new blob; the n-th and later reads of its source return `after`.
    Returns whether the save is refused or writes as many bytes as it reports. */

@@ -43,72 +43,57 @@ struct scene {
     size_t room;
 };
 
-static void put_unpacked(struct wire *wire, uint32_t field) {
-    struct wire blob = {0};
-    for (int64_t i = 0; i < *large; i++)
-        wire_float(&blob, 5, (float)i);
-    wire_shape(&blob, large, 1);
-    wire_message(wire, field, &blob);
-}
-
 /* Appends an old layer, which has a field longer than a window and two messages. (The test replaces
    the blob of the second message.) Then appends long unknown fields and a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
-    struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
-    wire_text(wire, 1, "net");
-    wire_text(&message, 1, "conv");
-    wire_blob_field(&message, 50, large, 1, 1);
+    struct wire layer = {0}, message = wire_of("1:'conv' 50:{[6000]1}");
+    wire_write(wire, "1:'net'");
     wire_bytes(&message, 2, filling, 4092);
     wire_number(&message, 8, 3); /* the reader's window ends between the tag and the number */
     wire_bytes(&layer, 2, filling, sizeof filling);
     wire_message(&layer, 1, &message);
-    wire_blob_field(&second, 50, two, 1, 1);
-    wire_message(&layer, 1, &second);
+    wire_write(&layer, "1:{50:{[2]1}}");
     wire_message(wire, 2, &layer);
     for (int i = 0; i < 20; i++)
         wire_bytes(wire, 2000, filling, sizeof filling);
-    wire_text(&relu, 4, "relu");
-    wire_message(wire, 2, &relu);
+    wire_write(wire, "2:{4:'relu'}");
 }
 
+/* The second blob of this solver state has a field for each value. */
 static void put_state(struct wire *wire) {
-    wire_number(wire, 1, 5);
-    wire_text(wire, 2, "learned");
-    wire_blob_field(wire, 3, large, 1, 1);
-    put_unpacked(wire, 3);
-    wire_blob_field(wire, 3, two, 1, 9);
+    struct wire unpacked = {0};
+    for (int64_t i = 0; i < *large; i++)
+        wire_float(&unpacked, 5, (float)i);
+    wire_write(&unpacked, "7:{1:6000}");
+    wire_write(wire, "1:5 2:'learned' 3:{[6000]1}");
+    wire_message(wire, 3, &unpacked);
+    wire_write(wire, "3:{[2]9}");
 }
 
 static void put_blob(struct wire *wire) {
     static float diff[6000];
-    wire_blob(wire, large, 1, 3);
+    wire_write(wire, "[6000]3");
     wire_floats(wire, 6, diff, 6000);
 }
 
 /* Appends two layers, each larger than any window. */
 static void put_layers(struct wire *wire) {
-    struct wire layer = {0};
-    wire_text(&layer, 1, "conv");
-    wire_text(&layer, 2, "Convolution");
-    wire_blob_field(&layer, 7, large, 1, 1);
     for (int i = 0; i < 2; i++)
-        wire_message(wire, 100, &layer);
+        wire_write(wire, "100:{1:'conv' 2:'Convolution' 7:{[6000]1}}");
 }
 
 /* Appends many fields of a solver state, then a field of a net. */
 static void put_odd(struct wire *wire) {
-    wire_number(wire, 1, 5);
-    wire_blob_field(wire, 3, large, 1, 1);
+    wire_write(wire, "1:5 3:{[6000]1}");
     for (uint64_t i = 0; i < 64; i++)
         wire_number(wire, 4, i);
-    wire_text(wire, 1, "net");
+    wire_write(wire, "1:'net'");
 }
 
 /* Appends only blobs; the first is larger than any window. */
 static void put_vector(struct wire *wire) {
-    wire_blob_field(wire, 1, large, 1, 1);
-    wire_blob_field(wire, 1, two, 1, 9);
+    wire_write(wire, "1:{[6000]1} 1:{[2]9}");
 }
 
 static sb_status open_from(struct scene *s, int from, int32_t format, sb_model **out,
@@ -814,7 +799,6 @@ TEST_ON(rig, a_cap_is_not_out_of_memory) {
     rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = 100000));
     sb_blob *blob = test_unshaped(f->context, SB_DTYPE_F32);
     wire_blob(&wire, dims, 1, 0);
-    assert_status(SB_ERR_CAP_REACHED,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_status(SB_ERR_CAP_REACHED, read_wire(blob, &wire, &err));
     assert_int_equal(sb_blob_is_shaped(blob), 0);
 }

@@ -47,8 +47,7 @@ static sb_status open_input(const struct input *input, bool in_file, sb_context 
     int32_t format = input->bomb->format;
     if (in_file)
         return sb_model_open_file(context, format, input->path, 0, limits, out, err);
-    return sb_model_open_bytes(context, format, input->wire.bytes, input->wire.size, limits, NULL,
-                               NULL, out, err);
+    return open_wire(context, format, &input->wire, limits, out, err);
 }
 
 static bool is_the_datas_fault(sb_status st) {
@@ -217,26 +216,17 @@ TEST(the_limit_counts_what_a_read_allocates) {
 
 /* --- each limit ------------------------------------------------------------------------------ */
 
-static sb_status open_limited(sb_context *context, const struct wire *wire, int32_t format,
-                              const sb_limits *limits, sb_model **out, sb_error *err) {
-    return sb_model_open_bytes(context, format, wire->bytes, wire->size, limits, NULL, NULL, out,
-                               err);
-}
-
 /* The fuzz target `differential` tests that the limits of layers, blobs, names and axes are exact.
  */
 TEST(the_limits_of_a_context_apply_unless_a_read_has_its_own) {
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT;
-    struct wire net = {0};
+    const struct wire net = wire_of("100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'}");
     sb_model *model = NULL;
-    for (int i = 0; i < 5; i++)
-        wire_text(&net, 100, "\x0a\1n");
     of_context.max_layers = 4;
     of_read.max_layers = 5;
     sb_context *context = test_context(CONTEXT_OPTIONS(.limits = &of_context));
-    assert_status(SB_ERR_DATA_LIMIT,
-                  open_limited(context, &net, SB_FORMAT_AUTO, NULL, &model, &err));
-    assert_ok(open_limited(context, &net, SB_FORMAT_AUTO, &of_read, &model, &err));
+    assert_status(SB_ERR_DATA_LIMIT, open_wire(context, SB_FORMAT_AUTO, &net, NULL, &model, &err));
+    assert_ok(open_wire(context, SB_FORMAT_AUTO, &net, &of_read, &model, &err));
     sb_model_destroy(model);
 }
 
@@ -247,7 +237,7 @@ TEST_ON(rig, an_empty_model_allocates_only_its_object) {
     rig_reopen_on(f, NULL, SB_CONTEXT_NO_HOST_CACHE);
     const size_t before = f->counting.live_bytes;
     while (!model && limits.max_memory++ < 4000)
-        ignore(open_limited(f->context, &none, SB_FORMAT_CAFFEMODEL, &limits, &model, &err));
+        ignore(open_wire(f->context, SB_FORMAT_CAFFEMODEL, &none, &limits, &model, &err));
     assert_int_equal(f->counting.live_bytes - before, limits.max_memory);
     sb_model_destroy(model);
 }

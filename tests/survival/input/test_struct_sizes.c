@@ -9,6 +9,11 @@
 
 static const unsigned char scalar[] = {0x2a, 4, 0, 0, 0x80, 0x3f};
 
+#define CALL(name, expression)                                                                     \
+    static sb_status name(void *given) {                                                           \
+        return expression;                                                                         \
+    }
+
 static sb_status context_options(void *given) {
     sb_context *context = NULL;
     const sb_status status = sb_context_create(given, &context, NULL);
@@ -34,9 +39,7 @@ static sb_status backend(void *given) {
     return status == SB_ERR_NO_DEVICE ? SB_OK : status; /* the context options were accepted */
 }
 
-static sb_status stats(void *given) {
-    return sb_context_stats(NULL, given, NULL);
-}
+CALL(stats, sb_context_stats(NULL, given, NULL))
 
 static sb_status fill(void *given) {
     sb_blob *blob = NULL;
@@ -46,9 +49,7 @@ static sb_status fill(void *given) {
     return status;
 }
 
-static sb_status parse_filler(void *given) {
-    return sb_filler_parse("", 0, given, NULL);
-}
+CALL(parse_filler, sb_filler_parse("", 0, given, NULL))
 
 static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err) {
     memcpy(buffer, scalar + offset, bytes);
@@ -79,17 +80,9 @@ static sb_status copy(const sb_source *source, const sb_sink *sink, const sb_pro
     return status;
 }
 
-static sb_status read_source(void *given) {
-    return copy(given, NULL, NULL);
-}
-
-static sb_status write_sink(void *given) {
-    return copy(NULL, given, NULL);
-}
-
-static sb_status progress(void *given) {
-    return copy(NULL, NULL, given);
-}
+CALL(read_source, copy(given, NULL, NULL))
+CALL(write_sink, copy(NULL, given, NULL))
+CALL(progress, copy(NULL, NULL, given))
 
 static sb_status source_of_spans(void *given) {
     const sb_span spans[] = {{scalar, sizeof scalar}};
@@ -135,13 +128,8 @@ static sb_status with_state(const sb_solver_info *set, sb_solver_info *get) {
     return status;
 }
 
-static sb_status set_solver_info(void *given) {
-    return with_state(given, NULL);
-}
-
-static sb_status solver_info(void *given) {
-    return with_state(NULL, given);
-}
+CALL(set_solver_info, with_state(given, NULL))
+CALL(solver_info, with_state(NULL, given))
 
 /* --- the table --------------------------------------------------------------------------- */
 

@@ -1,0 +1,279 @@
+/* Tests the values that reads store: of NVCaffe's raw_data and raw_diff, fields of bytes with
+   values of one of five types, and of all fields in blobs of integers. If a value does not fit in
+   an integer type, the read fails and the blob is unchanged. */
+#include "blobs.h"
+#include "halves.h"
+#include "nets.h"
+
+#include <math.h>
+
+enum { DATA = 5, DOUBLE_DATA = 8, DOUBLE_DIFF, RAW_DATA_TYPE, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
+enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
+static const size_t widths[] = {8, 4, 2, 4, 4};
+
+/* Returns a message with a shape of one axis and with raw_data. */
+static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
+    struct wire wire = {0};
+    wire_shape(&wire, &count, 1);
+    wire_number(&wire, RAW_DATA_TYPE, type);
+    wire_values(&wire, RAW_DATA, bytes, widths[type], (size_t)count * widths[type]);
+    return wire;
+}
+
+/* Reads the message into a new blob of the type `dtype`. */
+static sb_blob *read_blob(int32_t dtype, struct wire wire) {
+    sb_blob *blob = test_unshaped(NULL, dtype);
+    assert_ok(read_wire(blob, &wire, &err));
+    return blob;
+}
+
+/* --- values -------------------------------------------------------------------------------- */
+
+static bool is_half_nan(unsigned half) {
+    return (half & 0x7fff) > 0x7c00;
+}
+
+static sb_blob *all_halves(int32_t dtype) {
+    static uint16_t halves[1 << 16];
+    for (unsigned i = 0; i < 1 << 16; i++)
+        halves[i] = (uint16_t)i;
+    return read_blob(dtype, raw_of(FLOAT16, halves, 1 << 16));
+}
+
+TEST(every_half_is_exact_as_a_float_and_as_a_double) {
+    const uint32_t *floats = host_of(all_halves(SB_DTYPE_F32), SB_DATA);
+    const double *doubles = host_of(all_halves(SB_DTYPE_F64), SB_DATA);
+    for (unsigned i = 0; i < 1 << 16; i++) {
+        const double value = value_of_half(SB_DTYPE_F16, (uint16_t)i), found = doubles[i];
+        const float narrow = (float)value;
+        const bool is_right = is_half_nan(i)
+                                  ? isnan(found) && (signbit(found) != 0) == (i >> 15 != 0)
+                                  : memcmp(&found, &value, sizeof value) == 0;
+        uint32_t expected;
+        memcpy(&expected, &narrow, sizeof expected);
+        if (is_half_nan(i)) /* a float that is NaN keeps sign and payload */
+            expected = (i >> 15) << 31 | 0x7f800000 | (i & 1023) << 13;
+        if (floats[i] != expected || !is_right)
+            fail_with("half %04x: %08x and %a, not %08x and %a", i, floats[i], found, expected,
+                      value);
+    }
+}
+
+TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
+    static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
+    sb_blob *blob = all_halves(SB_DTYPE_F16);
+    const uint16_t *found = host_of(blob, SB_DATA);
+    for (unsigned i = 0; i < 1 << 16; i++)
+        if (found[i] != i)
+            fail_with("half %04x: %04x", i, found[i]);
+    struct wire wire = raw_of(FLOAT16, some, 3);
+    wire_number(&wire, RAW_DIFF_TYPE, FLOAT16);
+    wire_values(&wire, RAW_DIFF, some, 2, sizeof some);
+    blob = read_blob(SB_DTYPE_F16, wire);
+    assert_memory_equal(host_of(blob, SB_DIFF), some, sizeof some);
+}
+
+/* --- wire types ---------------------------------------------------------------------------- */
+
+static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
+static const double doubles_1_2[] = {1, 2};
+
+TEST(unknown_types_and_raw_fields_of_a_wrong_wire_type_are_skipped) {
+    struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
+    wire_number(&wire, RAW_DATA_TYPE, INT);
+    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* 32 bits count */
+    wire_number(&wire, RAW_DATA_TYPE, UINT + 1);
+    wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
+    wire_number(&wire, RAW_DATA, INT);
+    assert_values(read_blob(SB_DTYPE_F32, wire), SB_DATA, 2, 1);
+}
+
+/* --- refusals ------------------------------------------------------------------------------ */
+
+static void refused_by_halves(struct wire wire, const char *part) {
+    static const uint16_t before[] = {1, 2};
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F16, 2);
+    memcpy(host_to_write(blob, SB_DATA), before, sizeof before);
+    assert_reports(SB_ERR_DTYPE_MISMATCH, read_wire(blob, &wire, &err), part);
+    assert_memory_equal(host_of(blob, SB_DATA), before, sizeof before);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_BLOB);
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_memory_equal(host_of(blob, SB_DATA), before, sizeof before);
+}
+
+TEST(a_blob_of_halves_accepts_nothing_else) {
+    static const char zeros[16];
+    for (uint32_t type = DOUBLE; type <= UINT; type++) {
+        static const char *const names[] = {"f64", "f32", "", "i32", "u32"};
+        char part[80];
+        if (type == FLOAT16)
+            continue;
+        (void)snprintf(part, sizeof part, "raw_data: a blob of f16 cannot hold %s at offset ",
+                       names[type]);
+        refused_by_halves(raw_of(type, zeros, 2), part);
+        struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
+        wire_doubles(&wire, DOUBLE_DIFF, doubles_1_2, 2);
+        refused_by_halves(wire, "double_diff: a blob of f16 cannot hold f64 at offset ");
+    }
+}
+
+/* --- integers ------------------------------------------------------------------------------ */
+
+#define OVERFLOWS SB_ERR_DATA_OVERFLOW
+
+static struct wire message_of(const double *values, int64_t count) {
+    struct wire wire = {0};
+    wire_shape(&wire, &count, 1);
+    wire_doubles(&wire, DOUBLE_DATA, values, (size_t)count);
+    return wire;
+}
+
+/* Reads the message into a blob of I32 or U32 and compares its values. */
+static void check_read(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
+    sb_blob *blob = test_vector(NULL, dtype, 0);
+    assert_ok(read_wire(blob, &wire, &err));
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_memory_equal(host_of(blob, SB_DATA), expected, (size_t)count * sizeof(int32_t));
+}
+
+TEST(whole_floats_are_read) {
+    static const float narrow[] = {-7, 2147483520.0F, -2147483648.0F};
+    struct wire floats = {0}, single = {0};
+    wire_shape(&floats, (int64_t[]){3}, 1);
+    wire_floats(&floats, DATA, narrow, 3);
+    check_read(floats, SB_DTYPE_I32, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
+    wire_shape(&single, (int64_t[]){2}, 1);
+    wire_float(&single, DATA, 2); /* not packed */
+    wire_float(&single, DATA, -3);
+    check_read(single, SB_DTYPE_I32, (int32_t[]){2, -3}, 2);
+}
+
+TEST(raw_values_of_every_type_are_read) {
+    const uint16_t halves[] = {0x3c00, 0xbc00, 0x7bff};
+    const int32_t ints[] = {INT32_MIN, INT32_MAX}, small[] = {INT32_MAX, 5};
+    const uint32_t unsigneds[] = {UINT32_MAX, 0};
+    check_read(raw_of(FLOAT16, halves, 3), SB_DTYPE_I32, (int32_t[]){1, -1, 65504}, 3);
+    check_read(raw_of(INT, ints, 2), SB_DTYPE_I32, ints, 2);
+    check_read(raw_of(UINT, unsigneds, 2), SB_DTYPE_U32, unsigneds, 2);
+    check_read(raw_of(UINT, small, 2), SB_DTYPE_I32, small, 2);
+    check_read(raw_of(FLOAT, (float[]){8}, 1), SB_DTYPE_U32, (uint32_t[]){8}, 1);
+    check_read(raw_of(DOUBLE, (double[]){-8}, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
+}
+
+/* Computes the ends of a type's range as powers of 2, because 2^63 - 1 is not a double. */
+#define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
+    {                                                                                              \
+        const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
+        const double above = ldexp(1, bits - has_sign), least = has_sign ? -above : 0;             \
+        const double below = least < 0 ? nextafter(least, -INFINITY) : -0.25;                      \
+        const double inside[] = {                                                                  \
+            least, nextafter(above, 0) < 1e15 ? above - 1 : nextafter(above, 0), 0, -0.0, 7};      \
+        const double outside[] = {                                                                 \
+            above, above - 0.5, fmin(least - 1, below), below, -INFINITY, INFINITY, NAN, 1e300,    \
+            0.5,   5e-324,      nextafter(1, 2)};                                                  \
+        struct wire good = message_of(inside, 5);                                                  \
+        const type *found;                                                                         \
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 0);                                     \
+        for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {                            \
+            struct wire bad = message_of(&outside[i], 1);                                          \
+            assert_status(OVERFLOWS, read_wire(blob, &bad, &err));                                 \
+            assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);                                  \
+        }                                                                                          \
+        assert_ok(read_wire(blob, &good, &err));                                                   \
+        assert_ok(sb_blob_cpu_##name(blob, SB_DATA, &found, &err));                                \
+        for (int i = 0; i < 5; i++)                                                                \
+            assert_true((double)found[i] == inside[i]);                                            \
+    }
+
+TEST(each_integer_type_accepts_its_range_and_nothing_else) {
+    (void)state;
+    SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
+}
+
+TEST(an_integer_of_the_other_kind_is_refused) {
+    struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 1);
+    struct wire negative = raw_of(INT, (int32_t[]){-1}, 1);
+    struct wire infinite = raw_of(FLOAT16, (uint16_t[]){0x7c00}, 1);
+    sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 0);
+    sb_blob *unsigneds = test_vector(NULL, SB_DTYPE_U32, 0);
+    assert_status(OVERFLOWS, read_wire(ints, &large, &err));
+    assert_status(OVERFLOWS, read_wire(unsigneds, &negative, &err));
+    assert_status(OVERFLOWS, read_wire(unsigneds, &infinite, &err));
+}
+
+/* The error message has enough digits to distinguish the value from the next float or double. */
+TEST(a_fraction_is_reported_with_enough_digits) {
+    static const double close[] = {1.0000000000000002};
+    static const float weights[] = {7, 1.0000001F};
+    struct wire wide = message_of(close, 1), narrow = {0};
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 0);
+    wire_shape(&narrow, (int64_t[]){2}, 1);
+    wire_floats(&narrow, DATA, weights, 2);
+    assert_reports(OVERFLOWS, read_wire(blob, &wide, &err),
+                   "element 0 is 1.0000000000000002, which i32 does not");
+    assert_reports(OVERFLOWS, read_wire(blob, &narrow, &err),
+                   "element 1 is 1.000000119, which i32 does not");
+}
+
+/* The element that does not fit is in the second field of values, past the field's first chunk. */
+TEST(the_element_and_its_offset_are_reported) {
+    enum { COUNT = 2000, BAD = 1501 };
+    static double values[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i;
+    values[BAD] = 3e9;
+    struct wire wire = {0};
+    char text[120];
+    wire_shape(&wire, (int64_t[]){COUNT}, 1);
+    wire_doubles(&wire, DOUBLE_DATA, values, 700);
+    wire_doubles(&wire, DOUBLE_DATA, values + 700, COUNT - 700);
+    const int64_t offset = (int64_t)wire.size - (COUNT - BAD) * (int64_t)sizeof *values;
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 3);
+    assert_status(OVERFLOWS, read_wire(blob, &wire, &err));
+    assert_int_equal(err.offset, offset);
+    (void)snprintf(text, sizeof text,
+                   "double_data: element %d is 3000000000, which i32 does not hold at offset %lld",
+                   BAD, (long long)offset);
+    assert_string_equal(err.message, text);
+}
+
+TEST(bfloats_cannot_be_read) {
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));
+}
+
+/* --- models -------------------------------------------------------------------------------- */
+
+/* Makes a net with a layer for each type, in the order of NVCaffe's numbers of the types. */
+static struct wire net_of_every_type(void) {
+    static const char zeros[16];
+    struct wire net = {0};
+    for (uint32_t type = DOUBLE; type <= UINT; type++) {
+        const struct wire blob = raw_of(type, zeros, 2);
+        struct wire layer = {0};
+        wire_text(&layer, 1, "conv");
+        wire_message(&layer, 7, &blob);
+        wire_message(&net, 100, &layer);
+    }
+    return net;
+}
+
+/* A replaced blob is saved in Caffe's fields; the raw fields of the other blobs are unchanged. */
+TEST(blobs_that_are_not_replaced_stay_raw) {
+    struct wire net = net_of_every_type();
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
+    unsigned char saved[256];
+    size_t size;
+    sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
+    const sb_blob_info last = blob_info_of(model, FLOAT16, 0);
+    assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
+    assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
+    test_end(model);
+    assert_memory_equal(saved, net.bytes, (size_t)last.offset + last.size);
+    assert_ok(
+        sb_model_open_bytes(NULL, SB_FORMAT_AUTO, saved, size, NULL, NULL, NULL, &model, &err));
+    assert_int_equal(blob_info_of(model, INT, 0).dtype, SB_DTYPE_I32);
+    assert_int_equal(blob_info_of(model, UINT, 0).dtype, SB_DTYPE_F32);
+    sb_model_destroy(model);
+}
