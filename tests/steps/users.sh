@@ -61,12 +61,15 @@ check_hardened_program() { # PROFILE
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
+# Makes a wheel. The C library in the wheel of the development build, which only tests use, is not optimised. Without
+# clippy's wrapper, which has checked these crates in the workspace.
 make_wheel() { # PROFILE
-    local python
+    local python options=()
+    [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
     python=$(environment tests/users/python/requirements.txt)
     rm -rf "$build/python-$1"
-    by_hand "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
-        --manifest-path bindings/syncblob-python/Cargo.toml
+    by_hand env -u RUSTC_WORKSPACE_WRAPPER "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
+        "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
 # Makes an environment with the wheel of the development build and a list of requirements.
