@@ -1,9 +1,6 @@
 /* Times arithmetic and copies on one thread and on two. All contestants use the same memory. */
-#include "cases.h"
 #include "harness.h"
-#include "loops.h"
 #include "peers/caffe.h"
-#include "team.h"
 
 #include <string.h>
 #include <time.h>
