@@ -87,6 +87,20 @@ check_python_tvm() {
     PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
 }
 
+# Compares our declarations of DLPack's structs with dlpack.h, included in either order, in C and C++.
+check_dlpack_declarations() { # DLPACK/DLPACK.H
+    local compiler language order
+    for compiler in gcc clang; do
+        for language in 'c -std=c11' 'c -std=c17' 'c++ -std=c++11' 'c++ -std=c++20'; do
+            for order in -UDLPACK_FIRST -DDLPACK_FIRST; do
+                # shellcheck disable=SC2086 # several words
+                "$compiler" -x $language -Wall -Wextra -Wpedantic -Werror $order -Ic/include \
+                    -isystem "${1%/dlpack/*}" -fsyntax-only tests/project/abi/check_dlpack.c
+            done
+        done
+    done
+}
+
 # Builds all that Caffe has for the CPU, once with bindings/caffe and once with Caffe's own classes.
 build_caffe() { # TARGET [FOLDER OF CAFFE]
     local archive sources=${2:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
