@@ -1,6 +1,5 @@
 /* Times the allocation of fresh memory, and of memory that was used before. The last result of a
    contestant is freed after the clock has stopped. */
-#include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"
 

@@ -1,9 +1,6 @@
 /* Times arithmetic and copies on one thread and on two. All contestants use the same memory. */
-#include "cases.h"
 #include "harness.h"
-#include "loops.h"
 #include "peers/caffe.h"
-#include "team.h"
 
 #include <string.h>
 #include <time.h>
@@ -47,21 +44,15 @@ static void copy(void) {
     must(sb_blob_copy_from(target, SB_DATA, blob, 0, NULL));
 }
 
-static void caffe_update(void) {
-    bench.caffe->update(caffe_blob);
-}
+#define DEFINE_CAFFE(name)                                                                         \
+    static void caffe_##name(void) {                                                               \
+        bench.caffe->name(caffe_blob);                                                             \
+    }
 
-static void caffe_asum(void) {
-    bench.caffe->asum(caffe_blob);
-}
-
-static void caffe_sumsq(void) {
-    bench.caffe->sumsq(caffe_blob);
-}
-
-static void caffe_scale(void) {
-    bench.caffe->scale(caffe_blob);
-}
+DEFINE_CAFFE(update)
+DEFINE_CAFFE(asum)
+DEFINE_CAFFE(sumsq)
+DEFINE_CAFFE(scale)
 
 static void caffe_copy(void) {
     bench.caffe->copy(caffe_target, caffe_blob);

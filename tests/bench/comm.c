@@ -119,11 +119,6 @@ static double slowest(double ns) {
     return ns;
 }
 
-static void print_goal(const char *what, double value, double limit, const char *unit) {
-    (void)printf("%-44s %8.2f %s  goal %.2f: %s\n", what, value, unit, limit,
-                 value <= limit ? "met" : "missed");
-}
-
 static void compare_reductions(size_t extra) {
     static const struct contest contest = {
         .contestants = {{"the reducer", reduce, NULL}, {"one MPI_Allreduce", reduce_bare, NULL}},
@@ -135,10 +130,11 @@ static void compare_reductions(size_t extra) {
     for (int i = 0; i < 2; i++)
         (void)printf("%-32s %10.2f %10.2f\n", contest.contestants[i].name, found[i].best / 1e6,
                      found[i].median / 1e6);
-    print_goal("the reducer, over one MPI_Allreduce (best)", found[0].best / found[1].best, 1.10,
-               "x");
-    print_goal("the reducer, over one MPI_Allreduce (median)", found[1].ratio, 1.10, "x");
-    print_goal("memory beside the blobs", (double)extra / (25 << 20), 2.00, "buckets");
+    (void)printf("     best    median     limit  unit  threads    goal\n");
+    goal_value("the reducer, best, to one MPI_Allreduce", 0, "times", found[0].best / found[1].best,
+               1.10);
+    goal_value("the reducer, median, to one MPI_Allreduce", 0, "times", found[1].ratio, 1.10);
+    goal_value("memory beside the blobs, in buckets", 0, "times", (double)extra / (25 << 20), 2.00);
 }
 
 /* Times two ways of reducing pieces, for each size of pieces. */

@@ -1,5 +1,4 @@
 /* Times the loading of a net from a file that is in the page cache. */
-#include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"
 

@@ -1,10 +1,7 @@
 /* Compares fillers on one thread and on two threads with Caffe's fillers on one thread. All
    contestants fill the same memory. */
-#include "cases.h"
 #include "harness.h"
-#include "loops.h"
 #include "peers/caffe.h"
-#include "team.h"
 
 #define HALF        (1 / 2.0) /* the goal on one thread: half of Caffe's time */
 #define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, relative to Caffe's time on one */

@@ -1,6 +1,5 @@
 /* Compares the time per layer in nets of 100 to 100,000 layers with the time in nets of 1,000
    layers; compares searches by name with hsearch_r. */
-#include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
 

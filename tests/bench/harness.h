@@ -76,6 +76,31 @@ sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
 /* Fills a blob's data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
+/* Two pinned threads, the caller and a helper. team_run, an sb_parallel_for, runs tasks on both. */
+void team_start(void);
+void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg);
+void team_stop(void);
+
+/* The plain loops with which the library is compared; the compiler vectorises them. */
+void loop_update(float *data, const float *diff, size_t count);
+float loop_asum(const float *x, size_t count);
+float loop_sumsq(const float *x, size_t count);
+/* Sets x[i] = value. Compilers use memset for this only if the value's bytes are equal. */
+void loop_fill(float *x, float value, size_t count);
+void loop_scale(float *x, float factor, size_t count);
+void loop_widen(const float *from, double *to, size_t count);
+void loop_narrow(const double *from, float *to, size_t count);
+
+/* The cases of the benchmark, each in a file of its name; `threads` is in arithmetic.c and requires
+   that OpenBLAS has two threads. */
+void bench_allocation(void);
+void bench_messages(void);
+void bench_files(void);
+void bench_arithmetic(void);
+void bench_threads(void);
+void bench_fillers(void);
+void bench_growth(void);
+
 _Noreturn void call_failed(int32_t status);
 
 /* Ends the program if `status` is not 0. */

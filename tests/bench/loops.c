@@ -1,4 +1,4 @@
-#include "loops.h"
+#include "harness.h"
 
 void loop_update(float *restrict data, const float *restrict diff, size_t count) {
     for (size_t i = 0; i < count; i++)

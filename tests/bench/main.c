@@ -1,7 +1,6 @@
 /* bench [--quick] [--caffe LIBRARY] [--out FOLDER] [CASE...]
    Measures the library and other contestants, and checks the goals. Appends the goals to
    FOLDER/goals.csv and all times to FOLDER/times.csv. */
-#include "cases.h"
 #include "harness.h"
 
 #include <dlfcn.h>

@@ -1,9 +1,7 @@
 /* Times the reading of a blob from a BlobProto message, and the writing of the message. All
    contestants use the same message and payload. A contestant's last result is freed after the clock
    has stopped. */
-#include "cases.h"
 #include "harness.h"
-#include "loops.h"
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
 

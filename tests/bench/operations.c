@@ -37,6 +37,12 @@ static const int64_t shape_of_blob[] = {1, 4, 8, 8};
     OPERATION(scale, sb_blob_scale(blob, SB_DATA, 1.0, NULL))                                      \
     OPERATION(constant, sb_blob_fill(blob, &filler, 1, NULL))
 
+/* These operations are of Caffe; each makes CALLS calls. */
+#define CAFFE_OPERATIONS(OPERATION)                                                                \
+    OPERATION(caffe_access, (caffe->access(caffe_blob), SB_OK))                                    \
+    OPERATION(caffe_offset, (caffe->offset(caffe_blob), SB_OK))                                    \
+    OPERATION(caffe_reshape, (caffe->reshape_vector(caffe_blob), SB_OK))
+
 union out {
     const void *data;
     void *writable;
@@ -52,6 +58,7 @@ union out {
     }
 
 OPERATIONS(DEFINE)
+CAFFE_OPERATIONS(DEFINE)
 
 static void make_and_destroy(void) {
     sb_blob *made;
@@ -85,18 +92,6 @@ static void reshape_calls(void) {
     }
 }
 
-static void caffe_access(void) {
-    caffe->access(caffe_blob);
-}
-
-static void caffe_offset(void) {
-    caffe->offset(caffe_blob);
-}
-
-static void caffe_reshape(void) {
-    caffe->reshape_vector(caffe_blob);
-}
-
 #define ROW(name, call) {#name, name},
 
 static const struct {
@@ -106,10 +101,7 @@ static const struct {
                   {"access_calls", access_calls},
                   {"offset_calls", offset_calls},
                   {"reshape_calls", reshape_calls},
-                  /* only with Caffe */
-                  {"caffe_access", caffe_access},
-                  {"caffe_offset", caffe_offset},
-                  {"caffe_reshape", caffe_reshape}};
+                  CAFFE_OPERATIONS(ROW)};
 
 #define NUM_OPERATIONS (sizeof operations / sizeof *operations)
 #define NUM_CAFFE      3

@@ -1,5 +1,3 @@
-#include "team.h"
-
 #include "harness.h"
 
 #include <pthread.h>

@@ -5,6 +5,7 @@
 
 fixture(all_least RUN build ${least})
 fixture(all_tsan RUN build tsan tsan ${clang})
+fixture(all_windows ON windows_packages RUN build_windows)
 fixture(lto_gcc RUN build lto-gcc lto ${gcc})
 fixture(lto_clang RUN build lto-clang lto ${clang} -- syncblob behaviour.blob_shape behaviour.model_read behaviour.filler)
 fixture(released_program LOCK cargo RUN cargo build --release --locked -p syncblob-cli)
@@ -81,7 +82,7 @@ endforeach()
 step("Windows: the headers, as clang-cl reads them" RUN check_windows_headers)
 step("Windows: the command, on a large model" ON windows_command program LOCK wine RUN
   compare_command in_wine wine ${build}/windows/syncblob.exe)
-step("Windows: all tests" CORES ON windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")
+step("Windows: all tests" CORES ON all_windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")
 step("Windows: tests of the command" CORES ON windows LOCK wine RUN test_windows_command)
 foreach(machine IN ITEMS x86_64 aarch64)
   step("macOS, ${machine}: the library, linked, exports" CORES ON zig RUN check_macos ${machine})

@@ -72,7 +72,7 @@ build_plainly() { # [SOURCES]
     chmod +x "$tools"/*
     by_hand env -i "PATH=$tools" cmake -G Ninja -S "$sources" -B "$folder" -DCMAKE_C_COMPILER=gcc \
         -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF \
-        -DSYNCBLOB_RANDOM123=OFF
+        -DSYNCBLOB_RANDOM123=OFF -DCMAKE_BUILD_TYPE=Debug
     by_hand env -i "PATH=$tools" cmake --build "$folder" -j "$jobs"
     by_hand env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
         "$folder/c/libsyncblob.a" -lm -o "$folder/main"

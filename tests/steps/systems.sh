@@ -33,11 +33,11 @@ emulated_tests() { # MACHINE OPTION-OF-CTEST...
 
 windows_target=x86_64-pc-windows-gnu
 
-build_windows() {
+build_windows() { # [-- TARGET...]
     local sysroot=$cache/windows toolchain=-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/windows.cmake
     cross cmocka "$sysroot" "$toolchain"
     build windows release "-DSYNCBLOB_SYSROOT=$sysroot" "$toolchain" -DSYNCBLOB_OPENBLAS=OFF \
-        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
+        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF "$@"
 }
 
 # Runs a command with wine, whose files are in the build folder, without its windows and messages. Ends wine after

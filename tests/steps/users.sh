@@ -61,12 +61,15 @@ check_hardened_program() { # PROFILE
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
+# Makes a wheel. The C library in the wheel of the development build, which only tests use, is not optimised. Without
+# clippy's wrapper, which has checked these crates in the workspace.
 make_wheel() { # PROFILE
-    local python
+    local python options=()
+    [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
     python=$(environment tests/users/python/requirements.txt)
     rm -rf "$build/python-$1"
-    by_hand "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
-        --manifest-path bindings/syncblob-python/Cargo.toml
+    by_hand env -u RUSTC_WORKSPACE_WRAPPER "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
+        "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
 # Makes an environment with the wheel of the development build and a list of requirements.
@@ -82,6 +85,20 @@ check_python_tvm() {
     local folder=$build/python-tvm
     wheel_environment "$folder" python3 tests/users/python/tvm.txt
     PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
+}
+
+# Compares our declarations of DLPack's structs with dlpack.h, included in either order, in C and C++.
+check_dlpack_declarations() { # DLPACK/DLPACK.H
+    local compiler language order
+    for compiler in gcc clang; do
+        for language in 'c -std=c11' 'c -std=c17' 'c++ -std=c++11' 'c++ -std=c++20'; do
+            for order in -UDLPACK_FIRST -DDLPACK_FIRST; do
+                # shellcheck disable=SC2086 # several words
+                "$compiler" -x $language -Wall -Wextra -Wpedantic -Werror $order -Ic/include \
+                    -isystem "${1%/dlpack/*}" -fsyntax-only tests/project/abi/check_dlpack.c
+            done
+        done
+    done
 }
 
 # Builds all that Caffe has for the CPU, once with bindings/caffe and once with Caffe's own classes.

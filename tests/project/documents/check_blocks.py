@@ -91,7 +91,7 @@ class Checker:
 
     def header_problems(self, header, folder):
         if block := header_block(header):
-            yield from self.failures(block.place, self.programs.run_fragment, block.text, folder, "header.c")
+            yield from self.failures(block.place, self.programs.run_fragment, block.text, folder)
 
     def failures(self, place, check, *arguments):
         try:

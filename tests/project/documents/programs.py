@@ -80,9 +80,9 @@ class Programs:
         self.compile("first", folder, "first.c")
         run(["./first"], folder, self.environment)
 
-    def run_fragment(self, text, folder, frame="fragment.c"):
-        """Runs statements within the program `frame`, which has the label `failed`. Detects memory leaks."""
-        text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
+    def run_fragment(self, text, folder):
+        """Runs statements within the program fragment.c. Detects memory leaks."""
+        text = (HERE / "fragment.c").read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text}, folder)
 
     def run_files(self, files, folder):

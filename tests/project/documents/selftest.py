@@ -105,8 +105,8 @@ def main():
         for old, new, complaint in HEADER:
             header.write_text(whole.replace(old, new, 1))
             expect(complaint, new, "check_reference.py", work)
-        header.write_text(whole.replace(LIST, "Errors: IO."))
-        expect("expects DTYPE_MISMATCH of sb_blob_check_dtype", "IO", "check_errors.py", work)
+        header.write_text(whole.replace("DTYPE_MISMATCH", "IO"))
+        expect("expects DTYPE_MISMATCH of sb_blob_share", "IO", "check_reference.py", work)
     cases = len(BLOCKS) + len(PAGES) + len(NAMES) + len(HEADER) + 1
     print(f"{cases - failures} passed, {failures} failed")
     return failures != 0

@@ -7,8 +7,7 @@ import pathlib
 import sys
 
 sys.dont_write_bytecode = True
-from check_errors import codes  # noqa: E402
-from check_reference import HEADERS, read_functions, read_headers  # noqa: E402
+from check_reference import HEADERS, codes, read_functions, read_headers  # noqa: E402
 
 # Makes system calls directly, because tests replace functions of the C library with failing ones.
 HEAD = """\
