@@ -102,7 +102,7 @@ def check_memory(cli, folder, mib):
 
 def same(cli, folder, begin, target):
     if target.startswith("half") or target == "fc6.npy":
-        return True  # rounded values, or one blob: users/golden/check_convert.py compares these
+        return True  # rounded values, or one blob: users/golden/test_convert.py compares these
     run = subprocess.run([cli, "diff", begin, folder / target], stdout=subprocess.PIPE, check=False)
     return run.returncode == 0
 
