@@ -630,9 +630,8 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-#define PLACEHOLDER                                                                                \
-    "1:{1:'input' 2:'Placeholder'}" /* a name with the bytes of a TensorFlow node                  \
-                                     */
+/* A name with the bytes of a TensorFlow node. */
+#define PLACEHOLDER "1:{1:'input' 2:'Placeholder'}"
 
 /* A layer's blob proves that a message is a net, even if the net's name looks like a node. Values
    prove that a message is a blob, even if field 1 has the bytes of a node. */
@@ -647,6 +646,7 @@ TEST(a_net_or_blob_with_values_is_one_whatever_its_name) {
         {SB_FORMAT_BLOB, PLACEHOLDER, SB_ERR_MALFORMED},
         {SB_FORMAT_BLOB, PLACEHOLDER "4:'----'", SB_ERR_MALFORMED},
         {SB_FORMAT_BLOB, PLACEHOLDER "5:'----'", SB_OK},
+        {SB_FORMAT_BLOB, PLACEHOLDER "6:'----'", SB_OK},
         {SB_FORMAT_BLOB, PLACEHOLDER "5:'----' 6:'----'", SB_OK},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -81,6 +81,13 @@ wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
     "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
 }
 
+# Compares the stubs with the module.
+check_python_stubs() {
+    local folder=$build/python-stubs
+    wheel_environment "$folder" python3 tests/users/python/stubs.txt
+    "$folder/bin/python" -m mypy.stubtest --concise syncblob._syncblob
+}
+
 check_python_tvm() {
     local folder=$build/python-tvm
     wheel_environment "$folder" python3 tests/users/python/tvm.txt

@@ -42,5 +42,4 @@ class Refused(unittest.TestCase):
             syncblob.load_backend("missing/backend.so")
         self.assertEqual(caught.exception.filename, "missing/backend.so")
         for path in (__file__, os.path.dirname(__file__)):
-            with self.assertRaises(syncblob.FileError):
-                syncblob.load_backend(path)
+            self.assertRaises(syncblob.FileError, syncblob.load_backend, path)

@@ -74,8 +74,7 @@ class Basics(unittest.TestCase):
         self.assertEqual((again.asum_data(), full.asum_data()), (9.0, 12.0))
         self.assertEqual(full.data_head, "SYNCED")
         make, arguments, (data, _) = full.__reduce__()
-        with self.assertRaises(syncblob.ArgumentError):
-            make(*arguments).__setstate__((data[1:], None))
+        self.assertRaises(syncblob.ArgumentError, make(*arguments).__setstate__, (data[1:], None))
 
     def test_pickled_and_copied_without_numpy(self):
         code = """if True:
@@ -105,12 +104,9 @@ class Basics(unittest.TestCase):
             self.assertEqual(second.asum_diff(), 30.0)
             second.reshape(7)  # the shared memory is too small, so sharing ends
             self.assertEqual((second.asum_data(), first.asum_data()), (0.0, 12.0))
-        with self.assertRaises(ValueError):
-            Blob(3).share_data(Blob(4))
-        with self.assertRaises(TypeError):
-            Blob(3).share_data(Blob(3, "float64"))
-        with self.assertRaises(ValueError):
-            Blob(3).share_diff(Blob(3, device="sim:0"))
+        self.assertRaises(ValueError, Blob(3).share_data, Blob(4))
+        self.assertRaises(TypeError, Blob(3).share_data, Blob(3, "float64"))
+        self.assertRaises(ValueError, Blob(3).share_diff, Blob(3, device="sim:0"))
 
     def test_element_types_by_every_spelling(self):
         for name in TYPES:
@@ -215,8 +211,7 @@ class Arrays(unittest.TestCase):
         copy = blob.__array__(copy=True)
         copy[0] = 9
         self.assertEqual(blob.data.tolist(), [1.5, 1.5])
-        with self.assertRaises(ValueError):
-            blob.__array__("float64", copy=False)
+        self.assertRaises(ValueError, blob.__array__, "float64", copy=False)
 
     def test_an_array_outlives_its_blob(self):
         arrays = []
@@ -284,8 +279,7 @@ class Arrays(unittest.TestCase):
 
         once = Once(Blob(2))
         syncblob.from_dlpack(once)
-        with self.assertRaises(BufferError):
-            syncblob.from_dlpack(once)
+        self.assertRaises(BufferError, syncblob.from_dlpack, once)
 
     def test_arrays_in_a_cycle_are_collected(self):
         holder = [Blob(10).data]
@@ -317,8 +311,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(there.asum_data(), 16.0)
         host = blob.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
         self.assertIn("dltensor_versioned", repr(host))
-        with self.assertRaises(BufferError):
-            blob.__dlpack__(dl_device=(2, 9))
+        self.assertRaises(BufferError, blob.__dlpack__, dl_device=(2, 9))
         copy = blob.__dlpack__(copy=True)
         self.assertIn("dltensor", repr(copy))
 
@@ -350,8 +343,7 @@ class Devices(unittest.TestCase):
         if child == 0:
             status = 1
             try:
-                with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
-                    blob.scale_data(2)
+                self.assertRaisesRegex(syncblob.DeviceError, "fork", blob.scale_data, 2)
                 self.in_a_child(near)
                 status = 0
             finally:
@@ -360,12 +352,9 @@ class Devices(unittest.TestCase):
         self.assertEqual(blob.asum_data(), 6.0)
 
     def test_a_missing_device_is_refused(self):
-        with self.assertRaises(ValueError):
-            Blob(2, device="quantum")
-        with self.assertRaises(RuntimeError):
-            Blob(2, device="cuda:4095")
-        with self.assertRaises(syncblob.DeviceError):
-            Blob(2).to_device()
+        self.assertRaises(ValueError, Blob, 2, device="quantum")
+        self.assertRaises(RuntimeError, Blob, 2, device="cuda:4095")
+        self.assertRaises(syncblob.DeviceError, Blob(2).to_device)
 
 
 class Gpu(Devices):
@@ -378,8 +367,7 @@ class Gpu(Devices):
 
     def in_a_child(self, near):
         """CUDA does not work in a child of a process that has used CUDA."""
-        with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
-            Blob(3, device=self.device)
+        self.assertRaisesRegex(syncblob.DeviceError, "fork", Blob, 3, device=self.device)
 
     def test_an_array_is_asked_to_be_ready_for_the_default_stream(self):
         class Old:

@@ -1,4 +1,4 @@
-"""Tests the module's documentation: every example, every signature, every page."""
+"""Tests the module's documentation: every example, every page."""
 import ast
 import collections.abc
 import contextlib
@@ -48,78 +48,17 @@ class Docstrings(unittest.TestCase):
         self.assertGreater(runner.tries, 15)
 
 
-def parameters(definition):
-    """Returns (name, kind, whether optional) of each parameter of a function in a stub."""
-    arguments = definition.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    found = [(a.arg, "plain", i >= len(plain) - len(arguments.defaults))
-             for i, a in enumerate(plain)]
-    if arguments.vararg:
-        found.append((arguments.vararg.arg, "*", True))
-    found += [(a.arg, "named", default is not None)
-              for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
-    if arguments.kwarg:
-        found.append((arguments.kwarg.arg, "**", True))
-    return found
-
-
-KINDS = {inspect.Parameter.POSITIONAL_OR_KEYWORD: "plain", inspect.Parameter.VAR_POSITIONAL: "*",
-         inspect.Parameter.POSITIONAL_ONLY: "plain", inspect.Parameter.KEYWORD_ONLY: "named",
-         inspect.Parameter.VAR_KEYWORD: "**"}
-
-
-def real_parameters(thing):
-    return [(p.name, KINDS[p.kind], p.default is not p.empty or p.kind in (p.VAR_POSITIONAL,
-             p.VAR_KEYWORD)) for p in inspect.signature(thing).parameters.values()]
-
-
 class Stubs(unittest.TestCase):
-    def setUp(self):
-        self.stub = {}
-        for node in ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
-                self.exported = ast.literal_eval(node.value)
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                self.stub.setdefault(node.name, []).append(node)
-            for member in node.body if isinstance(node, ast.ClassDef) else ():
-                self.stub.setdefault(f"{node.name}.{member.name}", []).append(member)
-
-    def test_the_stubs_list_the_module(self):
-        left_to_object = ("__new__", "__repr__", "__doc__", "__module__", "__delitem__", "__ne__",
-                          "__lt__", "__le__", "__gt__", "__ge__")
-        real = {name for name, _ in members()
-                if name.rpartition(".")[2] not in left_to_object}
-        stubs = {name for name in self.stub if name.rpartition(".")[2] not in left_to_object}
-        self.assertEqual(real - {"View"}, stubs)
-        self.assertEqual(self.exported, sorted(_syncblob.__all__))
-
-    def test_the_stubs_have_the_modules_signatures(self):
-        compared = 0
-        for name, thing in members():
-            if name not in self.stub or name.rpartition(".")[2] in (
-                    "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
-                continue  # the stub lacks the member, or the module hides its parameters' names
-            if name.endswith(".__new__"):
-                thing = vars(_syncblob)[name.partition(".")[0]]
-            elif not callable(thing) or inspect.isclass(thing):
-                continue
-            real = [p for p in real_parameters(thing) if p[0] != "self"]
-            for node in self.stub[name]:
-                stub = [p for p in parameters(node) if p[0] not in ("self", "cls")]
-                if len(self.stub[name]) == 1:
-                    self.assertEqual(stub, real, name)
-                else:  # an overload may require parameters that other overloads omit
-                    self.assertLessEqual({p[:2] for p in stub}, {p[:2] for p in real}, name)
-                compared += 1
-        self.assertGreater(compared, 30)
+    """A step compares all names and signatures by mypy's stubtest, which does not see these bases."""
 
     def test_type_checkers_recognise_mappings(self):
-        bases = {name: [ast.unparse(base).partition("[")[0] for base in nodes[0].bases]
-                 for name, nodes in self.stub.items() if isinstance(nodes[0], ast.ClassDef)}
-        for name, found in bases.items():
-            for kind in ("Mapping", "Sequence"):
-                registered = issubclass(vars(_syncblob)[name], getattr(collections.abc, kind))
-                self.assertEqual(kind in found, registered, (name, kind))
+        stub = ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8"))
+        for node in stub.body:
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+                for kind in (collections.abc.Mapping, collections.abc.Sequence):
+                    registered = issubclass(vars(_syncblob)[node.name], kind)
+                    self.assertEqual(kind.__name__ in bases, registered, (node.name, kind))
 
     def test_the_package_is_marked_as_typed(self):
         self.assertTrue((PACKAGE / "py.typed").exists())

@@ -96,8 +96,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(model["#6"][0].dtype, "float64")
         self.assertEqual(blob.load("float64").dtype, "float64")
         self.assertEqual(blob.load(device="sim:0").device, "sim:0")
-        with self.assertRaises(TypeError):
-            blob.load("bfloat16")
+        self.assertRaises(TypeError, blob.load, "bfloat16")
 
     def test_every_source_gives_the_same(self):
         content = files.made().to_bytes()
@@ -119,12 +118,10 @@ class Looking(unittest.TestCase):
             model.save(path)
             opened = syncblob.load(path, max_memory=100_000)
             self.assertEqual(opened["fc"][0].shape, (1000, 1000))
-            with self.assertRaises(syncblob.LimitError):
-                opened["fc"][0].load()
+            self.assertRaises(syncblob.LimitError, opened["fc"][0].load)
             opened = syncblob.load(path)
             os.truncate(path, 1000)
-            with self.assertRaises(syncblob.FileError):
-                opened.state_dict()
+            self.assertRaises(syncblob.FileError, opened.state_dict)
 
     def test_loaded_values_outlive_their_model(self):
         layer = files.made()["conv_1"]
@@ -218,8 +215,7 @@ class Changing(unittest.TestCase):
         for bad in ([2**53 + 1], np.array([2**64 - 1], "uint64"), [-2**53 - 1, 0]):
             for call in (lambda: layer.set_blob(0, bad, replace=True), lambda: model.add_blob(bad),
                          lambda: model.add_layer("b", "X", [[1.0], bad])):
-                with self.assertRaises(syncblob.DtypeError):
-                    call()
+                self.assertRaises(syncblob.DtypeError, call)
         self.assertEqual((len(model), layer[0].shape), (1, (4,)))
 
     def test_a_diff_is_not_stored_in_a_layer(self):
@@ -268,12 +264,10 @@ class Changing(unittest.TestCase):
         self.assertEqual([array.tolist() for array in again.state_dict().values()],
                          [[0, 0, 0], [7]])
         for index in (2, -3, 10**40):
-            with self.assertRaises(IndexError):
-                again.set_blob(index, [1.0])
+            self.assertRaises(IndexError, again.set_blob, index, [1.0])
         with self.assertRaises(syncblob.UnsupportedError):
             files.made().iteration
-        with self.assertRaises(syncblob.UnsupportedError):
-            state.add_layer("none")
+        self.assertRaises(syncblob.UnsupportedError, state.add_layer, "none")
 
     def test_a_vector_of_blobs(self):
         vector = syncblob.Model(format="blobvector")
@@ -299,8 +293,7 @@ class Changing(unittest.TestCase):
         fine = np.ones(2, "float32")
         for bad in (syncblob.Blob(1 << 30), syncblob.Blob(2, "bfloat16"), object()):
             model = files.made()
-            with self.assertRaises(ValueError):
-                model.add_layer("late", "Scale", [fine, bad])
+            self.assertRaises(ValueError, model.add_layer, "late", "Scale", [fine, bad])
             self.assertEqual(model.to_bytes(), files.made().to_bytes())
             self.assertNotIn("late", model)
 
@@ -369,8 +362,7 @@ class Changing(unittest.TestCase):
         large.add_layer("fc", "InnerProduct", [np.ones((1000, 1000), "float32")])
         model = syncblob.load(large.to_bytes(), max_memory=100_000)
         for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            with self.assertRaises(syncblob.LimitError):
-                again.state_dict()
+            self.assertRaises(syncblob.LimitError, again.state_dict)
 
     def test_large_models_of_a_program_are_pickled(self):
         model = syncblob.Model()

@@ -165,8 +165,7 @@ class Converting(unittest.TestCase):
             self.assertEqual((path.read_bytes(), os.listdir(folder)), (b"old", ["a.onnx"]))
             with self.assertRaises(syncblob.MissingFileError):
                 net.to_onnx(pathlib.Path(folder, "none", "a.onnx"), outputs=["z"])
-            with self.assertRaises(syncblob.FileError):
-                net.to_onnx(folder, outputs=["z"])
+            self.assertRaises(syncblob.FileError, net.to_onnx, folder, outputs=["z"])
 
     def test_unknown_layers_become_nodes(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
@@ -207,8 +206,7 @@ class Converting(unittest.TestCase):
             (syncblob.UnsupportedError, "^layer 'other'", lambda: Net(without, content).to_onnx()),
         )
         for error, words, call in cases:
-            with self.assertRaisesRegex(error, words):
-                call()
+            self.assertRaisesRegex(error, words, call)
 
     def test_an_error_names_the_file(self):
         with tempfile.TemporaryDirectory() as folder:

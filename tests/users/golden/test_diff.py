@@ -1,30 +1,22 @@
-#!/usr/bin/env python3
 """Compares `syncblob diff --json` and `syncblob verify --json` with results from Google's protobuf
 and NumPy for the same files.
 
-    check_diff.py --cli PROGRAM --proto caffe.proto [FILE...]
-
-The files are the same as in check_info.py. Each file is compared with itself and with copies in which
-Google's protobuf has changed values, shapes, types, names and blobs. Each printed line must equal the
-expected line, numbers to the last bit, and follow its JSON Schema. Needs protoc and requirements.txt.
+Each file is compared with itself and with copies in which Google's protobuf has changed values,
+shapes, types, names and blobs. Each printed line must equal the expected line, numbers to the last
+bit, and follow its JSON Schema.
 """
 
 import collections
 import json
 import math
 import random
-import subprocess
-import sys
-import tempfile
 
-import jsonschema
 import numpy
 
-import checking
-from check_convert import array_of, blobs_of, layers_of
+from conftest import read_message, validator
 from reading import LEGACY, is_legacy, payload
+from test_convert import array_of, blobs_of, layers_of
 
-SCHEMAS = checking.ROOT / "bindings/syncblob-cli/schema"
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 
 
@@ -248,78 +240,53 @@ def rename(message, _, rng, file_format):
 # --- running ---------------------------------------------------------------------------------
 
 
-class Checker(checking.Checker):
-    def __init__(self, arguments, folder):
-        super().__init__(arguments, folder)
-        self.kinds = collections.Counter()
-        self.validators = {}
-        for name in ("diff", "verify"):
-            schema = json.loads((SCHEMAS / f"{name}-v1.schema.json").read_text(encoding="utf-8"))
-            jsonschema.Draft202012Validator.check_schema(schema)
-            self.validators[name] = jsonschema.Draft202012Validator(schema)
-
-    def lines(self, command, *arguments):
-        """Runs a command; returns its status and lines. Each line must follow its schema."""
-        run = subprocess.run([self.cli, command, "--json", *arguments], capture_output=True, check=False)
-        lines = [json.loads(line) for line in run.stdout.splitlines()]
-        for line in lines:
-            self.validators[command].validate(line)
-            self.kinds[command, line["kind"]] += 1
-        return run.returncode, lines
-
-    def entries(self, path, file_format):
-        message = self.message(path, file_format)
-        return message, entries_of(message, file_format)
-
-    def check_diff(self, name, a, b, entries):
-        for absolute, relative in TOLERANCES:
-            options = ["--tolerance", str(absolute), "--rtol", str(relative)]
-            status, lines = self.lines("diff", *options, a, b)
-            wanted = expected_diff(*entries, (absolute, relative))
-            wanted[-1].update(a=str(a), b=str(b))
-            problems = [f"found {found}, wanted {want}" for found, want in zip(lines, wanted) if found != want]
-            if len(lines) != len(wanted) or status != (len(wanted) > 1):
-                problems.append(f"status {status}, {len(lines)} lines, wanted {len(wanted)}")
-            self.report(f"{name}, tolerance {absolute}, rtol {relative}", problems)
-
-    def check_verify(self, name, path, message, entries, file_format):
-        status, lines = self.lines("verify", path)
-        keys = ("kind", "layer", "blob", "part", "count", "at")
-        found = sorted((tuple(line[key] for key in keys) for line in lines), key=repr)
-        wanted = expected_findings(message, entries, file_format)
-        problems = [] if found == wanted and status == bool(wanted) else [f"found {found}, wanted {wanted}"]
-        self.report(f"verify {name}", problems)
-
-    def check_file(self, name, path, file_format):
-        message, entries = self.entries(path, file_format)
-        self.check_verify(name, path, message, entries, file_format)
-        self.check_diff(f"{name} and itself", path, path, (entries, entries))
-        for seed, (change, copy) in enumerate(changed_copies(message, file_format, len(name))):
-            other = self.folder / f"changed{seed}"
-            other.write_bytes(copy.SerializeToString())
-            changed = self.entries(other, file_format)
-            self.check_verify(f"{name}, {change}", other, *changed, file_format)
-            self.check_diff(f"{name}, {change}", path, other, (entries, changed[1]))
-
-    def check_kinds(self):
-        """Reports the kinds of lines that were never compared because no file has produced them."""
-        kinds = {"diff": ("only", "only_diff", "type", "shape", "dtype", "values", "summary"),
-                 "verify": ("nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name",
-                            "no-values")}
-        for command, names in kinds.items():
-            missing = [name for name in names if not self.kinds[command, name]]
-            self.report(f"{command} has printed every kind of line", missing)
+# The lines that have been compared, by command and kind.
+compared = collections.Counter()
 
 
-def main():
-    options = checking.parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
-    with tempfile.TemporaryDirectory() as folder:
-        checker = Checker(options, folder)
-        for file in (*checker.real_files(), *checker.made_files()):
-            checker.check_file(*file)
-        checker.check_kinds()
-    return checker.exit_status()
+def lines_of(cli, command, *arguments):
+    """Runs a command; returns its status and lines. Each line must follow its schema."""
+    run = cli(command, "--json", *arguments)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    for line in lines:
+        validator(command).validate(line)
+        compared[command, line["kind"]] += 1
+    return run.returncode, lines
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def check_diff(cli, a, b, entries, change="itself"):
+    for absolute, relative in TOLERANCES:
+        options = ["--tolerance", str(absolute), "--rtol", str(relative)]
+        status, lines = lines_of(cli, "diff", *options, a, b)
+        wanted = expected_diff(*entries, (absolute, relative))
+        wanted[-1].update(a=str(a), b=str(b))
+        assert (status, lines) == (len(wanted) > 1, wanted), (change, options)
+
+
+def check_verify(cli, path, message, entries, file_format):
+    status, lines = lines_of(cli, "verify", path)
+    keys = ("kind", "layer", "blob", "part", "count", "at")
+    found = sorted((tuple(line[key] for key in keys) for line in lines), key=repr)
+    wanted = expected_findings(message, entries, file_format)
+    assert (status, found) == (bool(wanted), wanted)
+
+
+def test_diff_and_verify(cli, messages, file, request, tmp_path):
+    entries = entries_of(file.message, file.format)
+    check_verify(cli, file.path, file.message, entries, file.format)
+    check_diff(cli, file.path, file.path, (entries, entries))
+    seed = len(request.node.callspec.id)
+    for change, copy in changed_copies(file.message, file.format, seed):
+        other = tmp_path / change
+        other.write_bytes(copy.SerializeToString())
+        changed = entries_of(read_message(messages, other, file.format), file.format)
+        check_verify(cli, other, copy, changed, file.format)
+        check_diff(cli, file.path, other, (entries, changed), change)
+
+
+def test_every_kind_of_line_was_compared():
+    """Runs after the other tests of this file."""
+    diff = ("only", "only_diff", "type", "shape", "dtype", "values", "summary")
+    verify = ("nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name", "no-values")
+    kinds = {*(("diff", kind) for kind in diff), *(("verify", kind) for kind in verify)}
+    assert not kinds - compared.keys()
