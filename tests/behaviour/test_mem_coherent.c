@@ -180,7 +180,8 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
         assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
         assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(blob, SB_DATA, &in, &err));
-        void *out = memset(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), 1, BYTES);
+        void *out = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
+        memset(out, 1, BYTES);
         assert_true(mem_holds(data_of(blob), out, BYTES));
     }
 }
@@ -203,7 +204,8 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, rig_stream(f), &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     (void)read_cpu(mem);
-    const void *out = memset(mem_pointer(mem, MUTABLE_CPU), 7, BYTES);
+    void *out = mem_pointer(mem, MUTABLE_CPU);
+    memset(out, 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(bytes_are(out, BYTES, 7));
 }

@@ -29,7 +29,7 @@ static sb_status open_text(const char *prototxt, const sb_net_options *options, 
     return sb_net_open(prototxt, strlen(prototxt), NULL, options, out, err);
 }
 
-static sb_net *small_net(void) {
+static sb_net *open_small(void) {
     sb_net *net;
     assert_ok(open_text(small, NULL, &net, &err));
     return net;
@@ -46,7 +46,7 @@ static void assert_shape(const sb_net *net, const char *blob, const int64_t *dim
 /* --- contents of a net ----------------------------------------------------------------------- */
 
 TEST(a_net_has_a_name_inputs_outputs_and_layers) {
-    sb_net *net = small_net();
+    sb_net *net = open_small();
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     sb_net_layer layer = SB_NET_LAYER_INIT;
     assert_ok(sb_net_info(net, &summary, &err));
@@ -68,7 +68,7 @@ TEST(a_net_has_a_name_inputs_outputs_and_layers) {
 }
 
 TEST(shapes_follow_caffes_rules) {
-    sb_net *net = small_net();
+    sb_net *net = open_small();
     assert_shape(net, "data", (int64_t[]){1, 3, 4, 6}, 4);
     assert_shape(net, "pool", (int64_t[]){1, 3, 2, 3}, 4);
     sb_net_destroy(net);
@@ -111,8 +111,7 @@ TEST(an_omitted_layer_is_a_warning) {
 }
 
 TEST(a_net_of_a_model_borrows_the_model) {
-    struct wire bytes = {0};
-    net_v1(&bytes);
+    const struct wire bytes = small_net(SB_LAYER_V1);
     sb_model *model = model_of(&bytes, SB_FORMAT_CAFFEMODEL);
     sb_net *net;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
@@ -122,7 +121,6 @@ TEST(a_net_of_a_model_borrows_the_model) {
     sb_net_destroy(net);
     assert_text(name_of(model), "small");
     sb_model_destroy(model);
-    wire_free(&bytes);
 }
 
 /* --- refused input --------------------------------------------------------------------------- */
@@ -206,7 +204,7 @@ TEST(a_result_struct_of_a_later_version_is_filled_with_zeros) {
         sb_net_layer known;
         size_t later;
     } layer = {SB_NET_LAYER_INIT, 7};
-    sb_net *net = small_net();
+    sb_net *net = open_small();
     layer.known.struct_size = sizeof layer;
     assert_ok(sb_net_layer_info(net, 1, &layer.known, &err));
     assert_int_equal(layer.known.struct_size, sizeof layer);
@@ -217,7 +215,7 @@ TEST(a_result_struct_of_a_later_version_is_filled_with_zeros) {
 }
 
 TEST(null_arguments_are_refused) {
-    sb_net *net = small_net(), *other;
+    sb_net *net = open_small(), *other;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     sb_net_layer layer = SB_NET_LAYER_INIT;
     const int64_t *shape;
@@ -241,7 +239,7 @@ TEST(null_arguments_are_refused) {
 }
 
 TEST(missing_indices_and_names_are_refused) {
-    sb_net *net = small_net();
+    sb_net *net = open_small();
     sb_net_layer layer = SB_NET_LAYER_INIT;
     const int64_t *shape;
     int32_t axes;

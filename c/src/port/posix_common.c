@@ -23,6 +23,14 @@ uint64_t sb__now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+int64_t sb__thread_number(void) {
+    static _Atomic int64_t count;
+    static _Thread_local int64_t number;
+    if (!number)
+        number = ++count;
+    return number;
+}
+
 void *sb__aligned_alloc(size_t alignment, size_t bytes) {
     return aligned_alloc(alignment, bytes);
 }

@@ -207,6 +207,8 @@ void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64
 uint64_t sb__now(void);
 
 int64_t sb__process(void);
+/* Returns the number of this thread, which no other thread of the process ever has. */
+int64_t sb__thread_number(void);
 void sb__sleep_milliseconds(uint32_t milliseconds);
 
 #endif

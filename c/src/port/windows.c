@@ -95,6 +95,25 @@ void sb__run_once(sb__once *once, void (*run)(void)) {
     (void)InitOnceExecuteOnce((INIT_ONCE *)once, run_it, (void *)&run, NULL);
 }
 
+static DWORD number_index;
+
+static void alloc_number_index(void) {
+    number_index = TlsAlloc();
+}
+
+/* MinGW's thread-local variables need the compiler's DLL. */
+int64_t sb__thread_number(void) {
+    static _Atomic int64_t count;
+    static sb__once once = SB__ONCE_INIT;
+    sb__run_once(&once, alloc_number_index);
+    intptr_t number = (intptr_t)TlsGetValue(number_index);
+    if (!number) {
+        number = (intptr_t)++count;
+        (void)TlsSetValue(number_index, (void *)number);
+    }
+    return number;
+}
+
 int64_t sb__process(void) {
     return GetCurrentProcessId();
 }

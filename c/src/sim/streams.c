@@ -63,15 +63,6 @@ static void fail_event(struct sb__sim_event *event, const char *reason) {
     event->failed = true;
 }
 
-/* Returns the number of this thread, which no other thread of the process ever has. */
-static int64_t this_thread(void) {
-    static _Atomic int64_t count;
-    static _Thread_local int64_t number;
-    if (!number)
-        number = ++count;
-    return number;
-}
-
 static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_op *record) {
     struct sb__sim_event *event = record->work.event;
     if (record->doomed)
@@ -237,7 +228,7 @@ static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_wor
 static void append(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op) {
     op->next = NULL;
     op->ticket = ++stream->queued;
-    op->thread = this_thread();
+    op->thread = sb__thread_number();
     op->waits = sim->schedule == SB_SIM_LAZY;
     op->after = stream->ordered_with;
     op->after_ticket = op->after ? op->after->queued : 0;
@@ -271,7 +262,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
     while (*link) {
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
-        bool own = failure->thread == this_thread();
+        bool own = failure->thread == sb__thread_number();
         bool news = own || failure->captured || !failure->is_told;
         if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);

@@ -185,7 +185,7 @@ def peak_anonymous(command):
 
 def is_same(cli, one, other):
     if other.name.startswith("half") or other.name == "fc6.npy":
-        return True  # rounded values, or one blob: users/golden/check_convert.py compares these
+        return True  # rounded values, or one blob: users/golden/test_convert.py compares these
     return subprocess.run([cli, "diff", one, other], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
