@@ -8,12 +8,13 @@ enum { BYTES = 4001 };
 /* A source and a target on the device, and the target's old bytes. */
 struct copies {
     struct sb__kit *kit;
+    sb_stream stream; /* the claim's other stream, or own_stream */
     char *from, *to;
     unsigned char old[BYTES];
 };
 
 static struct copies copies_make(struct sb__kit *kit, bool later) {
-    struct copies c = {.kit = kit};
+    struct copies c = {.kit = kit, .stream = kit->stream};
     unsigned char bytes[BYTES];
     if (!kit->options.fail_copy)
         sb__kit_skip(kit, "the options have no function that makes a copy fail");
@@ -26,14 +27,30 @@ static struct copies copies_make(struct sb__kit *kit, bool later) {
     sb__kit_upload(kit, c.from, bytes, BYTES);
     sb__kit_upload(kit, c.to, c.old, BYTES);
     sb__kit_wait(kit, kit->stream);
-    if (sb__kit_goes(kit)) {
+    if (sb__kit_goes(kit))
         kit->options.fail_copy(kit->options.user, kit->device, later);
-        kit->may_be_lost = true;
-    }
     return c;
 }
 
+/* Queues the copy that fails later. From then on the device may be lost. */
+static void queue_failure(struct copies *c, sb_stream stream) {
+    SB__KIT_CALL(c->kit, copy, c->to, c->from, (size_t)BYTES, stream);
+    c->stream = stream;
+    c->kit->may_be_lost = true;
+}
+
+/* Waits for the streams of a lost device, where queued work may go on. */
+static void end_lost_work(const struct copies *c) {
+    const sb_backend *table = &c->kit->table;
+    sb_error err;
+    if (!c->kit->is_lost || !table->stream_synchronize)
+        return;
+    (void)table->stream_synchronize(c->kit->device, c->stream, &err);
+    (void)table->stream_synchronize(c->kit->device, c->kit->stream, &err);
+}
+
 static void copies_free(struct copies *c) {
+    end_lost_work(c);
     sb__kit_free(c->kit, c->to, BYTES);
     sb__kit_free(c->kit, c->from, BYTES);
 }
@@ -81,7 +98,8 @@ static void failed_copies_do_nothing(struct sb__kit *kit) {
                          sb_status_name(st));
         else
             sb__kit_expect(kit, "copy", st, st, &err);
-        kit->is_lost = st == SB_ERR_DEVICE_LOST;
+        if (st == SB_ERR_DEVICE_LOST)
+            sb__kit_lose(kit);
     }
     sb__kit_compare(kit, c.to, c.old, BYTES, "the target of a copy that failed at once");
     copies_free(&c);
@@ -100,7 +118,7 @@ static void wait_on_thread(void *arg) {
 static void events_report_failures(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     struct waiter waiter = {kit, NULL};
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &waiter.event);
     EXPECT_FAILURE(kit, event_wait, waiter.event);
     EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
@@ -114,7 +132,7 @@ static void events_report_failures(struct sb__kit *kit) {
 static void stream_reports_failures(struct sb__kit *kit, sb_stream stream) {
     struct copies c = copies_make(kit, true);
     void *event = NULL;
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, stream);
+    queue_failure(&c, stream);
     SB__KIT_CALL(kit, event_record, stream, &event);
     for (int i = 0; i < 2; i++)
         EXPECT_FAILURE(kit, event_wait, event);
@@ -138,7 +156,7 @@ static void read_stream_reports_failures(struct sb__kit *kit) {
 static void synchronize_of_others_reports_failures(struct sb__kit *kit) {
     sb_stream stream = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, stream);
+    queue_failure(&c, stream);
     EXPECT_FAILURE(kit, stream_synchronize, stream);
     copies_free(&c);
     sb__kit_stream_destroy(kit, stream);
@@ -153,7 +171,7 @@ static void record_on_thread(void *arg) {
 static void events_of_other_threads_report(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     struct waiter other = {kit, NULL}, own = {kit, NULL};
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     if (sb__kit_goes(kit)) { /* `zero` may fail, since the device may be lost */
         sb_error err;
         (void)kit->table.zero(kit->device, c.from, BYTES, kit->stream, &err);
@@ -170,7 +188,7 @@ static void events_of_other_threads_report(struct sb__kit *kit) {
 static void synchronize_keeps_failures(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     void *event = NULL;
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &event);
     if (sb__kit_goes(kit)) { /* stream_synchronize may return any status */
         sb_error err;
@@ -187,7 +205,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
         sb__kit_skip(kit, "event_query is NULL");
     struct copies c = copies_make(kit, true);
     void *event = NULL, *later = NULL;
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &event);
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
     if (sb__kit_goes(kit)) { /* these calls may return any status */
@@ -209,10 +227,11 @@ static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
     struct copies c = copies_make(kit, true);
     void *failed = NULL, *last = NULL;
     unsigned char *found = sb__kit_memory(kit, BYTES);
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &failed);
     if (other != kit->stream)
         SB__KIT_CALL(kit, stream_wait, other, failed);
+    c.stream = other;
     SB__KIT_CALL(kit, upload, c.from, c.old, (size_t)BYTES, other);
     SB__KIT_CALL(kit, download, found, c.from, (size_t)BYTES, other);
     SB__KIT_CALL(kit, event_record, other, &last);
@@ -242,7 +261,7 @@ static void streams_go_on(struct sb__kit *kit) {
 
 static void synchronize_reports_failures(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     EXPECT_FAILURE(kit, stream_synchronize, kit->stream);
     if (sb__kit_goes(kit)) {
         sb_error err;
@@ -264,7 +283,7 @@ static void synchronize_on_thread(void *arg) {
 static void synchronize_reports_on_threads(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     struct waiter waiter = {kit, NULL};
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     sb__kit_on_thread(kit, synchronize_on_thread, &waiter);
     copies_free(&c);
 }
@@ -303,7 +322,7 @@ static void failure_returns(struct sb__kit *kit, const char *slot,
     struct copies c = copies_make(kit, true);
     struct first_wait first = {kit, before};
     sb_error err = {.code = SB_OK};
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     sb__kit_on_thread(kit, wait_first, &first);
     if (sb__kit_goes(kit))
         expect_failure(kit, slot, wait(kit, &err), &err);
@@ -332,7 +351,7 @@ static void sum_reports_failures(struct sb__kit *kit, bool of_squares) {
     if (!sb__kit_has_arithmetic(kit))
         return;
     struct copies c = copies_make(kit, true);
-    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    queue_failure(&c, kit->stream);
     if (of_squares)
         EXPECT_FAILURE(kit, sumsq, SB_DTYPE_F32, count, c.from, &sum, kit->stream);
     else

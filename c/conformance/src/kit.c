@@ -29,10 +29,19 @@ void sb__kit_skip(struct sb__kit *kit, const char *reason) {
     (void)snprintf(kit->detail, sizeof kit->detail, "%s", reason);
 }
 
+void sb__kit_lose(struct sb__kit *kit) {
+    if (!sb__kit_goes(kit))
+        return;
+    kit->is_lost = true;
+    (void)snprintf(kit->detail, sizeof kit->detail, "%s",
+                   "the device was lost, so the rest was not tested");
+}
+
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy) {
     struct sb__kit_block **end = &kit->kept;
     if (sb__kit_goes(kit) && !sb__kit_goes(copy)) {
         kit->outcome = copy->outcome;
+        kit->is_lost = copy->is_lost;
         memcpy(kit->detail, copy->detail, sizeof kit->detail);
     }
     while (*end)
@@ -89,9 +98,10 @@ void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, s
     const bool is_filled =
         found != SB_OK && memchr(err->message, 0, sizeof err->message) && err->message[0];
     const char *message = is_filled ? err->message : "without a message";
-    if (kit->may_be_lost && expected == SB_OK && found == SB_ERR_DEVICE_LOST)
-        kit->is_lost = true;
-    else if (found != expected)
+    if (kit->may_be_lost && expected == SB_OK && found == SB_ERR_DEVICE_LOST) {
+        sb__kit_expect(kit, slot, found, found, err);
+        sb__kit_lose(kit);
+    } else if (found != expected)
         sb__kit_fail(kit, "%s returned %s, not %s%s%.200s", slot, sb_status_name(found),
                      sb_status_name(expected), found != SB_OK ? ": " : "",
                      found != SB_OK ? message : "");

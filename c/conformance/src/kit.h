@@ -37,14 +37,17 @@ extern const struct sb__claim sb__kit_memory_claims[], sb__kit_stream_claims[],
 
 /* --- outcomes ---------------------------------------------------------------------- */
 
-/* Returns whether the claim has neither failed nor been skipped yet, and the device is not lost. */
+/* Returns whether the claim goes on: it has neither failed nor been skipped, and the device is not
+   lost. */
 static inline bool sb__kit_goes(const struct sb__kit *kit) {
     return kit->outcome == SB_CONFORMANCE_PASSED && !kit->is_lost;
 }
 
-/* End the claim as failed or skipped. Both functions do nothing if the claim has already ended. */
+/* End the claim as failed, as skipped, or, with a lost device, as passed. The functions do nothing
+   if the claim has already ended. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
+void sb__kit_lose(struct sb__kit *kit);
 /* Moves to `kit` the outcome and memory of `copy`, a copy of `kit` for another thread or device. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 

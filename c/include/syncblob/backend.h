@@ -138,13 +138,13 @@ typedef struct sb_backend {
      *  unless the thread has recorded an event after the work. On own_stream the first wait of any
      *  thread also returns a failure that no wait has returned yet: the core detects failed
      *  arithmetic on own_stream only here. Later waits need not return the failure. On other
-     *  streams the core waits for events, but may call this slot, too. Failed work is reported as
-     *  DEVICE_FAILURE or DEVICE_LOST: the core takes any other status, such as OUT_OF_MEMORY, as a
-     *  failure of the wait. SB_OK and DEVICE_LOST mean that the work has ended, successfully or
-     *  not. After any other status the core retries the
-     *  wait; until a wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed
-     *  nor reused, and its deleter does not run. The core also calls the slot on a lost device,
-     *  where work may continue after another slot has failed. */
+     *  streams the core waits for events, but may call this slot, too. All waits and sums report
+     *  failed work as DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as
+     *  OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has
+     *  ended, successfully or not. After any other status the core retries the wait; until a wait
+     *  returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused, and its
+     *  deleter does not run. The core also calls the slot on a lost device, where work may continue
+     *  after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);

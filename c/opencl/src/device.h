@@ -204,7 +204,7 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
 /* Returns the status of a wait for commands, of which the first that failed has the code `failure`;
-   CL_SUCCESS if none has failed. */
+   CL_SUCCESS if none has failed. Returns DEVICE_LOST if a failure was dropped. */
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);

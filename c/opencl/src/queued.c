@@ -77,7 +77,8 @@ static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command
     return i;
 }
 
-/* The reference keeps OpenCL from giving the queue's address to a new queue. */
+/* The reference keeps OpenCL from giving the queue's address to a new queue. The queue exists:
+   before a caller releases a queue, sb_context_forget_stream empties the list of its commands. */
 static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     if (find_unclaimed(queued, command->queue, command->thread) < queued->num_unclaimed)
         return;
@@ -85,12 +86,16 @@ static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_com
         queued->has_dropped = true;
         return;
     }
-    (void)clRetainCommandQueue(command->queue);
+    if (clRetainCommandQueue(command->queue) != CL_SUCCESS) {
+        queued->has_dropped = true;
+        return;
+    }
     command->refs++;
     queued->unclaimed[queued->num_unclaimed++] = command;
 }
 
-/* Removes a command from `unclaimed`; the caller releases it. */
+/* Removes a command from `unclaimed`; the caller releases it. The release of the queue does not
+   wait, even if it is the last. */
 static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *queued, cl_uint i) {
     struct sb__opencl_command *command = queued->unclaimed[i];
     queued->unclaimed[i] = queued->unclaimed[--queued->num_unclaimed];
@@ -374,10 +379,11 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err) {
     if (!device->queued.has_dropped)
         return sb__opencl_wait_status(device, failure, "queued work", err);
-    return sb__opencl_fail(err, SB_ERR_DEVICE_LOST, failure,
-                           "opencl:%d: work of more than %d threads has failed, and these threads "
-                           "have not waited for it",
-                           device->ordinal, SB__OPENCL_FAILED);
+    return sb__opencl_fail(
+        err, SB_ERR_DEVICE_LOST, failure,
+        "opencl:%d: more than %d failures were returned only to threads that had "
+        "not queued the work",
+        device->ordinal, SB__OPENCL_FAILED);
 }
 
 void sb__opencl_share(struct sb__opencl_device *device) {

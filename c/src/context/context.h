@@ -144,13 +144,13 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* indexed by enum sb__direction */
 
-    /* The numbers of arithmetic operations on the library's stream whose slots were called, whose
-       slots have returned SB_OK, and that are known to have succeeded. Another thread's wait may
-       return a failure before the slot returns, so the first number shows whether work may have
-       failed; the second, how many operations a wait covers. */
-    sb__counter arithmetic_begun, arithmetic_queued, arithmetic_over;
-    sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
-    sb__mutex own_lock;          /* serialises waits for the library's stream */
+    /* The numbers of arithmetic operations on the library's stream: */
+    sb__counter arithmetic_begun;  /* the slot runs, or has returned SB_OK; a failed wait of another
+                                      thread may report the operation before the slot returns */
+    sb__counter arithmetic_queued; /* the slot has returned SB_OK: a later wait covers them */
+    sb__counter arithmetic_over;   /* known to have succeeded */
+    sb__counter arithmetic_kept;   /* operations covered by a kept event: see sb__own_keep */
+    sb__mutex own_lock;            /* serialises waits for the library's stream */
 
     struct sb__streams streams;
     struct sb__event_list events;

@@ -27,8 +27,8 @@
  * its queue run; the library may then release memory that these commands use. Call clFinish before
  * you release or overwrite such memory.
  *
- * If waits of other threads return the failures of more than 64 threads that have not waited
- * themselves, the device counts as lost.
+ * If more than 64 failures, counted once for each thread and queue, were returned only to other
+ * threads than those that queued the work, the device counts as lost.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
