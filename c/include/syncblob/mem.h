@@ -35,7 +35,9 @@
  * default stream if the pointer was fetched without a stream. The library also cannot track bytes
  * that the caller's work computes from lost bytes. If several memories borrow the same bytes
  * (Overlap), only the memory whose call queued the work reports the failure: make a call on that
- * memory before you read another. A wait that fails does not make successful work count as failed.
+ * memory before you read another. A wait that fails does not make successful work count as failed,
+ * except a wait for arithmetic that was queued without a stream: the device then counts as lost,
+ * because the wait may have returned the failure of the arithmetic.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
