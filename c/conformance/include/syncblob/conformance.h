@@ -67,7 +67,7 @@ typedef struct sb_conformance_options {
 typedef struct sb_conformance_result {
     size_t struct_size;             /**< sizeof(sb_conformance_result) of the library */
     const char *claim;              /**< the claim, a sentence; static text */
-    const char *detail;             /**< [borrowed] the reason of FAILED and SKIPPED; of PASSED: "" or what was not tested */
+    const char *detail;             /**< [borrowed] the reason of the outcome, or "" */
     sb_conformance_outcome outcome; /**< SB_CONFORMANCE_* */
     int32_t reserved;               /**< 0 */
 } sb_conformance_result;
