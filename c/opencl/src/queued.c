@@ -82,11 +82,8 @@ static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command
 static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     if (find_unclaimed(queued, command->queue, command->thread) < queued->num_unclaimed)
         return;
-    if (queued->num_unclaimed == SB__OPENCL_FAILED) {
-        queued->has_dropped = true;
-        return;
-    }
-    if (clRetainCommandQueue(command->queue) != CL_SUCCESS) {
+    if (queued->num_unclaimed == SB__OPENCL_FAILED ||
+        clRetainCommandQueue(command->queue) != CL_SUCCESS) {
         queued->has_dropped = true;
         return;
     }
