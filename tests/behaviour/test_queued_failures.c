@@ -11,6 +11,7 @@
 #include <syncblob/sim_comm.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -657,6 +658,67 @@ TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
+/* A table whose waits for a stream fail: the next `num_failing` return `status`. */
+static struct {
+    int num_failing;
+    sb_status status;
+} stream_waits;
+
+static sb_status fail_stream_waits(void *device, sb_stream stream, sb_error *err) {
+    if (stream_waits.num_failing <= 0)
+        return sb__sim_backend.stream_synchronize(device, stream, err);
+    stream_waits.num_failing--;
+    return sb_error_fill(err, stream_waits.status, 0, "planted");
+}
+
+static sb_status scale_and_wait(struct scene *s, int waiter, int num_failing, sb_status status) {
+    const sb_stream one = s->streams[ONE];
+    assert_ok(sb_blob_scale(s->blob, SB_DATA, 2, &err));
+    stream_waits.num_failing = num_failing;
+    stream_waits.status = status;
+    switch (waiter) {
+    case 0:
+        return sb_context_synchronize(s->rig.context, &err);
+    case 1:
+        return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, &err);
+    case 2:
+        return sb_blob_clear(s->target, SB_DATA, &err);
+    default: /* cannot record an event, so waits for the stream */
+        device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
+        return sb_blob_scale_on(s->other, SB_DATA, 2, one, &err);
+    }
+}
+
+/* The header of backends defines such a status as a failure of the wait alone. */
+TEST_ON(scene, a_wait_for_a_stream_that_fails_without_memory_is_retried) {
+    const float *in;
+    sb_backend table = sb__sim_backend;
+    table.stream_synchronize = fail_stream_waits;
+    for (int waiter = 0; waiter < 4; waiter++) {
+        scene_reopen_on(f, &table, SB_SIM_LAZY);
+        assert_ok(scale_and_wait(f, waiter, 1, SB_ERR_OUT_OF_MEMORY));
+        assert_int_equal(stream_waits.num_failing, 0);
+        assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+        assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
+    }
+}
+
+TEST_ON(scene, a_failed_write_in_place_is_reported_once) {
+    static const sb_status statuses[] = {SB_ERR_DEVICE_FAILURE, SB_ERR_OUT_OF_MEMORY};
+    const char *prefix = "failed while it wrote:";
+    sb_backend table = sb__sim_backend;
+    table.stream_synchronize = fail_stream_waits;
+    for (int waiter = 1; waiter <= 2; waiter++)
+        for (int i = 0; i < 2; i++) {
+            scene_reopen_on(f, &table, SB_SIM_LAZY);
+            assert_status(SB_ERR_DEVICE_LOST, scale_and_wait(f, waiter, 2, statuses[i]));
+            const char *found = strstr(err.message, prefix);
+            assert_non_null(found);
+            assert_null(strstr(found + 1, prefix));
+            stream_waits.num_failing = 0;
+        }
+}
+
 /* Makes recording an event after the next work fail; the first event orders the streams. */
 static void fail_second_event(struct scene *s) {
     device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
@@ -812,4 +874,86 @@ TEST_ON(scene, a_failure_of_an_ended_thread_does_not_reach_a_new_thread) {
     assert_int_equal(on_thread(copy_on_thread, f), SB_OK);
     assert_int_equal((intptr_t)synchronize_on_thread(f), SB_ERR_DEVICE_FAILURE);
     assert_int_equal(on_thread(synchronize_on_thread, f), SB_OK);
+}
+
+/* Queues a copy to the host on the library's stream. */
+static void pull_on_own(sb_blob *blob) {
+    assert_ok(sb_mem_async_cpu_pull(data_of(blob), table_own, &err));
+}
+
+static void make_host_old(sb_blob *blob) {
+    (void)blob_pointer(blob, SB_DATA, CPU_DATA);
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
+}
+
+/* The first event that a thread records after its work reports the work's failure; later events
+   need not. A read of `target` waits for all events that the context keeps. */
+TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_either) {
+    const void *in;
+    for (int waits = 0; waits < 2; waits++)
+        for (int other = 0; other < 2; other++) {
+            scene_reopen(f, ON_SIM, SB_SIM_LAZY);
+            make_host_old(f->blob);
+            pull_on_own(f->target);
+            fails(f, other ? SB_SIM_DOWNLOAD : SB_SIM_SCALE);
+            assert_ok(sb_blob_scale(other ? f->other : f->blob, SB_DATA, 2, &err));
+            pull_on_own(f->blob);
+            if (waits)
+                ignore(sb_blob_cpu(f->target, SB_DATA, &in, &err));
+            assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
+        }
+}
+
+/* --- a table that makes a wait end while another thread records its next event ---------------- */
+
+static _Atomic int meeting; /* the number of the steps that are done */
+
+static void meet(int steps) {
+    meeting = steps;
+    while (meeting == steps)
+        (void)sched_yield();
+}
+
+static sb_status synchronize_and_meet(void *device, sb_stream stream, sb_error *err) {
+    const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
+    if (meeting == 1)
+        meet(2);
+    return st;
+}
+
+static sb_status record_and_meet(void *device, sb_stream stream, void **out, sb_error *err) {
+    const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
+    if (meeting == 2 && stream == table_own)
+        meet(3);
+    return st;
+}
+
+static void *wait_and_meet(void *arg) {
+    struct scene *s = arg;
+    const sb_status st = sb_context_synchronize(s->rig.context, NULL);
+    meeting = 4;
+    return (void *)(intptr_t)st;
+}
+
+/* The event that the library records for the arithmetic must not cover the copy, whose failure no
+   other event would then report. */
+TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
+    const void *in;
+    pthread_t thread;
+    sb_backend table = sb__sim_backend;
+    table.stream_synchronize = synchronize_and_meet;
+    table.event_record = record_and_meet;
+    scene_reopen_on(f, &table, SB_SIM_LAZY);
+    make_host_old(f->blob);
+    assert_ok(sb_blob_scale(f->other, SB_DATA, 2, &err));
+    meeting = 1;
+    assert_int_equal(pthread_create(&thread, NULL, wait_and_meet, f), 0);
+    while (meeting == 1)
+        (void)sched_yield();
+    fails(f, SB_SIM_DOWNLOAD);
+    pull_on_own(f->blob);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < 3; i++) /* until the stream and the kept event have reported */
+        ignore(sb_context_synchronize(f->rig.context, &err));
+    assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
 }

@@ -140,7 +140,7 @@ static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_sta
         st = sb__write_queued(&work->write, &work->target, err);
     if (st != SB_OK) {
         sb__write_spoiled(&work->write);
-        return sb__device_spoiled(work->write.mem->context, err);
+        return sb__device_spoiled(work->write.mem->context, st, err);
     }
     sb__write_commit_for(&work->write, &work->target, &work->retired);
     if (read)

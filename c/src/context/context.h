@@ -299,7 +299,8 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, the call
-   waits even on a lost device, whose earlier work may continue. */
+   waits even on a lost device, whose earlier work may continue. Retries a wait that returns
+   OUT_OF_MEMORY, which is not a failure of the work. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
@@ -363,7 +364,8 @@ struct sb__events {
 
 /* Creates an event if `*out` is NULL, for work that is about to be queued. */
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
-/* Records the event on `stream`; event->handle remains NULL if the backend has no events. */
+/* Records the event on `stream`; event->handle remains NULL if the backend has no events. Call
+   sb__own_keep before the event's work is queued. */
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
@@ -379,9 +381,11 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 /* Records an event on `stream`. If the backend has no events, its work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Called before an event is recorded on `stream`. A wait for that event also returns a failure of
-   earlier work, but no call may ever wait for the event. If no call has waited for the last
-   arithmetic on the library's stream, the context therefore records and keeps a separate event. */
+/* Called before an event is recorded on `stream`, and before the event's work is queued, because
+   the first event after the work must be the work's own: later events may succeed. A wait for that
+   event also returns a failure of earlier work, but no call may ever wait for the event. If no call
+   has waited for the last arithmetic on the library's stream, the context therefore records and
+   keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -493,9 +497,9 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* Called after a write in place has failed: marks the device as lost, waits for all work, returns
-   DEVICE_LOST and rewords `err`. */
-sb_status sb__device_spoiled(sb_context *context, sb_error *err);
+/* Called after a write in place has failed with `st`: marks the device as lost, waits for all work
+   and returns DEVICE_LOST. Rewords `err`, unless `st` is DEVICE_LOST. */
+sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
 /* Waits for the event; retries a failed wait once. Returns SB_OK, or the failure of the event's
    work. */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);

@@ -180,11 +180,21 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err) {
     return st;
 }
 
+static sb_status synchronize_slot(sb_context *context, sb_stream stream, sb_error *err) {
+    CHECKED(sb__device_check_process, context, err,
+            context->backend.stream_synchronize(context->device, stream, slot_err));
+}
+
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
         return SB_OK;
-    CHECKED(sb__device_check_process, context, err,
-            context->backend.stream_synchronize(context->device, stream, slot_err));
+    sb_error story;
+    const sb_status st = synchronize_slot(context, stream, &story);
+    if (st == SB_ERR_OUT_OF_MEMORY)
+        return synchronize_slot(context, stream, err);
+    if (st != SB_OK && err)
+        *err = story;
+    return st;
 }
 
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {

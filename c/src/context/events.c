@@ -169,7 +169,7 @@ sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb
 
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err) {
-    sb_status st = sb__event_record(context, stream, &event->handle, err);
+    sb_status st = sb__device_record(context, stream, &event->handle, err);
     if (st != SB_OK || !event->handle)
         return st;
     event->stream = stream;
@@ -214,7 +214,9 @@ sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
                             sb_error *err) {
     struct sb__event *event = events->next;
-    sb_status st = sb__event_put(context, event, stream, err);
+    sb_status st = sb__own_keep(context, stream, err);
+    if (st == SB_OK)
+        st = sb__event_put(context, event, stream, err);
     if (st != SB_OK || !event->handle)
         return st;
     events->at[events->count++] = event;

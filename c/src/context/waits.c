@@ -10,7 +10,7 @@
 /* --- the library's stream ------------------------------------------------------- */
 
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
-    return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, err) : st;
+    return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, st, err) : st;
 }
 
 /* Begins a wait for the library's stream; returns the number of arithmetic operations that a
@@ -32,7 +32,7 @@ static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st
         sb__device_lose(context);
     sb__mutex_unlock(&context->own_lock);
     if (is_spoiled)
-        return sb__device_spoiled(context, err);
+        return sb__device_spoiled(context, st, err);
     return st == SB_OK ? sb__device_check(context, err) : st;
 }
 
@@ -91,12 +91,12 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
     return end_own_wait(context, queued, sb__device_sumsq(context, dtype, count, x, out, err), err);
 }
 
-sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
+sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err) {
     char reason[sizeof err->message] = "";
     /* From here on the device refuses new work, so only queued work must end. */
     sb__device_lose(context);
     (void)sb__streams_over(context, SB__ALL_STREAMS);
-    if (!err)
+    if (!err || st == SB_ERR_DEVICE_LOST)
         return SB_ERR_DEVICE_LOST;
     int32_t code = err->device_code;
     memcpy(reason, err->message, sizeof reason);
@@ -121,6 +121,8 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
     sb_status st = sb__event_ask_twice(context, event->handle, &story);
     if (st == SB_OK && is_own)
         st = sb__own_kept(context, &story);
+    if (st == SB_OK && is_own) /* another thread may have got the failure of a kept event */
+        st = sb__device_check(context, &story);
     if (st == SB_OK)
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)

@@ -342,6 +342,15 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
+/* Prepares the event of work that is about to be queued. Records the event of earlier arithmetic
+   first: the first event after the work must be the work's own. */
+static sb_status prepare_event(sb_mem *mem, const struct sb__target *target, sb_error *err) {
+    if (!sb__is_queued(target))
+        return SB_OK;
+    sb_status st = sb__event_make(mem->context, &mem->event, err);
+    return st == SB_OK ? sb__own_keep(mem->context, target->stream, err) : st;
+}
+
 /* Waits for the work that was just queued to write `side`, or marks the side as pending. `fresh` is
    NULL or the storage that the work writes, which may not belong to the memory yet. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
@@ -377,8 +386,8 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         return SB_OK;
     }
     sb_status st = sb__after_default(mem, &mem->side[side], target, err);
-    if (st == SB_OK && sb__is_queued(target))
-        st = sb__event_make(mem->context, &mem->event, err);
+    if (st == SB_OK)
+        st = prepare_event(mem, target, err);
     if (st == SB_OK)
         st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
@@ -391,8 +400,7 @@ static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_er
     const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
     const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;
     sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);
-    return st == SB_OK && sb__is_queued(target) ? sb__event_make(mem->context, &mem->event, err)
-                                                : st;
+    return st == SB_OK ? prepare_event(mem, target, err) : st;
 }
 
 /* Returns whether the call waits for a copy to the host that may run on the stream for reads. */
@@ -431,8 +439,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     sb_status st = sb__after_default(mem, from_device ? &mem->side[SB_SIDE_GPU] : dst, target, err);
     if (st == SB_OK && from_device)
         st = note_source(mem, target, err);
-    else if (st == SB_OK && sb__is_queued(target))
-        st = sb__event_make(mem->context, &mem->event, err);
+    else if (st == SB_OK)
+        st = prepare_event(mem, target, err);
     if (st == SB_OK)
         st = order_copy(mem, target, err);
     if (st == SB_OK && src != dst->ptr) /* both sides may be the same managed memory */

@@ -307,7 +307,7 @@ sb_status sb__write_wait(struct sb__write *write, sb_error *err) {
         return SB_OK;
     if (is_in_place(write)) {
         sb__write_spoiled(write);
-        return sb__device_spoiled(write->mem->context, err);
+        return sb__device_spoiled(write->mem->context, st, err);
     }
     leave_queued(write);
     sb__write_cancel(write);
