@@ -14,7 +14,8 @@ static bool has_buffers(void) {
 }
 
 static cl_command_queue queue_of(const void *device, sb_stream stream) {
-    return stream ? (cl_command_queue)stream : ((const struct sb__opencl_device *)device)->queue;
+    return stream ? (cl_command_queue)stream
+                  : ((const struct sb__opencl_device *)device)->own.queue;
 }
 
 /* --- the backend ----------------------------------------------------------------------- */
@@ -205,8 +206,8 @@ static sb_status alloc(void *device, size_t bytes, void **out, sb_error *err) {
 static sb_status free_block(void *device, void *ptr, sb_error *err) {
     struct sb__opencl_device *opened = device;
     if (ptr) {
-        opened->memory->free(opened, ptr, opened->queue);
-        (void)clFinish(opened->queue);
+        opened->memory->free(opened, ptr, opened->own.queue);
+        (void)clFinish(opened->own.queue);
     }
     return SB_OK;
 }

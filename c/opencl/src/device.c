@@ -123,11 +123,12 @@ static sb_status create_parts(struct sb__opencl_device *device, sb_error *err) {
     device->context = clCreateContext(properties, 1, &device->id, NULL, NULL, &result);
     if (!device->context)
         return sb__opencl_status(device, result, "clCreateContext", err);
-    device->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
-    if (device->queue)
-        device->reads =
+    device->own.queue =
+        clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
+    if (device->own.queue)
+        device->reads.queue =
             clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
-    return device->reads
+    return device->reads.queue
                ? SB_OK
                : sb__opencl_status(device, result, "clCreateCommandQueueWithProperties", err);
 }
@@ -155,9 +156,8 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for an OpenCL device");
     device->ordinal = ordinal;
     device->table.lock = device->queued.lock = unlocked;
-    device->order.lock = device->reads_order.lock = unlocked;
-    for (int i = 0; i < SB__OPENCL_ORDERS; i++)
-        device->callers_orders[i] = (struct sb__opencl_order){.lock = unlocked, .is_shared = true};
+    device->own.lock = device->reads.lock = unlocked;
+    sb__opencl_queued_begin(device);
     device->arithmetic.lock = device->arithmetic.sum_lock = unlocked;
     st = open_device(device, user ? *(const int32_t *)user : 0, err);
     if (st == SB_OK)
@@ -170,7 +170,7 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
 /* Also closes a device that was only partly opened. */
 void sb__opencl_close(void *opened) {
     struct sb__opencl_device *device = opened;
-    const cl_command_queue queues[] = {device->queue, device->reads};
+    const cl_command_queue queues[] = {device->own.queue, device->reads.queue};
     for (int i = 0; i < 2; i++)
         if (queues[i] && sb__opencl_wait(device, queues[i]) != CL_SUCCESS)
             (void)sb__opencl_wait(device, queues[i]);

@@ -66,42 +66,50 @@ cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size
 
 /* --- queued commands (queued.c) --------------------------------------------------------------- */
 
-/* A command whose result no wait has returned yet, or that an order or an event refers to. */
+/* A command whose result no wait has returned yet, or to which a stream or an event refers. */
 struct sb__opencl_command {
-    struct sb__opencl_command *next;
-    int64_t refs;   /* guarded by queued.lock */
-    int64_t number; /* increases along the list */
+    struct sb__opencl_command *before, *after; /* in the stream's list */
+    bool is_listed;
+    int64_t refs;                     /* guarded by queued.lock */
+    int64_t number;                   /* increases along the list */
+    struct sb__opencl_stream *stream; /* only while the command is being queued or is listed */
     cl_command_queue queue;
-    struct sb__opencl_order *order; /* of the queue */
     cl_event event;
-    int64_t thread;  /* the thread that queued the command */
-    bool is_covered; /* that thread has recorded an event after it */
-    bool has_failed;
+    int64_t thread;           /* the thread that queued the command */
+    bool is_covered;          /* that thread has recorded an event after it */
+    cl_int failure;           /* a negative code; set once the failure is known */
     _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
     enum {
-        SB__OPENCL_WORK, /* the only kind whose failure is reported */
+        SB__OPENCL_WORK,
+        SB__OPENCL_MARKER, /* fails if an earlier command of a caller fails */
         SB__OPENCL_BARRIER,
-        SB__OPENCL_MARKER,
-        SB__OPENCL_FREE
-    } kind;
+        SB__OPENCL_FREE,
+        SB__OPENCL_KINDS
+    } kind;      /* only failures of work and of markers are reported */
     void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
-/* The order of the commands in one of the library's queues, or in several queues of callers. While
-   only the library adds commands to a queue, a wait for the last command is a wait for the queue,
-   and no marker is needed. */
-struct sb__opencl_order {
+/* A command queue and its commands. While only the library adds commands to a queue, a wait for the
+   last command is a wait for the queue, and no marker is needed. */
+struct sb__opencl_stream {
+    struct sb__opencl_stream *next; /* in device->streams */
+    cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    struct sb__opencl_command *last; /* NULL: a wait has shown that all commands have ended */
+    int64_t refs; /* a queue of a caller needs no record without references */
+    struct sb__opencl_command *first, *tail;
+    struct sb__opencl_command *running;   /* all commands before it have failed */
+    struct sb__opencl_command *uncovered; /* all commands before it are covered */
+    int64_t failed[SB__OPENCL_KINDS];     /* numbers of commands before `running` */
+    int64_t barriers;                     /* number of barriers in the list */
+    struct sb__opencl_command *last;      /* NULL: a wait has shown that all commands have ended */
     bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
 };
 
-enum { SB__OPENCL_FAILED = 64, SB__OPENCL_ORDERS = 8 };
+enum { SB__OPENCL_FAILED = 64 };
 
 struct sb__opencl_queued {
     sb__opencl_lock lock;
-    struct sb__opencl_command *first, *last;
     int64_t count; /* number of commands that were ever listed */
     /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
@@ -151,11 +159,11 @@ struct sb__opencl_device {
     cl_platform_id platform;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* the library's */
-    cl_command_queue reads; /* runs downloads while `queue` runs other work */
-    struct sb__opencl_order order, reads_order;
-    struct sb__opencl_order callers_orders[SB__OPENCL_ORDERS]; /* by a hash of the queue */
-    bool has_returned_queue; /* own_stream was called; guarded by queued.lock */
+    struct sb__opencl_stream own;
+    struct sb__opencl_stream reads;    /* runs downloads while `own` runs other work */
+    struct sb__opencl_stream *streams; /* `own`, `reads`, and callers' streams in use; guarded by
+                                          queued.lock */
+    bool has_returned_queue;           /* own_stream was called; guarded by queued.lock */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
@@ -177,15 +185,18 @@ sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const ch
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Does the same for a wait, but never returns OUT_OF_MEMORY: after any other failure libsyncblob
-   retries the wait and does not free memory that the work may use. */
+/* Does the same for a wait: returns SB_OK, DEVICE_LOST, OUT_OF_MEMORY, which means that only the
+   wait has failed, or DEVICE_FAILURE. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
+/* Does the same for the code of a failed command; never returns OUT_OF_MEMORY. */
+sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int failure,
+                                 sb_error *err);
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command, and locks the order of its queue until sb__opencl_end. Call
-   this before the command is queued. */
+/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this before
+   the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
@@ -206,6 +217,8 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 /* Returns the status of a wait for commands, of which the first that failed has the code `failure`;
    CL_SUCCESS if none has failed. Returns DEVICE_LOST if a failure was dropped. */
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err);
+/* Lists the streams of the library's queues. */
+void sb__opencl_queued_begin(struct sb__opencl_device *device);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
@@ -221,12 +234,13 @@ struct sb__opencl_event {
     cl_uint count;
     cl_uint reported; /* the first commands, whose failures the event reports */
     bool is_ordered;  /* no barrier: the last of the commands ends last */
-    cl_command_queue queue;
+    struct sb__opencl_stream *stream;
     int64_t end;
+    cl_int earlier_failure; /* of a marker of an earlier event; guarded by queued.lock */
     struct sb__opencl_command *at[];
 };
 
-/* Waits for the work before the event, even if it fails; returns OpenCL's code. */
+/* Waits for the work before the event, even if it fails; returns OpenCL's code of the wait. */
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Returns whether work before the event has not ended, except commands in `at`. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
@@ -246,6 +260,11 @@ void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_ev
    other threads as sb__opencl_finish does. */
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
+/* Removes the failed markers of earlier events, after a wait for the event. Sets `*out_failure` to
+   the code of the first, also on later calls, or to CL_SUCCESS. A program may drop an event without
+   a wait; a later event must then return the failure. Returns OpenCL's code of a query. */
+cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
+                               cl_int *out_failure);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does
    not query a command that is known to be complete. */
 cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out);

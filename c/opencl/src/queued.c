@@ -26,7 +26,43 @@ cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out) {
     return result;
 }
 
-/* --- the list; call with queued.lock held ----------------------------------------------- */
+/* --- streams; call with queued.lock held ------------------------------------------------ */
+
+static struct sb__opencl_stream *make_stream(struct sb__opencl_device *device,
+                                             cl_command_queue queue) {
+    static const sb__opencl_lock unlocked = SB__OPENCL_LOCK_INIT;
+    struct sb__opencl_stream *stream = malloc(sizeof *stream);
+    if (!stream)
+        return NULL;
+    *stream = (struct sb__opencl_stream){
+        .next = device->streams, .queue = queue, .lock = unlocked, .is_shared = true};
+    return device->streams = stream;
+}
+
+/* Returns the stream with a reference, or NULL if there is no memory for its record. */
+static struct sb__opencl_stream *stream_of(struct sb__opencl_device *device,
+                                           cl_command_queue queue) {
+    struct sb__opencl_stream *stream = device->streams;
+    while (stream && stream->queue != queue)
+        stream = stream->next;
+    if (!stream)
+        stream = make_stream(device, queue);
+    if (stream)
+        stream->refs++;
+    return stream;
+}
+
+static void release_stream(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    struct sb__opencl_stream **at = &device->streams;
+    if (--stream->refs)
+        return;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    free(stream);
+}
+
+/* --- the list of a stream; call with queued.lock held ------------------------------------ */
 
 /* Releases an event that has failed after SB__OPENCL_FAILED later failures. */
 static void release_later(struct sb__opencl_queued *queued, cl_event event) {
@@ -39,32 +75,53 @@ static void release_later(struct sb__opencl_queued *queued, cl_event event) {
 static void release(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     if (--command->refs)
         return;
-    if (command->has_failed)
+    if (command->failure)
         release_later(queued, command->event);
     else
         (void)clReleaseEvent(command->event);
     free(command);
 }
 
-static void append(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
+static void append(struct sb__opencl_device *device, struct sb__opencl_command *command) {
+    struct sb__opencl_stream *stream = command->stream;
+    stream->refs++;
     command->refs++;
-    command->number = queued->count++;
-    *(queued->last ? &queued->last->next : &queued->first) = command;
-    queued->last = command;
+    command->number = device->queued.count++;
+    command->is_listed = true;
+    command->before = stream->tail;
+    *(stream->tail ? &stream->tail->after : &stream->first) = command;
+    stream->tail = command;
+    if (!stream->running)
+        stream->running = command;
+    if (!stream->uncovered)
+        stream->uncovered = command;
+    stream->barriers += command->kind == SB__OPENCL_BARRIER;
 }
 
-/* Removes a record; `before` is the record before it, or NULL. `progress` is negative if the
-   command has failed. */
-static void take_out(struct sb__opencl_device *device, struct sb__opencl_command *before,
-                     struct sb__opencl_command *command, cl_int progress) {
-    struct sb__opencl_queued *queued = &device->queued;
-    *(before ? &before->next : &queued->first) = command->next;
-    if (queued->last == command)
-        queued->last = before;
-    command->has_failed = progress < 0;
-    if (command->freed && command->has_failed) /* the queue has not freed it */
+static void unlist(struct sb__opencl_command *command) {
+    struct sb__opencl_stream *stream = command->stream;
+    *(command->before ? &command->before->after : &stream->first) = command->after;
+    *(command->after ? &command->after->before : &stream->tail) = command->before;
+    if (stream->running == command)
+        stream->running = command->after;
+    else if (command->failure)
+        stream->failed[command->kind]--;
+    if (stream->uncovered == command)
+        stream->uncovered = command->after;
+    stream->barriers -= command->kind == SB__OPENCL_BARRIER;
+    command->is_listed = false;
+}
+
+/* Removes a command from the list. `progress` is negative if the command has failed. */
+static void take_out(struct sb__opencl_device *device, struct sb__opencl_command *command,
+                     cl_int progress) {
+    unlist(command);
+    if (progress < 0)
+        command->failure = progress;
+    if (command->freed && command->failure) /* the queue has not freed it */
         clSVMFree(device->context, command->freed);
-    release(queued, command);
+    release_stream(device, command->stream);
+    release(&device->queued, command);
 }
 
 /* Returns the index in `unclaimed` of the thread's command in the queue, or num_unclaimed. */
@@ -108,72 +165,90 @@ static struct sb__opencl_command *claim(struct sb__opencl_queued *queued, cl_com
 }
 
 /* Removes the record of a command whose result a wait has returned. */
-static void take_result(struct sb__opencl_device *device, struct sb__opencl_command *before,
-                        struct sb__opencl_command *command, cl_int progress) {
+static void take_result(struct sb__opencl_device *device, struct sb__opencl_command *command,
+                        cl_int progress) {
     if (progress < 0 && command->kind == SB__OPENCL_WORK && command->thread != this_thread() &&
         !command->is_covered)
         keep_failure(&device->queued, command);
-    take_out(device, before, command, progress);
+    take_out(device, command, progress);
 }
 
-/* Returns a command of the queue (NULL: of any queue) that has not ended and whose number is in
-   [from, end), or NULL. */
-static struct sb__opencl_command *running_in(struct sb__opencl_queued *queued,
-                                             cl_command_queue queue, int64_t from, int64_t end) {
+/* Returns a command of the stream that has not ended and whose number is in [from, end), or NULL.
+ */
+static struct sb__opencl_command *running_in(const struct sb__opencl_stream *stream, int64_t from,
+                                             int64_t end) {
     cl_int progress;
-    for (struct sb__opencl_command *at = queued->first; at && at->number < end; at = at->next)
-        if (at->number >= from && (!queue || at->queue == queue) &&
+    for (struct sb__opencl_command *at = stream->running; at && at->number < end; at = at->after)
+        if (at->number >= from &&
             (sb__opencl_progress(at, &progress) != CL_SUCCESS || progress > CL_COMPLETE))
             return at;
     return NULL;
 }
 
-static bool has_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
-    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER)
-            return true;
-    return false;
+/* Moves `running` to the first command that has not ended, or to `stop`; removes the commands that
+   have succeeded. Returns OpenCL's code of a query. The caller has a reference to the stream. */
+static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
+                      const struct sb__opencl_command *stop) {
+    struct sb__opencl_command *at;
+    while ((at = stream->running) && at != stop) {
+        cl_int progress;
+        const cl_int result = sb__opencl_progress(at, &progress);
+        if (result != CL_SUCCESS || progress > CL_COMPLETE)
+            return result;
+        if (progress == CL_COMPLETE) {
+            take_out(device, at, progress);
+            continue;
+        }
+        at->failure = progress;
+        stream->failed[at->kind]++;
+        stream->running = at->after;
+    }
+    return CL_SUCCESS;
 }
 
-/* Removes commands that need no report, so that the list stays short if a program never waits. */
-static void drop_first(struct sb__opencl_device *device) {
-    struct sb__opencl_command *first;
-    cl_int progress;
-    while ((first = device->queued.first) && sb__opencl_progress(first, &progress) == CL_SUCCESS &&
-           (progress == CL_COMPLETE || (progress < 0 && first->kind != SB__OPENCL_WORK)))
-        take_out(device, NULL, first, progress);
+/* Returns whether all commands of any queue that were queued before the command have ended. */
+static bool is_oldest(const struct sb__opencl_device *device,
+                      const struct sb__opencl_command *command) {
+    for (const struct sb__opencl_stream *at = device->streams; at; at = at->next)
+        if (running_in(at, 0, command->number))
+            return false;
+    return true;
 }
 
-/* --- the order of a queue; call with queued.lock held, except order_of ------------------- */
-
-static struct sb__opencl_order *order_of(struct sb__opencl_device *device, cl_command_queue queue) {
-    if (queue == device->queue)
-        return &device->order;
-    if (queue == device->reads)
-        return &device->reads_order;
-    return &device->callers_orders[((uintptr_t)queue >> 6) % SB__OPENCL_ORDERS];
+/* Removes barriers and frees that have failed, unless they failed early: earlier commands of any
+   queue may use the freed memory, and pocl 3.1 aborts if a command ends after the release of an
+   event that waited for the command. */
+static void drop_unreported(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    struct sb__opencl_command *next;
+    if (!stream->failed[SB__OPENCL_BARRIER] && !stream->failed[SB__OPENCL_FREE])
+        return;
+    for (struct sb__opencl_command *at = stream->first; at != stream->running; at = next) {
+        next = at->after;
+        if (at->kind >= SB__OPENCL_BARRIER && is_oldest(device, at))
+            take_out(device, at, at->failure);
+    }
 }
 
-static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_order *order,
+static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_stream *stream,
                      struct sb__opencl_command *command) {
-    if (order->last)
-        release(queued, order->last);
-    order->last = command;
+    if (stream->last)
+        release(queued, stream->last);
+    stream->last = command;
     if (command)
         command->refs++;
 }
 
 /* --- a command ------------------------------------------------------------------------- */
 
-static struct sb__opencl_command *make(struct sb__opencl_device *device, cl_command_queue queue,
-                                       sb_error *err) {
+/* Allocates a record. Call without queued.lock. */
+static struct sb__opencl_command *make(const struct sb__opencl_device *device,
+                                       cl_command_queue queue, sb_error *err) {
     struct sb__opencl_command *command = malloc(sizeof *command); /* calloc is slower */
     if (!command) {
         (void)sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a command", err);
         return NULL;
     }
-    *command = (struct sb__opencl_command){
-        .queue = queue, .order = order_of(device, queue), .thread = this_thread()};
+    *command = (struct sb__opencl_command){.queue = queue, .thread = this_thread()};
     return command;
 }
 
@@ -182,44 +257,55 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
     struct sb__opencl_command *command = make(device, queue, err);
     if (!command)
         return err->code;
-    sb__opencl_lock_take(&command->order->lock);
+    sb__opencl_lock_take(&device->queued.lock);
+    command->stream = stream_of(device, queue);
+    sb__opencl_lock_give(&device->queued.lock);
+    if (!command->stream) {
+        free(command);
+        return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a queue", err);
+    }
+    sb__opencl_lock_take(&command->stream->lock);
     *out = command;
     return SB_OK;
 }
 
 static void enlist(struct sb__opencl_device *device, struct sb__opencl_command *command) {
-    struct sb__opencl_order *order = command->order;
-    sb__opencl_lock_take(&device->queued.lock);
-    drop_first(device);
-    append(&device->queued, command);
-    if (!order->is_shared)
-        set_last(&device->queued, order, command);
-    sb__opencl_lock_give(&device->queued.lock);
+    struct sb__opencl_stream *stream = command->stream;
+    (void)advance(device, stream, NULL);
+    drop_unreported(device, stream);
+    append(device, command);
+    if (!stream->is_shared)
+        set_last(&device->queued, stream, command);
 }
 
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err) {
     const cl_command_queue queue = command->queue;
-    struct sb__opencl_order *order = command->order;
+    struct sb__opencl_stream *stream = command->stream;
+    sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_SUCCESS)
         enlist(device, command);
     else
         free(command);
-    sb__opencl_lock_give(&order->lock);
+    sb__opencl_lock_give(&stream->lock);
+    release_stream(device, stream);
+    sb__opencl_lock_give(&device->queued.lock);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, call, err);
     (void)clFlush(queue); /* a failure is harmless: a wait also submits the command */
     return SB_OK;
 }
 
-/* --- waits ----------------------------------------------------------------------------- */
+/* --- waits: call the functions before sb__opencl_has_failed_barrier with queued.lock held and a
+   reference to the stream; those that wait release the lock meanwhile ----------------------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
 }
 
-/* Returns an error if the command has failed, as OpenCL requires of clWaitForEvents. */
+/* Returns an error if the command has failed, as OpenCL requires of clWaitForEvents. Call without
+   queued.lock. */
 static cl_int wait_for_command(struct sb__opencl_command *command) {
     const cl_int result = clWaitForEvents(1, &command->event);
     if (result == CL_SUCCESS)
@@ -227,18 +313,33 @@ static cl_int wait_for_command(struct sb__opencl_command *command) {
     return result;
 }
 
-/* Waits for commands of the queue (NULL: of all queues) with numbers below `end`; returns the first
-   error. Call with queued.lock held; releases it while it waits. */
-static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queue, int64_t end) {
+/* Waits for the stream's commands with numbers below `end`; returns the first error. */
+static cl_int wait_below(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
+                         int64_t end) {
     struct sb__opencl_command *running;
     cl_int result = CL_SUCCESS;
-    for (int64_t from = 0; (running = running_in(&device->queued, queue, from, end));) {
+    for (int64_t from = 0; (running = running_in(stream, from, end));) {
         from = running->number + 1;
         running->refs++;
         sb__opencl_lock_give(&device->queued.lock);
         const cl_int waited = ignore_failure(wait_for_command(running));
         sb__opencl_lock_take(&device->queued.lock);
         release(&device->queued, running);
+        (void)advance(device, stream, NULL); /* the next search is short */
+        result = result == CL_SUCCESS ? waited : result;
+    }
+    return result;
+}
+
+/* Waits for the commands of all streams with numbers below `end`; returns the first error. */
+static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
+    cl_int result = CL_SUCCESS;
+    struct sb__opencl_stream *next;
+    for (struct sb__opencl_stream *at = device->streams; at && end; at = next) {
+        at->refs++; /* so `at` stays listed */
+        const cl_int waited = wait_below(device, at, end);
+        next = at->next;
+        release_stream(device, at);
         result = result == CL_SUCCESS ? waited : result;
     }
     return result;
@@ -246,21 +347,21 @@ static cl_int wait_below(struct sb__opencl_device *device, cl_command_queue queu
 
 /* Waits for a marker, for the queue, and for its listed commands: commands of the caller, and so
    the marker, may fail before earlier commands end, and in pocl 3.1 clFinish may return while a
-   barrier waits for another queue. Call with queued.lock held; releases it while it waits. */
-static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue queue) {
+   barrier waits for another queue. */
+static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
     cl_int waited = CL_SUCCESS;
     cl_event marker;
     sb__opencl_lock_give(&device->queued.lock);
-    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
+    cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
     const bool is_queued = result == CL_SUCCESS;
     if (is_queued)
         result = ignore_failure(waited = clWaitForEvents(1, &marker));
     if (result == CL_SUCCESS)
-        result = clFinish(queue);
+        result = clFinish(stream->queue);
     sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_SUCCESS)
-        result = wait_below(device, queue, end);
+        result = wait_below(device, stream, end);
     if (is_queued && waited == CL_SUCCESS)
         (void)clReleaseEvent(marker);
     else if (is_queued)
@@ -268,114 +369,114 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, cl_command_queue
     return result;
 }
 
-/* Waits for the last command. If it has failed, or the queue has a barrier, earlier commands may
-   still run, because a barrier that fails ends before earlier commands; so waits for all. Call with
-   queued.lock held; releases it while it waits. */
-static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_order *order,
-                            cl_command_queue queue) {
-    struct sb__opencl_command *last = order->last;
+/* Waits for the last command. If it has failed, or the stream has a barrier, earlier commands may
+   still run, because a barrier that fails ends before earlier commands; so waits for all. */
+static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    struct sb__opencl_command *last = stream->last;
     last->refs++;
     sb__opencl_lock_give(&device->queued.lock);
     cl_int result = wait_for_command(last);
     sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ||
-        (result == CL_SUCCESS && has_barrier(device, queue)))
-        result = wait_below(device, queue, last->number);
-    if (result == CL_SUCCESS && order->last == last) {
-        order->last = NULL;
+        (result == CL_SUCCESS && stream->barriers))
+        result = wait_below(device, stream, last->number);
+    if (result == CL_SUCCESS && stream->last == last) {
+        stream->last = NULL;
         last->refs--; /* the reference of this call remains */
     }
     release(&device->queued, last);
     return result;
 }
 
-/* Call with queued.lock held; releases it while it waits. */
-static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
-    struct sb__opencl_order *order = order_of(device, queue);
-    if (order->is_shared)
-        return wait_for_marker(device, queue);
-    return order->last ? wait_for_last(device, order, queue) : CL_SUCCESS;
+static cl_int wait_for_stream(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    if (stream->is_shared)
+        return wait_for_marker(device, stream);
+    return stream->last ? wait_for_last(device, stream) : CL_SUCCESS;
 }
 
-/* Returns the number of the queue's last failed barrier plus 1, or 0; call with queued.lock held.
- */
-static int64_t failed_barrier_end(const struct sb__opencl_device *device, cl_command_queue queue) {
+/* Returns the number of the stream's last failed barrier plus 1, or 0. */
+static int64_t failed_barrier_end(const struct sb__opencl_stream *stream) {
     int64_t end = 0;
     cl_int progress;
-    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && at->kind == SB__OPENCL_BARRIER &&
-            sb__opencl_progress(at, &progress) == CL_SUCCESS && progress < 0)
+    for (struct sb__opencl_command *at = stream->barriers ? stream->first : NULL; at;
+         at = at->after)
+        if (at->kind == SB__OPENCL_BARRIER && sb__opencl_progress(at, &progress) == CL_SUCCESS &&
+            progress < 0)
             end = at->number + 1;
     return end;
 }
 
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue) {
     sb__opencl_lock_take(&device->queued.lock);
-    const bool has = failed_barrier_end(device, queue) > 0;
+    const struct sb__opencl_stream *at = device->streams;
+    while (at && at->queue != queue)
+        at = at->next;
+    const bool has = at && failed_barrier_end(at) > 0;
     sb__opencl_lock_give(&device->queued.lock);
     return has;
 }
 
-/* A barrier that failed has not waited for the other commands of its event. */
-cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
-    sb__opencl_lock_take(&device->queued.lock);
-    cl_int result = wait_locked(device, queue);
-    if (result == CL_SUCCESS)
-        result = wait_below(device, NULL, failed_barrier_end(device, queue));
-    sb__opencl_lock_give(&device->queued.lock);
-    return result;
-}
-
-/* Removes the records of the queue's commands that have ended, and writes the first failure. Keeps
-   barriers, markers and frees that failed early: earlier commands of any queue may use the freed
-   memory, and pocl 3.1 aborts if a command ends after the release of an event that waited for the
-   command. Keeps the last command of the library's queue if the command is known to be
-   complete: drop_first releases its event after the next command is queued. */
-static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
+/* Removes the records of the commands that have ended, and writes the first failure. Keeps the last
+   command of the library's queue if the command is known to be complete: the next command's
+   `enlist` releases its event. */
+static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
-    struct sb__opencl_command *before = NULL, *next;
-    struct sb__opencl_command *claimed = claim(&device->queued, queue);
-    cl_int result = CL_SUCCESS;
+    const struct sb__opencl_command *tail = stream->tail;
+    struct sb__opencl_command *claimed = claim(&device->queued, stream->queue), *next;
     if (claimed) {
         const cl_int asked = sb__opencl_progress(claimed, out_failure);
         if (asked != CL_SUCCESS)
             *out_failure = asked;
         release(&device->queued, claimed);
     }
-    for (struct sb__opencl_command *at = device->queued.first; at && result == CL_SUCCESS;
-         at = next) {
-        cl_int progress = CL_QUEUED;
-        next = at->next;
-        if (at->queue == queue &&
-            !(at->is_complete && at == device->queued.last && !at->order->is_shared))
-            result = sb__opencl_progress(at, &progress);
-        if (result != CL_SUCCESS || progress > CL_COMPLETE ||
-            (progress < 0 && at->kind != SB__OPENCL_WORK &&
-             running_in(&device->queued, NULL, 0, at->number))) {
-            before = at;
+    const cl_int result =
+        advance(device, stream, tail && tail->is_complete && !stream->is_shared ? tail : NULL);
+    drop_unreported(device, stream);
+    for (struct sb__opencl_command *at = stream->first; at != stream->running; at = next) {
+        next = at->after;
+        if (at->kind >= SB__OPENCL_BARRIER)
             continue;
-        }
-        if (progress < 0 && at->kind == SB__OPENCL_WORK && *out_failure == CL_SUCCESS)
-            *out_failure = progress;
-        take_result(device, before, at, progress);
+        if (*out_failure == CL_SUCCESS)
+            *out_failure = at->failure;
+        take_result(device, at, at->failure);
     }
+    return result;
+}
+
+/* A barrier that failed has not waited for the other commands of its event. */
+cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
+    cl_int result = CL_OUT_OF_HOST_MEMORY;
+    sb__opencl_lock_take(&device->queued.lock);
+    struct sb__opencl_stream *stream = stream_of(device, queue);
+    if (stream) {
+        result = wait_for_stream(device, stream);
+        if (result == CL_SUCCESS)
+            result = wait_below_in_all(device, failed_barrier_end(stream));
+        release_stream(device, stream);
+    }
+    sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
 
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure) {
+    cl_int result = CL_OUT_OF_HOST_MEMORY;
     *out_failure = CL_SUCCESS;
     sb__opencl_lock_take(&device->queued.lock);
-    cl_int result = wait_locked(device, queue);
-    if (result == CL_SUCCESS)
-        result = take_over(device, queue, out_failure);
+    struct sb__opencl_stream *stream = stream_of(device, queue);
+    if (stream) {
+        result = wait_for_stream(device, stream);
+        if (result == CL_SUCCESS)
+            result = take_over(device, stream, out_failure);
+        release_stream(device, stream);
+    }
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
 
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err) {
     if (!device->queued.has_dropped)
-        return sb__opencl_wait_status(device, failure, "queued work", err);
+        return sb__opencl_work_status(device, failure, err);
     return sb__opencl_fail(
         err, SB_ERR_DEVICE_LOST, failure,
         "opencl:%d: more than %d failures were returned only to threads that had "
@@ -386,23 +487,39 @@ sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failu
 void sb__opencl_share(struct sb__opencl_device *device) {
     sb__opencl_lock_take(&device->queued.lock);
     if (device->has_returned_queue) {
-        set_last(&device->queued, &device->order, NULL);
-        device->order.is_shared = true;
+        set_last(&device->queued, &device->own, NULL);
+        device->own.is_shared = true;
     }
     device->has_returned_queue = true;
     sb__opencl_lock_give(&device->queued.lock);
 }
 
+void sb__opencl_queued_begin(struct sb__opencl_device *device) {
+    device->own.refs = device->reads.refs = 1;
+    device->own.next = &device->reads;
+    device->streams = &device->own;
+}
+
+/* Removes all commands of a stream. */
+static void empty(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    stream->refs++;
+    set_last(&device->queued, stream, NULL);
+    while (stream->first) {
+        cl_int progress = CL_COMPLETE;
+        (void)sb__opencl_progress(stream->first, &progress);
+        take_out(device, stream->first, progress);
+    }
+    release_stream(device, stream);
+}
+
 void sb__opencl_queued_end(struct sb__opencl_device *device) {
     struct sb__opencl_queued *queued = &device->queued;
+    struct sb__opencl_stream *next;
     sb__opencl_lock_take(&queued->lock);
-    (void)wait_below(device, NULL, queued->count);
-    set_last(queued, &device->order, NULL);
-    set_last(queued, &device->reads_order, NULL);
-    while (queued->first) {
-        cl_int progress = CL_COMPLETE;
-        (void)sb__opencl_progress(queued->first, &progress);
-        take_out(device, NULL, queued->first, progress);
+    (void)wait_below_in_all(device, queued->count);
+    for (struct sb__opencl_stream *at = device->streams; at; at = next) {
+        next = at->next;
+        empty(device, at);
     }
     while (queued->num_unclaimed)
         release(queued, remove_unclaimed(queued, 0));
@@ -417,67 +534,69 @@ static bool is_reported(const struct sb__opencl_command *command) {
     return !command->is_covered && command->kind == SB__OPENCL_WORK;
 }
 
-/* Removes completed commands of the queue from the list, and counts the others. Does not query the
-   commands behind a running one, nor the last, because a query delays the driver's thread that runs
-   the command. */
-static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {
-    struct sb__opencl_command *before = NULL, *next;
-    cl_uint count = 0;
-    cl_int progress = CL_COMPLETE;
-    for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
-        next = at->next;
-        const bool is_last = at == at->order->last && at->kind != SB__OPENCL_BARRIER;
-        if (at->queue == queue && !is_last && progress <= CL_COMPLETE &&
-            sb__opencl_progress(at, &progress) == CL_SUCCESS && progress == CL_COMPLETE) {
-            take_out(device, before, at, CL_COMPLETE);
-            continue;
-        }
-        count += at->queue == queue;
-        before = at;
-    }
-    return count;
-}
-
 static void put(struct sb__opencl_event *event, struct sb__opencl_command *command) {
     event->at[event->count++] = command;
     command->refs++;
 }
 
-/* Adds the commands whose failures the event reports. */
-static void put_reported(struct sb__opencl_device *device, cl_command_queue queue,
-                         struct sb__opencl_command *marker, struct sb__opencl_event *event) {
-    struct sb__opencl_command *claimed = claim(&device->queued, queue);
-    event->count = 0;
+/* Returns an event with the thread's commands whose failures it reports, or NULL. */
+static struct sb__opencl_event *make_event(struct sb__opencl_stream *stream) {
+    cl_uint most = 2; /* a claimed command, and the end */
+    for (struct sb__opencl_command *at = stream->uncovered; at; at = at->after)
+        most += is_reported(at);
+    struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
+    if (!event)
+        return NULL;
+    *event = (struct sb__opencl_event){.stream = stream};
+    stream->refs++;
+    for (struct sb__opencl_command *at = stream->uncovered; at; at = at->after)
+        if (is_reported(at))
+            put(event, at);
+    return event;
+}
+
+static void free_event(struct sb__opencl_device *device, struct sb__opencl_event *event) {
+    for (cl_uint i = 0; i < event->count; i++)
+        release(&device->queued, event->at[i]);
+    release_stream(device, event->stream);
+    free(event);
+}
+
+/* Adds the command after which the event's work has ended: a marker, if there is one, or the last
+   command. */
+static void put_end(struct sb__opencl_device *device, struct sb__opencl_event *event,
+                    struct sb__opencl_command *marker) {
+    struct sb__opencl_stream *stream = event->stream;
+    struct sb__opencl_command *claimed = claim(&device->queued, stream->queue);
     if (claimed)
         event->at[event->count++] = claimed;
-    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && is_reported(at))
-            put(event, at);
     if (marker)
         put(event, marker);
     event->reported = event->count;
-}
-
-/* Adds `last` as the event's last command, unless it already is. */
-static void put_last(struct sb__opencl_event *event, struct sb__opencl_command *last) {
-    if (last && (!event->count || event->at[event->count - 1] != last))
-        put(event, last);
+    if (marker)
+        append(device, marker);
+    else if (stream->last && (!event->count || event->at[event->count - 1] != stream->last))
+        put(event, stream->last);
+    event->is_ordered = !marker && !stream->barriers;
+    event->end = device->queued.count;
 }
 
 /* Makes later events omit the commands that this thread queued. */
-static void cover(struct sb__opencl_device *device, cl_command_queue queue) {
-    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (at->queue == queue && at->thread == this_thread())
-            at->is_covered = true;
+static void cover(struct sb__opencl_stream *stream) {
+    for (struct sb__opencl_command *at = stream->uncovered; at; at = at->after)
+        at->is_covered = at->is_covered || at->thread == this_thread();
+    while (stream->uncovered && stream->uncovered->is_covered)
+        stream->uncovered = stream->uncovered->after;
 }
 
-static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_command_queue queue,
-                                       sb_error *err) {
-    struct sb__opencl_command *marker = make(device, queue, err);
+static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
+                                       struct sb__opencl_stream *stream, sb_error *err) {
+    struct sb__opencl_command *marker = make(device, stream->queue, err);
     if (!marker)
         return NULL;
+    marker->stream = stream;
     marker->kind = SB__OPENCL_MARKER;
-    const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker->event);
+    const cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker->event);
     if (result == CL_SUCCESS)
         return marker;
     (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
@@ -485,27 +604,21 @@ static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_comm
     return NULL;
 }
 
-static sb_status collect(struct sb__opencl_device *device, cl_command_queue queue,
-                         const struct sb__opencl_order *order, struct sb__opencl_event **out,
-                         sb_error *err) {
-    struct sb__opencl_command *marker = NULL;
-    const cl_uint most = count_in(device, queue) + 2; /* a marker, a claimed command */
-    struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
+/* Does not query the commands behind a running one, nor the last, because a query delays the
+   driver's thread that runs the command. */
+static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
+                         struct sb__opencl_event **out, sb_error *err) {
+    struct sb__opencl_command *marker = NULL, *last = stream->last;
+    (void)advance(device, stream, last && last->kind != SB__OPENCL_BARRIER ? last : NULL);
+    struct sb__opencl_event *event = make_event(stream);
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
-    if (order->is_shared && !(marker = mark(device, queue, err))) {
-        free(event);
+    if (stream->is_shared && !(marker = mark(device, stream, err))) {
+        free_event(device, event);
         return err->code;
     }
-    put_reported(device, queue, marker, event);
-    if (marker)
-        append(&device->queued, marker);
-    else
-        put_last(event, order->last);
-    event->is_ordered = !marker && !has_barrier(device, queue);
-    event->queue = queue;
-    event->end = device->queued.count;
-    cover(device, queue);
+    put_end(device, event, marker);
+    cover(stream);
     *out = event;
     return SB_OK;
 }
@@ -513,13 +626,18 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
 /* Flushes a queue with a marker, because another queue may wait for the marker. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err) {
-    struct sb__opencl_order *order = order_of(device, queue);
-    sb__opencl_lock_take(&order->lock);
     sb__opencl_lock_take(&device->queued.lock);
-    const sb_status st = collect(device, queue, order, out, err);
-    const bool may_have_marker = order->is_shared;
+    struct sb__opencl_stream *stream = stream_of(device, queue);
     sb__opencl_lock_give(&device->queued.lock);
-    sb__opencl_lock_give(&order->lock);
+    if (!stream)
+        return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a queue", err);
+    sb__opencl_lock_take(&stream->lock);
+    sb__opencl_lock_take(&device->queued.lock);
+    const sb_status st = collect(device, stream, out, err);
+    const bool may_have_marker = stream->is_shared;
+    sb__opencl_lock_give(&stream->lock);
+    release_stream(device, stream);
+    sb__opencl_lock_give(&device->queued.lock);
     if (may_have_marker)
         (void)clFlush(queue);
     return st;
@@ -533,7 +651,7 @@ cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__openc
     if (event->is_ordered || result != CL_SUCCESS)
         return result;
     sb__opencl_lock_take(&device->queued.lock);
-    result = wait_below(device, event->queue, event->end);
+    result = wait_below(device, event->stream, event->end);
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
@@ -542,7 +660,7 @@ bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_e
     if (event->is_ordered)
         return false;
     sb__opencl_lock_take(&device->queued.lock);
-    const bool runs = running_in(&device->queued, event->queue, 0, event->end);
+    const bool runs = running_in(event->stream, 0, event->end);
     sb__opencl_lock_give(&device->queued.lock);
     return runs;
 }
@@ -561,24 +679,22 @@ static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_
 /* Commands that have not ended are listed, so for an unordered event the list has all of them. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_event **out, cl_uint *out_count, sb_error *err) {
-    struct sb__opencl_queued *queued = &device->queued;
     cl_int result = CL_SUCCESS;
     size_t most = 1;
-    sb__opencl_lock_take(&queued->lock);
-    for (const struct sb__opencl_command *at = queued->first; at && !event->is_ordered;
-         at = at->next)
-        most += at->queue == event->queue;
+    sb__opencl_lock_take(&device->queued.lock);
+    struct sb__opencl_command *first = event->is_ordered ? NULL : event->stream->running;
+    for (const struct sb__opencl_command *at = first; at && at->number < event->end; at = at->after)
+        most++;
     *out_count = 0;
     *out = malloc(most * sizeof **out);
     if (!*out)
         result = CL_OUT_OF_HOST_MEMORY;
     else if (event->is_ordered && event->count)
         result = add_running(event->at[event->count - 1], *out, out_count);
-    for (struct sb__opencl_command *at = queued->first;
-         at && !event->is_ordered && result == CL_SUCCESS; at = at->next)
-        if (at->queue == event->queue && at->number < event->end)
-            result = add_running(at, *out, out_count);
-    sb__opencl_lock_give(&queued->lock);
+    for (struct sb__opencl_command *at = first;
+         at && at->number < event->end && result == CL_SUCCESS; at = at->after)
+        result = add_running(at, *out, out_count);
+    sb__opencl_lock_give(&device->queued.lock);
     if (result == CL_SUCCESS)
         return SB_OK;
     sb__opencl_running_end(*out, *out_count);
@@ -593,32 +709,40 @@ void sb__opencl_running_end(cl_event *events, cl_uint count) {
 
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event) {
     sb__opencl_lock_take(&device->queued.lock);
-    for (cl_uint i = 0; i < event->count; i++)
-        release(&device->queued, event->at[i]);
+    free_event(device, event);
     sb__opencl_lock_give(&device->queued.lock);
-    free(event);
-}
-
-static bool reports(const struct sb__opencl_event *event,
-                    const struct sb__opencl_command *command) {
-    for (cl_uint i = 0; i < event->reported; i++)
-        if (event->at[i] == command)
-            return true;
-    return false;
 }
 
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event) {
-    struct sb__opencl_command *before = NULL, *next;
     sb__opencl_lock_take(&device->queued.lock);
-    for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
+    for (cl_uint i = 0; i < event->reported; i++) {
+        struct sb__opencl_command *at = event->at[i];
         cl_int progress;
-        next = at->next;
-        if (!reports(event, at) || sb__opencl_progress(at, &progress) != CL_SUCCESS) {
-            before = at;
-            continue;
-        }
-        take_result(device, before, at, progress);
+        if (at->is_listed && sb__opencl_progress(at, &progress) == CL_SUCCESS)
+            take_result(device, at, progress);
     }
     sb__opencl_lock_give(&device->queued.lock);
+}
+
+cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
+                               cl_int *out_failure) {
+    struct sb__opencl_stream *stream = event->stream;
+    struct sb__opencl_command *next;
+    cl_int result = CL_SUCCESS;
+    sb__opencl_lock_take(&device->queued.lock);
+    if (!event->is_ordered) /* else the stream has no markers */
+        result = advance(device, stream, NULL);
+    for (struct sb__opencl_command *at = stream->failed[SB__OPENCL_MARKER] ? stream->first : NULL;
+         at && at != stream->running && at->number < event->end; at = next) {
+        next = at->after;
+        if (at->kind != SB__OPENCL_MARKER)
+            continue;
+        if (event->earlier_failure == CL_SUCCESS)
+            event->earlier_failure = at->failure;
+        take_out(device, at, at->failure);
+    }
+    *out_failure = event->earlier_failure;
+    sb__opencl_lock_give(&device->queued.lock);
+    return result;
 }

@@ -81,12 +81,19 @@ sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int resul
     return st == SB_OK ? st : report(device, st, result, call, err);
 }
 
+/* Returns `st` if it is SB_OK, DEVICE_LOST or `also`, else DEVICE_FAILURE. */
+static sb_status narrow(sb_status st, sb_status also) {
+    return st == SB_OK || st == SB_ERR_DEVICE_LOST || st == also ? st : SB_ERR_DEVICE_FAILURE;
+}
+
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err) {
-    sb_status st = status_of(result);
-    if (st == SB_OK)
-        return st;
-    if (st != SB_ERR_DEVICE_LOST)
-        st = SB_ERR_DEVICE_FAILURE;
-    return report(device, st, result, call, err);
+    const sb_status st = narrow(status_of(result), SB_ERR_OUT_OF_MEMORY);
+    return st == SB_OK ? st : report(device, st, result, call, err);
+}
+
+sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int failure,
+                                 sb_error *err) {
+    const sb_status st = narrow(status_of(failure), SB_OK);
+    return st == SB_OK ? st : report(device, st, failure, "queued work", err);
 }

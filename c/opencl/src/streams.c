@@ -8,12 +8,12 @@
 sb_stream sb__opencl_own_stream(void *opened) {
     struct sb__opencl_device *device = opened;
     sb__opencl_share(device);
-    return (sb_stream)device->queue;
+    return (sb_stream)device->own.queue;
 }
 
 sb_stream sb__opencl_read_stream(void *opened) {
     const struct sb__opencl_device *device = opened;
-    return (sb_stream)device->reads;
+    return (sb_stream)device->reads.queue;
 }
 
 sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err) {
@@ -114,18 +114,20 @@ static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure,
 
 sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const struct sb__opencl_event *event = recorded;
-    cl_int failure;
+    struct sb__opencl_event *event = recorded;
+    cl_int failure, earlier;
     bool done;
     cl_int result = sb__opencl_await(device, event);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clWaitForEvents", err);
     result = inspect(event, &failure, &done);
+    if (result == CL_SUCCESS)
+        result = sb__opencl_take_markers(device, event, &earlier);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
     if (failure != CL_SUCCESS)
         sb__opencl_note_failures(device, event);
-    return sb__opencl_report(device, failure, err);
+    return sb__opencl_report(device, failure != CL_SUCCESS ? failure : earlier, err);
 }
 
 sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done, sb_error *err) {

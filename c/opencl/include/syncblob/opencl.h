@@ -21,8 +21,8 @@
  * 64-bit arithmetic, and computes sums of 32-bit values on the host.
  *
  * An OpenCL queue does not record failures: if a command of the program fails and ends before the
- * library's next call for the memory that it wrote, no call reports the failure. Wait for the
- * events of your kernels. After a failed kernel, overwrite the memories that the queue's kernels
+ * library next uses the command's queue, no call reports the failure. Wait for the events of your
+ * kernels. After a failed kernel, overwrite the memories that the queue's kernels
  * wrote. In pocl, a command fails at once if an event in its wait list fails, also while earlier
  * commands of its queue run; the library may then release memory that these commands use. Call
  * clFinish before you release or overwrite such memory.
