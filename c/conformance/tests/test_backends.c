@@ -65,6 +65,7 @@ LOSE(event_record, (void *device, sb_stream stream, void **out, sb_error *err), 
 LOSE(stream_wait, (void *device, sb_stream stream, void *event, sb_error *err), stream, event)
 LOSE(stream_synchronize, (void *device, sb_stream stream, sb_error *err), stream)
 LOSE(event_wait, (void *device, void *event, sb_error *err), event)
+LOSE(event_query, (void *device, void *event, int32_t *out_done, sb_error *err), event, out_done)
 LOSE(asum,
      (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,
       sb_error *err),
@@ -106,6 +107,7 @@ TEST(a_device_that_its_first_failure_loses_conforms) {
     table.stream_wait = lose_stream_wait;
     table.stream_synchronize = lose_stream_synchronize;
     table.event_wait = lose_event_wait;
+    table.event_query = lose_event_query;
     table.asum = lose_asum;
     table.sumsq = lose_sumsq;
     options.fail_copy = lose_at_copy;

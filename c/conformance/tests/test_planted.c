@@ -58,6 +58,11 @@ static sb_status waiting_query(void *device, void *event, int32_t *out_done, sb_
     return st;
 }
 
+static sb_status failing_query(void *device, void *event, int32_t *out_done, sb_error *err) {
+    sb_status st = right.event_query(device, event, out_done, err);
+    return st == SB_OK && *out_done ? right.event_wait(device, event, err) : st;
+}
+
 static void *failed_event; /* the last event whose failure was returned */
 
 static sb_status failure_once(void *device, void *event, sb_error *err) {
@@ -503,9 +508,10 @@ static const struct planted planted[] = {
      {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
     {"event_wait returns a failure to its thread after another thread's event",
      {.event_wait = event_wait_of_first}},
-    {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
-    {"event_query does not clear a failure",
+    {"event_query of failed work", {.event_wait = failure_of_no_event}},
+    {"event_query of failed work",
      {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
+    {"event_query of failed work", {.event_query = failing_query}},
     {"asum returns the failure", {.asum = asum_of_failures}},
     {"sumsq returns the failure", {.sumsq = sumsq_of_failures}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},

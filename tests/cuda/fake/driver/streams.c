@@ -662,7 +662,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
 }
 
 /* The first query of a recorded event runs no work, so it returns NOT_READY unless the event is
-   complete. Later queries run the stream's work. */
+   complete. Later queries run the stream's work. Only waits return a transient failure. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -671,7 +671,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     if (!record->done && record->queries++ > 0)
         while (!record->done && try_first(record->stream))
             ;
-    return record->done ? result_of(event, record) : CUDA_ERROR_NOT_READY;
+    return record->done ? event->context->lost : CUDA_ERROR_NOT_READY;
 }
 
 /* Fails without a current context, because cuda.h lists INVALID_CONTEXT without a condition. */
