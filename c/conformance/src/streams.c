@@ -156,6 +156,43 @@ static void free_waits(struct sb__kit *kit) {
     sb__kit_stream_destroy(kit, caller);
 }
 
+/* Fills the device, queues work, frees the blocks, and allocates on `stream`. Allocates little,
+   since the device's memory may be the host's. */
+static void reallocate(const struct load *load, sb_stream stream) {
+    enum { BLOCK = 16 << 20, BLOCKS = 16 };
+    struct sb__kit *kit = load->kit;
+    void *blocks[BLOCKS] = {NULL}, *again = NULL;
+    sb_status st = SB_OK;
+    for (int i = 0; i < BLOCKS && st == SB_OK && sb__kit_goes(kit); i++) {
+        sb_error err = {.code = SB_OK};
+        st = kit->table.alloc(kit->device, BLOCK, kit->stream, &blocks[i], &err);
+        sb__kit_expect(kit, "alloc", st == SB_ERR_OUT_OF_MEMORY ? st : SB_OK, st, &err);
+    }
+    if (blocks[BLOCKS - 1])
+        sb__kit_skip(kit, "the device has 256 MiB of free memory, which the claim does not fill");
+    else if (!blocks[0])
+        sb__kit_skip(kit, "the device has less than 16 MiB of free memory");
+    event_destroy(kit, load_queue(load));
+    for (int i = 0; i < BLOCKS; i++)
+        sb__kit_free(kit, blocks[i], BLOCK);
+    SB__KIT_CALL(kit, alloc, (size_t)BLOCK, stream, &again);
+    sb__kit_wait(kit, stream); /* own_stream may then free the memory */
+    sb__kit_free(kit, again, BLOCK);
+}
+
+static void alloc_waits(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct load load = load_make(kit);
+    reallocate(&load, kit->stream);
+    if (kit->options.stream_create) {
+        sb_stream stream = sb__kit_stream_create(kit);
+        reallocate(&load, stream);
+        sb__kit_stream_destroy(kit, stream);
+    }
+    load_free(&load);
+}
+
 static void own_stream_is_one(struct sb__kit *kit) {
     if (!sb__kit_has_streams(kit))
         return;
@@ -486,6 +523,7 @@ static void threads_share_a_device(struct sb__kit *kit) {
 const struct sb__claim sb__kit_stream_claims[] = {
     {"Work on one stream runs in order", one_stream_is_ordered},
     {"free releases memory only after the work queued before it", free_waits},
+    {"alloc waits for queued frees before it returns OUT_OF_MEMORY", alloc_waits},
     {"own_stream returns the same stream on every call, and never NULL", own_stream_is_one},
     {"stream_synchronize waits for all work of the stream", synchronize_waits},
     {"close waits for queued work", close_waits},

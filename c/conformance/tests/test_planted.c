@@ -620,6 +620,54 @@ TEST(errors_of_host_coherent_memory_are_found) {
         assert_found("host-coherent memory", &errors[i], i);
 }
 
+/* A device with 64 MiB of memory. `waits`: when `alloc` waits for queued frees. */
+static struct {
+    size_t free;
+    enum { ALWAYS, ON_OWN_STREAM, NEVER } waits;
+} arena = {(size_t)64 << 20, ALWAYS};
+
+static sb_status arena_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                             sb_error *err) {
+    const sb_stream own = right.own_stream(device);
+    sb_status st = SB_OK;
+    if (bytes > arena.free &&
+        (arena.waits == ALWAYS || (arena.waits == ON_OWN_STREAM && stream == own)))
+        st = right.stream_synchronize(device, own, err);
+    if (st == SB_OK && bytes > arena.free)
+        st = sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the arena is full");
+    if (st == SB_OK)
+        st = right.alloc(device, bytes, stream, out, err);
+    arena.free -= st == SB_OK ? bytes : 0;
+    return st;
+}
+
+static void give_back(void *user) {
+    const size_t *bytes = user;
+    arena.free += *bytes;
+    free(user);
+}
+
+static void arena_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    const sb_sim_device *sim = simulated_controls(device);
+    size_t *freed = malloc(sizeof *freed);
+    assert_non_null(freed);
+    *freed = bytes;
+    right.free(device, ptr, bytes, stream);
+    sim->lock(device);
+    ignore(sim->launch(device, stream, give_back, freed, NULL));
+    sim->unlock(device);
+}
+
+TEST(an_alloc_that_does_not_wait_for_queued_frees_is_found) {
+    static const char claim[] = "alloc waits for queued frees";
+    right = simulated_backend(SB_SIM_LAZY);
+    sb_backend table = right;
+    table.alloc = arena_alloc;
+    table.free = arena_free;
+    for (arena.waits = ALWAYS; arena.waits <= NEVER; arena.waits++)
+        assert_int_equal(is_found(&table, claim), arena.waits != ALWAYS);
+}
+
 /* If a table has no slots for streams, work must be complete when a slot returns. */
 TEST(queued_work_of_a_table_without_streams_is_found) {
     sb_backend table = simulated_backend(SB_SIM_LAZY);
