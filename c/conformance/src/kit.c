@@ -195,14 +195,19 @@ bool sb__kit_has_streams(struct sb__kit *kit) {
     return sb__kit_goes(kit);
 }
 
+bool sb__kit_computes(struct sb__kit *kit) {
+    if (!kit->table.axpy || !sb__kit_goes(kit))
+        return false;
+    sb_error err = {.code = SB_OK};
+    sb_status st = kit->table.prepare_arithmetic(kit->device, &err);
+    sb__kit_expect(kit, "prepare_arithmetic", st == SB_ERR_UNSUPPORTED ? st : SB_OK, st, &err);
+    return st == SB_OK;
+}
+
 bool sb__kit_has_arithmetic(struct sb__kit *kit) {
-    if (!kit->table.axpy)
-        sb__kit_skip(kit, "the slots of arithmetic are NULL");
-    if (sb__kit_goes(kit)) {
-        sb_error err = {.code = SB_OK};
-        sb_status st = kit->table.prepare_arithmetic(kit->device, &err);
-        sb__kit_expect(kit, "prepare_arithmetic", SB_OK, st, &err);
-    }
+    if (!sb__kit_computes(kit))
+        sb__kit_skip(kit, kit->table.axpy ? "prepare_arithmetic returned UNSUPPORTED"
+                                          : "the slots of arithmetic are NULL");
     return sb__kit_goes(kit);
 }
 

@@ -110,7 +110,9 @@ void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
 void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
                      const char *what);
 
-/* Return whether the backend has streams or arithmetic. If not, skip the claim. */
+/* Returns whether the backend has arithmetic and its device supports arithmetic. */
+bool sb__kit_computes(struct sb__kit *kit);
+/* Return whether the device has streams or arithmetic. If not, skip the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Calls sb__kit_has_arithmetic. Returns SB_DTYPE_F64; SB_DTYPE_F32 if the device has no doubles. */

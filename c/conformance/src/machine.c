@@ -25,6 +25,7 @@ struct machine {
     int32_t step;
     sb_context *context;
     sb_stream streams[2]; /* [0] is NULL; [1] is a stream of the caller, or NULL */
+    bool computes;
     sb_dtype dtype, last_dtype;
     int64_t count;
     sb_blob *blobs[BLOBS];
@@ -268,7 +269,7 @@ static void wait(struct machine *m, int mem) {
     }
 }
 
-/* Arithmetic is last, so that tables without arithmetic use only the operations before it. */
+/* Arithmetic is last, so that devices without arithmetic use only the operations before it. */
 static void (*const operations[])(struct machine *m, int mem) = {
     read_host,  read_host,  write_host, write_host, use_device, use_device,
     queue_copy, queue_copy, evict,      clear,      copy_blob,  copy_blob,
@@ -317,7 +318,7 @@ static void remember_heads(struct machine *m) {
 }
 
 static void run_steps(struct machine *m) {
-    const size_t count = m->rig.table.axpy ? SB__KIT_COUNT_OF(operations) : WITHOUT_ARITHMETIC;
+    const size_t count = m->computes ? SB__KIT_COUNT_OF(operations) : WITHOUT_ARITHMETIC;
     for (m->step = 0; m->step < STEPS && sb__kit_goes(m->kit); m->step++) {
         remember_heads(m);
         plant(m);
@@ -413,15 +414,19 @@ static void end_round(struct machine *m) {
 }
 
 static void run(struct sb__kit *kit, enum level level) {
-    const sb_dtype last = kit->table.axpy ? sb__kit_last_dtype(kit) : SB_DTYPE_F64;
+    const bool computes = sb__kit_computes(kit);
+    const sb_dtype last = computes ? sb__kit_last_dtype(kit) : SB_DTYPE_F64;
     const time_t start = time(NULL);
     struct machine *m = sb__kit_memory(kit, sizeof *m);
     for (uint64_t round = 0; sb__kit_goes(kit); round++) {
         if (kit->options.seconds ? difftime(time(NULL), start) >= kit->options.seconds
                                  : round == DEFAULT_ROUNDS)
             break;
-        *m = (struct machine){
-            .kit = kit, .level = level, .seed = kit->options.seed + round, .last_dtype = last};
+        *m = (struct machine){.kit = kit,
+                              .level = level,
+                              .seed = kit->options.seed + round,
+                              .computes = computes,
+                              .last_dtype = last};
         m->random = m->seed;
         begin_round(m);
         if (sb__kit_goes(kit))

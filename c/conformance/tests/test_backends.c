@@ -157,6 +157,17 @@ TEST(a_device_without_doubles_conforms) {
     assert_int_equal(failed, 1);
 }
 
+static sb_status prepare_nothing(void *device, sb_error *err) {
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "this device cannot compute");
+}
+
+TEST(a_device_without_arithmetic_conforms) {
+    const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    sb_backend table = host_backend;
+    table.prepare_arithmetic = prepare_nothing;
+    assert_conforms("no arithmetic", &table, &options);
+}
+
 static void copy_failure(void *user, const sb_conformance_result *result) {
     if (result->outcome == SB_CONFORMANCE_FAILED)
         (void)snprintf(user, sizeof err.message, "%s", result->detail);
