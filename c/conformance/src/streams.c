@@ -452,27 +452,38 @@ static void reads_have_a_stream(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Uses the stream of a second open device, unless check_stream refuses the stream. */
+/* Uses a stream of a second open device, on which that device has queued work that ends with a
+   download to the same host memory. */
+static void use_foreign_stream(struct sb__kit *kit, struct sb__kit *second) {
+    static const char text[] = "work on a stream that check_stream accepted has wrong results";
+    struct blocks b = blocks_make(kit);
+    struct load load = load_make(second);
+    event_destroy(second, load_queue(&load));
+    sb__kit_download(second, b.found, load.at[0], BYTES);
+    void *last = take_turns(kit, &b, second->stream);
+    event_wait(kit, last);
+    check_found(&b, text);
+    sb__kit_wait(second, second->stream);
+    check_found(&b, text); /* the second device's download is earlier work of the stream */
+    event_destroy(kit, last);
+    load_free(&load);
+    blocks_free(&b);
+}
+
 static void foreign_streams_are_refused(struct sb__kit *kit) {
-    void *second;
-    sb_stream foreign;
+    struct sb__kit second = *kit;
     sb_error err = {.code = SB_OK};
     if (!sb__kit_has_streams(kit))
         return;
-    sb__kit_open(kit, &second, &foreign);
-    if (sb__kit_goes(kit)) {
-        const sb_status st = kit->table.check_stream(kit->device, foreign, &err);
+    sb__kit_open(&second, &second.device, &second.stream);
+    if (sb__kit_goes(&second)) {
+        const sb_status st = kit->table.check_stream(kit->device, second.stream, &err);
         sb__kit_expect(kit, "check_stream", st == SB_OK ? st : SB_ERR_WRONG_DEVICE, st, &err);
     }
-    if (sb__kit_goes(kit) && err.code == SB_OK) {
-        struct blocks b = blocks_make(kit);
-        void *last = take_turns(kit, &b, foreign);
-        event_wait(kit, last);
-        check_found(&b, "work on a stream that check_stream accepted has wrong results");
-        event_destroy(kit, last);
-        blocks_free(&b);
-    }
-    sb__kit_close(kit, second);
+    if (sb__kit_goes(&second) && err.code == SB_OK)
+        use_foreign_stream(kit, &second);
+    sb__kit_close(kit, second.device);
+    sb__kit_join(kit, &second);
 }
 
 static void memory_is_for_other_streams(struct sb__kit *kit) {

@@ -228,6 +228,29 @@ static sb_stream unordered_stream(void *device) {
     return stream;
 }
 
+/* Returns own_stream instead of a stream of another device. */
+static sb_stream replaced(void *device, sb_stream stream) {
+    return right.check_stream(device, stream, NULL) == SB_OK ? stream : right.own_stream(device);
+}
+
+static sb_status replacing_copy(void *device, void *dst, const void *src, size_t bytes,
+                                sb_stream stream, sb_error *err) {
+    return right.copy(device, dst, src, bytes, replaced(device, stream), err);
+}
+
+static sb_status replacing_download(void *device, void *dst, const void *src, size_t bytes,
+                                    sb_stream stream, sb_error *err) {
+    return right.download(device, dst, src, bytes, replaced(device, stream), err);
+}
+
+static sb_status replacing_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    return right.event_record(device, replaced(device, stream), out, err);
+}
+
+static sb_status replacing_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    return right.stream_wait(device, replaced(device, stream), event, err);
+}
+
 /* --- memory --------------------------------------------------------------------------------- */
 
 static sb_stream own_again(void *device) {
@@ -530,6 +553,12 @@ static const struct planted planted[] = {
     {"zero clears its range", {.zero = short_zero}},
     {"one stream runs in order", {.zero = zero_at_once}},
     {"check_stream refuses", {.check_stream = nothing_on_stream}},
+    {"check_stream refuses",
+     {.check_stream = nothing_on_stream,
+      .copy = replacing_copy,
+      .download = replacing_download,
+      .event_record = replacing_record,
+      .stream_wait = replacing_wait}},
     {"open returns NO_DEVICE", {.open = any_ordinal}},
     {"open opens every device", {.open = one_ordinal}},
     {"lacks returns the same flags", {.lacks = lacks_by_call}},
@@ -551,6 +580,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
 #define REPLACE(slot)                                                                              \
     if (slots->slot)                                                                               \
     table->slot = slots->slot
+    REPLACE(flags);
     REPLACE(open);
     REPLACE(close);
     REPLACE(alloc);
