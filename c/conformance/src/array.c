@@ -102,8 +102,9 @@ void sb__on_every_size(struct sb__kit *kit, sb_dtype last,
                        void (*holds)(struct sb__kit *kit, sb_dtype dtype, int64_t count)) {
     static const int64_t sizes[] = {1,   2,    7,    255,           256,
                                     257, 1025, 8193, (1 << 18) + 1, (1 << 20) + 1};
+    const int64_t max_count = kit->options.max_count;
     for (sb_dtype dtype = SB_DTYPE_F32; dtype <= last; dtype++)
         for (size_t s = 0; s < SB__KIT_COUNT_OF(sizes) && sb__kit_goes(kit); s++)
-            if (sizes[s] <= kit->options.max_count)
-                holds(kit, dtype, sizes[s]);
+            if (s == 0 || sizes[s - 1] < max_count)
+                holds(kit, dtype, sizes[s] < max_count ? sizes[s] : max_count);
 }

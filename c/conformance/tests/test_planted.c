@@ -449,6 +449,11 @@ static sb_status axpy_in_double(void *device, sb_dtype dtype, int64_t count, dou
     return st;
 }
 
+static sb_status short_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
+                            const void *x, void *y, sb_stream stream, sb_error *err) {
+    return right.axpy(device, dtype, count < 9000 ? count : 9000, alpha, x, y, stream, err);
+}
+
 static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, const void *x,
                                double *out, sb_stream stream, sb_error *err) {
     float sum = 0;
@@ -569,6 +574,7 @@ static const struct planted planted[] = {
     {"check_pointer accepts the device's memory", {.check_pointer = any_pointer}},
     {"check_pointer refuses memory of another", {.check_pointer = any_pointer}},
     {"check_pointer accepts the device's memory", {.check_pointer = unfilled_error}},
+    {"axpy adds a multiple", {.axpy = short_axpy}},
     {"round alpha to the element type", {.axpy = axpy_in_double}},
     {"added in double", {.asum = asum_in_float}},
     {"have the range of doubles", {.asum = asum_in_float}},
