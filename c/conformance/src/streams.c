@@ -439,6 +439,9 @@ static void events_order_streams(struct sb__kit *kit) {
 static void reads_have_a_stream(struct sb__kit *kit) {
     if (!kit->table.read_stream)
         sb__kit_skip(kit, "read_stream is NULL");
+    if (!(kit->table.flags & SB_BACKEND_NO_DEFAULT_STREAM))
+        sb__kit_fail(kit, "the table has read_stream without SB_BACKEND_NO_DEFAULT_STREAM, so the "
+                          "core never calls the slot");
     if (!sb__kit_has_streams(kit))
         return;
     sb_stream reads = kit->table.read_stream(kit->device);
