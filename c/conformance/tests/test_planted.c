@@ -202,6 +202,12 @@ static sb_status unfilled_error(void *device, const void *ptr, size_t bytes, sb_
     return right.check_pointer(device, ptr, bytes, NULL);
 }
 
+static sb_status error_of_other_code(void *device, const void *ptr, size_t bytes, sb_error *err) {
+    sb_status st = right.check_pointer(device, ptr, bytes, err);
+    err->code = SB_ERR_UNSUPPORTED;
+    return st;
+}
+
 static sb_status failure_of_no_stream(void *device, sb_stream stream, sb_error *err) {
     ignore(right.stream_synchronize(device, stream, NULL));
     return SB_OK;
@@ -577,6 +583,7 @@ static const struct planted planted[] = {
     {"check_pointer refuses memory of another", {.check_pointer = any_pointer}},
     {"check_pointer accepts the device's memory", {.check_pointer = unfilled_error}},
     {"axpy adds a multiple", {.axpy = short_axpy}},
+    {"check_pointer accepts the device's memory", {.check_pointer = error_of_other_code}},
     {"round alpha to the element type", {.axpy = axpy_in_double}},
     {"added in double", {.asum = asum_in_float}},
     {"have the range of doubles", {.asum = asum_in_float}},
