@@ -212,6 +212,27 @@ TEST_ON(place, an_event_reports_the_failure_before_it_on_every_wait) {
     run_on_both(f, fail_before_events);
 }
 
+static void *unblock_soon(void *blocked) {
+    const struct timespec some = {0, 20000000};
+    (void)nanosleep(&some, NULL);
+    unblock(blocked, CL_COMPLETE);
+    return NULL;
+}
+
+TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
+    pthread_t thread;
+    struct blocked blocked = block(f, opened(f)->own.queue);
+    void *ptr = alloc(f);
+    release(f, ptr);
+    driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
+    assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
+    assert_ok(f->table->alloc(f->device, COUNT, (sb_stream)f->queue, &ptr, &err));
+    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    release(f, ptr);
+    blocked_end(&blocked);
+}
+
 static void *record_elsewhere(void *place) {
     return record(place);
 }

@@ -14,13 +14,19 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
+/* The core frees on own_stream, whatever the stream of an allocation. */
+static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_queue queue) {
+    return sb__opencl_wait(device, queue) == CL_SUCCESS &&
+           sb__opencl_wait(device, device->own.queue) == CL_SUCCESS;
+}
+
 /* All streams may use the memory. If the allocation fails, waits for queued frees and retries. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;
     void *memory = NULL;
     cl_int result = device->memory->alloc(device, bytes, &memory);
-    if (result != CL_SUCCESS && sb__opencl_wait(device, (cl_command_queue)stream) == CL_SUCCESS)
+    if (result != CL_SUCCESS && has_waited_for_frees(device, (cl_command_queue)stream))
         result = device->memory->alloc(device, bytes, &memory);
     if (result != CL_SUCCESS)
         return fail_alloc(device, result, bytes, err);
