@@ -123,6 +123,13 @@ static sb_status sim_copy(void *device, void *dst, const void *src, size_t bytes
 
 /* --- memory ----------------------------------------------------------------------------- */
 
+/* Returns whether a queued free has released memory. */
+static bool run_frees(struct sb__sim *sim) {
+    const size_t before = sim->block_count;
+    sb__sim_drain(sim);
+    return sim->block_count < before;
+}
+
 static sb_status alloc_locked(struct sb__sim *sim, size_t bytes, sb_stream handle, void **out,
                               sb_error *err) {
     sb_status st = sb__sim_enter(sim, SB_SIM_ALLOC, NULL, err);
@@ -132,6 +139,8 @@ static sb_status alloc_locked(struct sb__sim *sim, size_t bytes, sb_stream handl
     if (!stream)
         return sb__sim_fail_stream(err, handle);
     struct sb__sim_block *block = sb__sim_block_create(sim, bytes);
+    if (!block && run_frees(sim))
+        block = sb__sim_block_create(sim, bytes);
     if (!block)
         return sb__sim_fail_memory(err, bytes);
     *out = block->address;

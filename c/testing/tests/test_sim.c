@@ -93,6 +93,17 @@ TEST_ON(sim, impossible_sizes_are_out_of_memory) {
     assert_null(ptr);
 }
 
+TEST_ON(sim, an_alloc_waits_for_queued_frees_before_it_fails) {
+    void *ptr = NULL;
+    sim_reopen(f, SB_SIM_LAZY, 0);
+    char *freed = new_memory(f, 100, f->own);
+    synchronize(f, f->own);
+    free_memory(f, freed, 100, f->own);
+    assert_non_null(sb_sim_address(f->context, freed, 100));
+    assert_status(SB_ERR_OUT_OF_MEMORY, f->table->alloc(f->device, SIZE_MAX, f->own, &ptr, &err));
+    assert_null(sb_sim_address(f->context, freed, 100));
+}
+
 static int open_files(void) {
     DIR *files = opendir("/proc/self/fd");
     int count = 0;
