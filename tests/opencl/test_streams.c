@@ -465,7 +465,7 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
 
 /* --- barriers that fail ---------------------------------------------------------------- */
 
-static const struct timespec MOMENT = {0, 1000000};
+static const struct timespec moment = {0, 1000000};
 
 static bool is_done(const struct place *place, void *event) {
     int32_t done;
@@ -496,7 +496,7 @@ static void failing_fail(const struct place *f, const struct failing *b) {
     cl_int progress = CL_COMPLETE;
     unblock(&b->user, CL_OUT_OF_RESOURCES);
     for (int i = 0; i < 2000 && progress >= 0; i++) {
-        (void)nanosleep(&MOMENT, NULL);
+        (void)nanosleep(&moment, NULL);
         assert_int_equal(sb__opencl_progress(opened(f)->own.tail, &progress), CL_SUCCESS);
     }
     assert_true(progress < 0);
@@ -521,7 +521,7 @@ static void record_behind_a_failed_barrier(struct place *f) {
     assert_ok(f->table->zero(f->device, b.ptr, COUNT, other, &err));
     assert_ok(f->table->event_record(f->device, other, &elsewhere, &err));
     for (int i = 0; i < 50 && !is_done(f, elsewhere); i++)
-        (void)nanosleep(&MOMENT, NULL);
+        (void)nanosleep(&moment, NULL);
     assert_false(is_done(f, event));
     assert_false(is_done(f, elsewhere));
     unblock(&b.late, CL_COMPLETE);
@@ -553,7 +553,7 @@ TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_
     void *event = record(f);
     unblock(&user, CL_OUT_OF_RESOURCES);
     for (int i = 0; i < 50 && !is_done(f, event); i++)
-        (void)nanosleep(&MOMENT, NULL);
+        (void)nanosleep(&moment, NULL);
     assert_false(is_done(f, event));
     unblock(&late, CL_COMPLETE);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
@@ -585,7 +585,7 @@ static void free_after_the_copy(const struct place *f, const struct failing *b, 
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_on_thread, &freeing), 0);
     for (int i = 0; i < 50 && driver_live().blocks; i++)
-        (void)nanosleep(&MOMENT, NULL);
+        (void)nanosleep(&moment, NULL);
     assert_int_equal(driver_live().blocks, 1);
     unblock(&b->late, CL_COMPLETE);
     assert_int_equal(pthread_join(thread, NULL), 0);

@@ -36,8 +36,7 @@ step("proofs, and errors that they refuse" CORES RUN prove --selftest)
 step("coverage" CORES RUN coverage)
 step("lists of errors against what the tests see" CORES RUN watch_errors)
 step("clang-tidy: the library, more paths" CORES ON lint RUN tidy_library 225000)
-step("clang-tidy: tests and harnesses" CORES ON lint RUN run_clang_tidy
-  [[(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*]])
+step("clang-tidy: tests and harnesses" CORES ON lint RUN tidy_tests)
 step("checks of the documentation find what is wrong" ON release program RUN check_pages selftest.py)
 
 foreach(sanitizer IN ITEMS address undefined memory)

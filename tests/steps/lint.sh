@@ -107,6 +107,12 @@ tidy_library() { # NODES: the analyser's limit for each function
         -extra-arg=-analyzer-config -extra-arg=-Xclang "-extra-arg=max-nodes=$1"
 }
 
+# Checks tests and harnesses, after their generated sources are made.
+tidy_tests() {
+    ninja -C "$build/lint" -t targets all | sed -n 's/\.inc: .*/.inc/p' | xargs ninja -C "$build/lint" >/dev/null
+    run_clang_tidy '(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*'
+}
+
 # In .ci/run clippy wraps rustc: it checks while cargo compiles the tests, and nothing is compiled twice.
 run_clippy() {
     if [[ ${RUSTC_WORKSPACE_WRAPPER:-} == *clippy-driver ]]; then

@@ -74,6 +74,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return sb_error_fill(error, SB_ERR_INTERNAL, 0, "nothing was announced");
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the calls are generated */
 TEST_ON(world, null_is_refused_for_pointers_that_are_not_nullable) {
     struct world *w = f;
     int refused = 0;

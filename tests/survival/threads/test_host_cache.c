@@ -77,7 +77,8 @@ static void use_or_trim(void *arg, int member) {
         void *bytes;
         sb_mem *mem = NULL;
         seed = seed * 1664525u + 1013904223u;
-        if (sb_mem_create(c->context, (1 + (seed >> 16) % 8) * 64 * KIB, &mem, NULL) != SB_OK ||
+        if (sb_mem_create(c->context, (size_t)(1 + (seed >> 16) % 8) * 64 * KIB, &mem, NULL) !=
+                SB_OK ||
             sb_mem_overwrite_cpu(mem, &bytes, NULL) != SB_OK)
             atomic_fetch_add(&c->refused, 1);
         sb_mem_release(mem);

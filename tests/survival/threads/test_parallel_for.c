@@ -128,7 +128,7 @@ static void compare(int32_t dtype, int64_t count) {
         const struct results found = compute(context, dtype, count);
         assert_memory_equal(&found, &expected, sizeof found);
         assert_int_equal(pool.runs > 0, count > PIECE);
-        if (count > 2 * PIECE) /* four sums, an update, a scale, two copies, a clear */
+        if (count > INT64_C(2) * PIECE) /* four sums, an update, a scale, two copies, a clear */
             assert_int_equal(pool.runs, 9);
         test_end(context);
     }
