@@ -54,6 +54,7 @@ struct round {
     bool fails, has_device;
     bool may_lose; /* some calls may lose the device */
     bool ends_failing;
+    sb_stream own; /* the library's stream */
     struct object shared[SHARED];
     struct lane lanes[STREAMS];
     struct loan *loans;
@@ -254,7 +255,8 @@ static void start_transfer(struct worker *w, struct object *o) {
         sb_mem_prefetch_cpu, sb_mem_prefetch_gpu, sb_mem_async_gpu_push, sb_mem_async_cpu_pull};
     struct lane *lane = lock_lane(w);
     const sb_mem *mem = memory_of(o);
-    (void)is_ok(w->round, ways[draw(&w->random, 4)](mem, lane->stream, NULL));
+    const sb_stream stream = draw(&w->random, 3) ? lane->stream : w->round->own;
+    (void)is_ok(w->round, ways[draw(&w->random, 4)](mem, stream, NULL));
     unlock_lane(lane);
     if (draw(&w->random, 4) == 0)
         (void)is_ok(w->round, sb_mem_synchronize(mem, NULL));
@@ -580,8 +582,10 @@ static void round_open(struct round *round, int number) {
                                                   .flags = number % 2 ? SB_CONTEXT_NO_PINNED : 0,
                                                   .max_cache_bytes = (size_t)1 << 20));
     const int late = number % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY; /* fills the quarantine */
-    if (round->has_device)
+    if (round->has_device) {
         rig_schedule(&round->rig, round->fails ? late : number / 3 % 3, (uint64_t)number);
+        assert_ok(sb_context_stream(round->rig.context, &round->own, &err));
+    }
     round->loans = calloc(MAX_LOANS, sizeof *round->loans);
     round->jobs = calloc(MAX_JOBS, sizeof *round->jobs);
     assert_true(round->loans && round->jobs);
