@@ -658,24 +658,34 @@ TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* A table whose waits for a stream fail: the next `num_failing` return `status`. */
+/* Tables whose waits fail: after `num_before` waits, the next `num_failing` return `status`. */
 static struct {
-    int num_failing;
+    int num_before, num_failing;
     sb_status status;
-} stream_waits;
+} waits;
+
+static sb_status fail_wait(sb_error *err) {
+    if (waits.num_before-- > 0 || waits.num_failing <= 0)
+        return SB_OK;
+    waits.num_failing--;
+    return sb_error_fill(err, waits.status, 0, "planted");
+}
 
 static sb_status fail_stream_waits(void *device, sb_stream stream, sb_error *err) {
-    if (stream_waits.num_failing <= 0)
-        return sb__sim_backend.stream_synchronize(device, stream, err);
-    stream_waits.num_failing--;
-    return sb_error_fill(err, stream_waits.status, 0, "planted");
+    const sb_status st = fail_wait(err);
+    return st == SB_OK ? sb__sim_backend.stream_synchronize(device, stream, err) : st;
+}
+
+static sb_status fail_event_waits(void *device, void *event, sb_error *err) {
+    const sb_status st = fail_wait(err);
+    return st == SB_OK ? sb__sim_backend.event_wait(device, event, err) : st;
 }
 
 static sb_status scale_and_wait(struct scene *s, int waiter, int num_failing, sb_status status) {
     const sb_stream one = s->streams[ONE];
     assert_ok(sb_blob_scale(s->blob, SB_DATA, 2, &err));
-    stream_waits.num_failing = num_failing;
-    stream_waits.status = status;
+    waits.num_failing = num_failing;
+    waits.status = status;
     switch (waiter) {
     case 0:
         return sb_context_synchronize(s->rig.context, &err);
@@ -697,7 +707,7 @@ TEST_ON(scene, a_wait_for_a_stream_that_fails_without_memory_is_retried) {
     for (int waiter = 0; waiter < 4; waiter++) {
         scene_reopen_on(f, &table, SB_SIM_LAZY);
         assert_ok(scale_and_wait(f, waiter, 1, SB_ERR_OUT_OF_MEMORY));
-        assert_int_equal(stream_waits.num_failing, 0);
+        assert_int_equal(waits.num_failing, 0);
         assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
         assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
     }
@@ -715,7 +725,43 @@ TEST_ON(scene, a_failed_write_in_place_is_reported_once) {
             const char *found = strstr(err.message, prefix);
             assert_non_null(found);
             assert_null(strstr(found + 1, prefix));
-            stream_waits.num_failing = 0;
+            waits.num_failing = 0;
+        }
+}
+
+/* Queues work that writes the data of `blob`, and makes two waits for an event fail. */
+static void queue_and_fail_waits(struct scene *s, int work, bool work_fails) {
+    static const int32_t ops[] = {SB_SIM_SCALE, SB_SIM_DOWNLOAD, SB_SIM_DOWNLOAD};
+    sb_backend table = sb__sim_backend;
+    table.event_wait = fail_event_waits;
+    scene_reopen_on(s, &table, SB_SIM_LAZY);
+    if (work_fails)
+        fails(s, ops[work]);
+    if (work == 0) {
+        assert_ok(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], &err));
+    } else {
+        assert_ok(sb_blob_scale(s->blob, SB_DATA, 2, &err));
+        assert_ok(
+            sb_mem_async_cpu_pull(data_of(s->blob), work == 1 ? s->streams[ONE] : table_own, &err));
+    }
+    waits.num_before = 0;
+    waits.num_failing = 2;
+    waits.status = SB_ERR_OUT_OF_MEMORY;
+}
+
+/* A later call waits again. */
+TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
+    const float *in;
+    for (int work = 0; work < 3; work++)
+        for (int work_fails = 0; work_fails < 2; work_fails++) {
+            queue_and_fail_waits(f, work, work_fails);
+            assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+            if (work_fails) {
+                assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
+                continue;
+            }
+            assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+            assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
         }
 }
 
@@ -956,4 +1002,26 @@ TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     for (int i = 0; i < 3; i++) /* until the stream and the kept event have reported */
         ignore(sb_context_synchronize(f->rig.context, &err));
     assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
+}
+
+/* Waits fail while another memory's event is waited for, also waits for the kept event. */
+TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
+    const void *in;
+    sb_backend table = sb__sim_backend;
+    table.event_wait = fail_event_waits;
+    for (int before = 0; before < 6; before++) {
+        scene_reopen_on(f, &table, SB_SIM_LAZY);
+        make_host_old(f->blob);
+        assert_ok(sb_blob_scale_on(f->target, SB_DATA, 2, table_own, &err));
+        assert_ok(sb_mem_async_cpu_pull(data_of(f->target), f->streams[ONE], &err));
+        fails(f, SB_SIM_SCALE);
+        assert_ok(sb_blob_scale(f->blob, SB_DATA, 2, &err));
+        pull_on_own(f->blob);
+        waits.num_before = before;
+        waits.num_failing = 2;
+        waits.status = SB_ERR_OUT_OF_MEMORY;
+        ignore(sb_blob_cpu(f->target, SB_DATA, &in, &err));
+        for (int i = 0; i < 3; i++)
+            assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
+    }
 }

@@ -36,8 +36,9 @@
  * that the caller's work computes from lost bytes. If several memories borrow the same bytes
  * (Overlap), only the memory whose call queued the work reports the failure: make a call on that
  * memory before you read another. A wait that fails does not make successful work count as failed,
- * except a wait for arithmetic that was queued without a stream: if the wait returns
- * DEVICE_FAILURE, the device counts as lost, because the failure may be the arithmetic's.
+ * with two exceptions, after which the device counts as lost: a wait for arithmetic that was queued
+ * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure; or the wait for a
+ * copy or a clear that overwrites the newest bytes fails, also when it is retried.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,

@@ -369,7 +369,8 @@ sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
-/* Waits for the event `handle`; retries a failed wait once. */
+/* Waits for the event `handle`; retries a failed wait once. After OUT_OF_MEMORY and FORKED the
+   result of the work is unknown: see sb__is_unknown. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
 /* Removes the event from the context's list. Called after a wait for the event. */
 void sb__event_delist(sb_context *context, struct sb__event *event);
@@ -500,8 +501,14 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 /* Called after a write in place has failed with `st`: marks the device as lost, waits for all work
    and returns DEVICE_LOST. Rewords `err`, unless `st` is DEVICE_LOST. */
 sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
-/* Waits for the event; retries a failed wait once. Returns SB_OK, or the failure of the event's
-   work. */
+/* Returns whether a wait for an event has failed with a status that is no failure of the work. Then
+   the event remains, and a later call waits again. */
+static inline bool sb__is_unknown(sb_status st) {
+    return st == SB_ERR_FORKED || st == SB_ERR_OUT_OF_MEMORY;
+}
+
+/* Waits for the event; retries a failed wait once. Returns SB_OK, the failure of the event's work,
+   or an unknown result (sb__is_unknown). */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
 /* Waits for all events on `stream` (NULL: on all streams) that no call has waited for; returns the

@@ -110,7 +110,7 @@ sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err) {
 
 /* Returns whether `st`, from a retried wait for an event, is a failure of the work. */
 static bool is_of_work(sb_status st) {
-    return st != SB_OK && st != SB_ERR_DEVICE_LOST && st != SB_ERR_FORKED;
+    return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
 
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
@@ -129,7 +129,8 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         *err = story;
     if (is_of_work(st))
         sb__stream_failed(context, event->stream, event->number);
-    sb__event_delist(context, event); /* the event's result is known */
+    if (!sb__is_unknown(st))
+        sb__event_delist(context, event);
     return is_own ? sb__own_failed(context, st, err) : st;
 }
 
@@ -154,11 +155,13 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
                           sb_error *err) {
     sb_status first = SB_OK;
     int32_t asked = 0;
-    while (asked < count && first != SB_ERR_FORKED) {
+    bool is_known = true;
+    while (asked < count && is_known) {
         sb_status st = sb__event_ask(context, events->at[asked], first == SB_OK ? err : NULL);
+        is_known = !sb__is_unknown(st);
         if (first == SB_OK)
             first = st;
-        if (st != SB_ERR_FORKED)
+        if (is_known)
             sb__event_release(context, events->at[asked++]);
     }
     events->count -= asked;

@@ -172,7 +172,7 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
 /* Waits for the oldest `count` events in made_by. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
-    if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
+    if (st == SB_OK || st == SB_ERR_DEVICE_LOST || sb__is_unknown(st))
         return st;
     lose_device_bytes(mem);
     return st;
@@ -219,12 +219,14 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     if (side < 0)
         return SB_OK;
     sb_status st = sb__event_ask(mem->context, mem->event, err);
-    if (st == SB_ERR_FORKED)
+    if (sb__is_unknown(st))
         return st;
     bool copied = st == SB_OK;
     if (side == SB_SIDE_CPU && (copied || st == SB_ERR_DEVICE_FAILURE)) {
         /* The copy may have failed because the writers' work has failed. */
         const sb_status written = await(mem, mem->made_by.count, copied ? err : NULL);
+        if (copied && sb__is_unknown(written))
+            return written;
         st = copied ? written : st;
     }
     if (side == SB_SIDE_CPU && st == SB_OK)
