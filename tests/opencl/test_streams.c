@@ -443,6 +443,39 @@ TEST_ON(place, a_failed_query_clears_no_failure) {
     }
 }
 
+TEST_ON(place, a_failed_query_of_the_stream_clears_no_failure) {
+    void *ptr = alloc(f);
+    for (int is_claimed = 0; is_claimed < 2; is_claimed++)
+        for (int64_t nth = 1; nth < 4; nth++) {
+            (void)fail_on_a_thread(f);
+            if (is_claimed)
+                assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f),
+                                 SB_ERR_DEVICE_FAILURE);
+            for (int i = 0; i < 3; i++)
+                copy(f, ptr);
+            (void)clFinish(opened(f)->own.queue);
+            driver_fail("clGetEventInfo", nth, DRIVER_NOW, CL_OUT_OF_HOST_MEMORY);
+            sb_status st = f->table->stream_synchronize(f->device, f->own, &err);
+            if (st == SB_ERR_OUT_OF_MEMORY)
+                st = f->table->stream_synchronize(f->device, f->own, &err);
+            driver_fail(NULL, 0, DRIVER_NOW, 0);
+            assert_int_equal(st, SB_ERR_DEVICE_FAILURE);
+        }
+    release(f, ptr);
+}
+
+TEST_ON(place, a_failed_wait_of_a_sum_clears_no_failure) {
+    double sum;
+    void *ptr = alloc(f);
+    assert_ok(f->table->prepare_arithmetic(f->device, &err));
+    FAIL_COPY(f);
+    copy(f, ptr);
+    driver_fail("clWaitForEvents", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  f->table->asum(f->device, SB_DTYPE_F32, 2, ptr, &sum, f->own, &err));
+    release(f, ptr);
+}
+
 /* OpenCL may give a new queue the address of a queue that was released. */
 TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
     void *ptr = alloc(f);
@@ -466,6 +499,15 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
 /* --- barriers that fail ---------------------------------------------------------------- */
 
 static const struct timespec moment = {0, 1000000};
+
+static void wait_until_failed(struct sb__opencl_command *command) {
+    cl_int progress = CL_COMPLETE;
+    for (int i = 0; i < 2000 && progress >= 0; i++) {
+        (void)nanosleep(&moment, NULL);
+        assert_int_equal(sb__opencl_progress(command, &progress), CL_SUCCESS);
+    }
+    assert_true(progress < 0);
+}
 
 static bool is_done(const struct place *place, void *event) {
     int32_t done;
@@ -493,13 +535,8 @@ static struct failing failing_make(const struct place *f) {
 
 /* Makes the barrier fail, and waits until the last command that the library queued has failed. */
 static void failing_fail(const struct place *f, const struct failing *b) {
-    cl_int progress = CL_COMPLETE;
     unblock(&b->user, CL_OUT_OF_RESOURCES);
-    for (int i = 0; i < 2000 && progress >= 0; i++) {
-        (void)nanosleep(&moment, NULL);
-        assert_int_equal(sb__opencl_progress(opened(f)->own.tail, &progress), CL_SUCCESS);
-    }
-    assert_true(progress < 0);
+    wait_until_failed(opened(f)->own.tail);
 }
 
 static void failing_end(const struct place *f, const struct failing *b) {
@@ -629,6 +666,66 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
         f->table->event_destroy(f->device, event);
         (void)clReleaseCommandQueue(queue);
     }
+}
+
+static void *fail_soon(void *blocked) {
+    const struct timespec some = {0, 20000000};
+    (void)nanosleep(&some, NULL);
+    unblock(blocked, CL_OUT_OF_RESOURCES);
+    return NULL;
+}
+
+/* The caller's command fails while the library waits for the queue. */
+TEST_ON(place, a_wait_for_a_queue_drops_no_failure_of_the_caller) {
+    const sb_stream stream = (sb_stream)f->queue;
+    for (int allocates = 0; allocates < 2; allocates++) {
+        pthread_t thread;
+        void *event, *ptr = NULL;
+        struct blocked blocked = block(f, f->queue);
+        assert_int_equal(pthread_create(&thread, NULL, fail_soon, &blocked), 0);
+        if (allocates)
+            driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
+        const sb_status waited = allocates ? f->table->alloc(f->device, COUNT, stream, &ptr, &err)
+                                           : f->table->stream_synchronize(f->device, stream, &err);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_ok(f->table->event_record(f->device, stream, &event, &err));
+        const sb_status st = f->table->event_wait(f->device, event, &err);
+        assert_int_equal(allocates ? st : waited, SB_ERR_DEVICE_FAILURE);
+        f->table->event_destroy(f->device, event);
+        if (ptr)
+            release(f, ptr);
+        blocked_end(&blocked);
+    }
+}
+
+TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
+    void *other, *ptr = alloc(f);
+    const struct blocked user = block(f, opened(f)->own.queue);
+    release(f, ptr);
+    unblock(&user, CL_OUT_OF_RESOURCES);
+    wait_until_failed(opened(f)->own.tail);
+    driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
+    assert_ok(f->table->alloc(f->device, COUNT, f->own, &other, &err));
+    assert_int_equal(driver_live().blocks, 1);
+    release(f, other);
+    blocked_end(&user);
+}
+
+/* The barrier fails before an older copy ends, so its record must stay meanwhile. */
+TEST_ON(place, no_record_of_a_released_queue_remains) {
+    cl_command_queue queue = opencl_queue(f->context, NULL);
+    const struct failing b = failing_make(f);
+    assert_ok(f->table->stream_wait(f->device, (sb_stream)queue, b.failed, &err));
+    failing_fail(f, &b);
+    assert_ok(f->table->stream_synchronize(f->device, (sb_stream)queue, &err));
+    (void)clReleaseCommandQueue(queue);
+    unblock(&b.late, CL_COMPLETE);
+    failing_end(f, &b);
+    ignore(f->table->stream_synchronize(f->device, (sb_stream)f->queue, &err));
+    copy(f, b.ptr);
+    for (const struct sb__opencl_stream *at = opened(f)->streams; at; at = at->next)
+        assert_ptr_not_equal(at->queue, queue);
+    release(f, b.ptr);
 }
 
 /* A copy that fails because earlier work of the caller has failed reports the earlier failure. */

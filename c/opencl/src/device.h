@@ -96,7 +96,7 @@ struct sb__opencl_stream {
     cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    int64_t refs; /* a queue of a caller needs no record without references */
+    int64_t refs; /* 0: the record of a caller's queue is freed */
     struct sb__opencl_command *first, *tail;
     struct sb__opencl_command *running;   /* all commands before it have failed */
     struct sb__opencl_command *uncovered; /* all commands before it are covered */

@@ -16,8 +16,9 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
 
 /* The core frees on own_stream, whatever the stream of an allocation. */
 static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_queue queue) {
-    return sb__opencl_wait(device, queue) == CL_SUCCESS &&
-           sb__opencl_wait(device, device->own.queue) == CL_SUCCESS;
+    const cl_command_queue own = device->own.queue;
+    return sb__opencl_wait(device, own) == CL_SUCCESS &&
+           (queue == own || sb__opencl_wait(device, queue) == CL_SUCCESS);
 }
 
 /* All streams may use the memory. If the allocation fails, waits for queued frees and retries. */

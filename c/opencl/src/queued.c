@@ -39,12 +39,18 @@ static struct sb__opencl_stream *make_stream(struct sb__opencl_device *device,
     return device->streams = stream;
 }
 
-/* Returns the stream with a reference, or NULL if there is no memory for its record. */
-static struct sb__opencl_stream *stream_of(struct sb__opencl_device *device,
-                                           cl_command_queue queue) {
+static struct sb__opencl_stream *find_stream(const struct sb__opencl_device *device,
+                                             cl_command_queue queue) {
     struct sb__opencl_stream *stream = device->streams;
     while (stream && stream->queue != queue)
         stream = stream->next;
+    return stream;
+}
+
+/* Returns the stream with a reference, or NULL if there is no memory for its record. */
+static struct sb__opencl_stream *stream_of(struct sb__opencl_device *device,
+                                           cl_command_queue queue) {
+    struct sb__opencl_stream *stream = find_stream(device, queue);
     if (!stream)
         stream = make_stream(device, queue);
     if (stream)
@@ -215,10 +221,7 @@ static bool is_oldest(const struct sb__opencl_device *device,
     return true;
 }
 
-/* Removes barriers and frees that have failed, unless they failed early: earlier commands of any
-   queue may use the freed memory, and pocl 3.1 aborts if a command ends after the release of an
-   event that waited for the command. */
-static void drop_unreported(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *next;
     if (!stream->failed[SB__OPENCL_BARRIER] && !stream->failed[SB__OPENCL_FREE])
         return;
@@ -226,6 +229,19 @@ static void drop_unreported(struct sb__opencl_device *device, struct sb__opencl_
         next = at->after;
         if (at->kind >= SB__OPENCL_BARRIER && is_oldest(device, at))
             take_out(device, at, at->failure);
+    }
+}
+
+/* Removes barriers and frees that have failed, unless they failed early: earlier commands of any
+   queue may use the freed memory, and pocl 3.1 aborts if a command ends after the release of an
+   event that waited for the command. Visits all queues, since callers may release theirs. */
+static void drop_unreported(struct sb__opencl_device *device) {
+    struct sb__opencl_stream *next;
+    for (struct sb__opencl_stream *at = device->streams; at; at = next) {
+        at->refs++; /* so `at` stays listed */
+        drop_in_stream(device, at);
+        next = at->next;
+        release_stream(device, at);
     }
 }
 
@@ -240,7 +256,6 @@ static void set_last(struct sb__opencl_queued *queued, struct sb__opencl_stream 
 
 /* --- a command ------------------------------------------------------------------------- */
 
-/* Allocates a record. Call without queued.lock. */
 static struct sb__opencl_command *make(const struct sb__opencl_device *device,
                                        cl_command_queue queue, sb_error *err) {
     struct sb__opencl_command *command = malloc(sizeof *command); /* calloc is slower */
@@ -272,7 +287,7 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
 static void enlist(struct sb__opencl_device *device, struct sb__opencl_command *command) {
     struct sb__opencl_stream *stream = command->stream;
     (void)advance(device, stream, NULL);
-    drop_unreported(device, stream);
+    drop_unreported(device);
     append(device, command);
     if (!stream->is_shared)
         set_last(&device->queued, stream, command);
@@ -296,8 +311,25 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
     return SB_OK;
 }
 
-/* --- waits: call the functions before sb__opencl_has_failed_barrier with queued.lock held and a
-   reference to the stream; those that wait release the lock meanwhile ----------------------- */
+/* Queues a marker. Call with queued.lock held, and append the marker. */
+static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
+                                       struct sb__opencl_stream *stream, sb_error *err) {
+    struct sb__opencl_command *marker = make(device, stream->queue, err);
+    if (!marker)
+        return NULL;
+    marker->stream = stream;
+    marker->kind = SB__OPENCL_MARKER;
+    marker->is_covered = true; /* an event reports it in any case */
+    const cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker->event);
+    if (result == CL_SUCCESS)
+        return marker;
+    (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
+    free(marker);
+    return NULL;
+}
+
+/* --- waits: call functions that have a parameter `stream` with queued.lock held and a reference to
+   the stream; those that wait release the lock meanwhile ------------------------------------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {
@@ -350,22 +382,20 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
    barrier waits for another queue. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
-    cl_int waited = CL_SUCCESS;
-    cl_event marker;
+    sb_error err;
+    struct sb__opencl_command *marker = mark(device, stream, &err);
+    if (!marker)
+        return err.device_code;
+    append(device, marker); /* so that a later event or wait returns its failure */
+    marker->refs++;
     sb__opencl_lock_give(&device->queued.lock);
-    cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
-    const bool is_queued = result == CL_SUCCESS;
-    if (is_queued)
-        result = ignore_failure(waited = clWaitForEvents(1, &marker));
+    cl_int result = ignore_failure(wait_for_command(marker));
     if (result == CL_SUCCESS)
         result = clFinish(stream->queue);
     sb__opencl_lock_take(&device->queued.lock);
     if (result == CL_SUCCESS)
         result = wait_below(device, stream, end);
-    if (is_queued && waited == CL_SUCCESS)
-        (void)clReleaseEvent(marker);
-    else if (is_queued)
-        release_later(&device->queued, marker);
+    release(&device->queued, marker);
     return result;
 }
 
@@ -408,30 +438,29 @@ static int64_t failed_barrier_end(const struct sb__opencl_stream *stream) {
 
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue) {
     sb__opencl_lock_take(&device->queued.lock);
-    const struct sb__opencl_stream *at = device->streams;
-    while (at && at->queue != queue)
-        at = at->next;
-    const bool has = at && failed_barrier_end(at) > 0;
+    const struct sb__opencl_stream *stream = find_stream(device, queue);
+    const bool has = stream && failed_barrier_end(stream) > 0;
     sb__opencl_lock_give(&device->queued.lock);
     return has;
 }
 
 /* Removes the records of the commands that have ended, and writes the first failure. Keeps the last
    command of the library's queue if the command is known to be complete: the next command's
-   `enlist` releases its event. */
+   `enlist` releases its event. If a query fails, removes nothing. */
 static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
     const struct sb__opencl_command *tail = stream->tail;
-    struct sb__opencl_command *claimed = claim(&device->queued, stream->queue), *next;
-    if (claimed) {
-        const cl_int asked = sb__opencl_progress(claimed, out_failure);
-        if (asked != CL_SUCCESS)
-            *out_failure = asked;
-        release(&device->queued, claimed);
-    }
+    struct sb__opencl_command *claimed, *next;
     const cl_int result =
         advance(device, stream, tail && tail->is_complete && !stream->is_shared ? tail : NULL);
-    drop_unreported(device, stream);
+    if (result != CL_SUCCESS)
+        return result;
+    claimed = claim(&device->queued, stream->queue);
+    if (claimed) {
+        *out_failure = claimed->failure;
+        release(&device->queued, claimed);
+    }
+    drop_unreported(device);
     for (struct sb__opencl_command *at = stream->first; at != stream->running; at = next) {
         next = at->after;
         if (at->kind >= SB__OPENCL_BARRIER)
@@ -440,37 +469,48 @@ static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stre
             *out_failure = at->failure;
         take_result(device, at, at->failure);
     }
-    return result;
+    return CL_SUCCESS;
 }
 
-/* A barrier that failed has not waited for the other commands of its event. */
-cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
-    cl_int result = CL_OUT_OF_HOST_MEMORY;
+/* Takes queued.lock, waits for the queue, and writes OpenCL's code of the wait. Returns the stream,
+   for end_wait; NULL if there is no memory for its record. */
+static struct sb__opencl_stream *begin_wait(struct sb__opencl_device *device,
+                                            cl_command_queue queue, cl_int *out_result) {
     sb__opencl_lock_take(&device->queued.lock);
     struct sb__opencl_stream *stream = stream_of(device, queue);
-    if (stream) {
-        result = wait_for_stream(device, stream);
-        if (result == CL_SUCCESS)
-            result = wait_below_in_all(device, failed_barrier_end(stream));
+    *out_result = stream ? wait_for_stream(device, stream) : CL_OUT_OF_HOST_MEMORY;
+    return stream;
+}
+
+static void end_wait(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    if (stream)
         release_stream(device, stream);
-    }
     sb__opencl_lock_give(&device->queued.lock);
+}
+
+/* A barrier that failed has not waited for the other commands of its event. The memory of failed
+   frees is freed, too. */
+cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
+    cl_int result;
+    struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
+    if (result == CL_SUCCESS)
+        result = wait_below_in_all(device, failed_barrier_end(stream));
+    if (result == CL_SUCCESS) {
+        (void)advance(device, stream, stream->last);
+        drop_unreported(device);
+    }
+    end_wait(device, stream);
     return result;
 }
 
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure) {
-    cl_int result = CL_OUT_OF_HOST_MEMORY;
+    cl_int result;
+    struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
     *out_failure = CL_SUCCESS;
-    sb__opencl_lock_take(&device->queued.lock);
-    struct sb__opencl_stream *stream = stream_of(device, queue);
-    if (stream) {
-        result = wait_for_stream(device, stream);
-        if (result == CL_SUCCESS)
-            result = take_over(device, stream, out_failure);
-        release_stream(device, stream);
-    }
-    sb__opencl_lock_give(&device->queued.lock);
+    if (result == CL_SUCCESS)
+        result = take_over(device, stream, out_failure);
+    end_wait(device, stream);
     return result;
 }
 
@@ -587,21 +627,6 @@ static void cover(struct sb__opencl_stream *stream) {
         at->is_covered = at->is_covered || at->thread == this_thread();
     while (stream->uncovered && stream->uncovered->is_covered)
         stream->uncovered = stream->uncovered->after;
-}
-
-static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
-                                       struct sb__opencl_stream *stream, sb_error *err) {
-    struct sb__opencl_command *marker = make(device, stream->queue, err);
-    if (!marker)
-        return NULL;
-    marker->stream = stream;
-    marker->kind = SB__OPENCL_MARKER;
-    const cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker->event);
-    if (result == CL_SUCCESS)
-        return marker;
-    (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
-    free(marker);
-    return NULL;
 }
 
 /* Does not query the commands behind a running one, nor the last, because a query delays the

@@ -59,7 +59,8 @@ void sb__opencl_end_sums(struct sb__opencl_device *device) {
     }
 }
 
-/* Waits for the work that writes the parts. If the wait fails twice, abandons the parts. */
+/* Waits for the work that writes the parts; retries a wait that has failed, and returns a failure
+   of the work that either wait returns. If the wait fails twice, abandons the parts. */
 static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stream, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_error again;
@@ -72,7 +73,9 @@ static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stre
         arithmetic->abandoned = arithmetic->parts;
         arithmetic->parts = NULL;
     }
-    return st;
+    if (st == SB_ERR_OUT_OF_MEMORY && second != SB_OK)
+        *err = again;
+    return st == SB_ERR_OUT_OF_MEMORY ? second : st;
 }
 
 /* --- on the device --------------------------------------------------------------------- */
