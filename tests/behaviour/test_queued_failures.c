@@ -35,7 +35,8 @@ static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) 
 }
 
 /* --- another table, for a kernel of the caller that fails. Only the first wait for the kernel's
-   stream, and events that were recorded before this wait, report the failure. */
+   stream or for an event after the kernel reports the failure; if it waits for an event, later
+   waits for the same event do, too. */
 
 static struct {
     sb_stream stream; /* NULL: no kernel has failed */
@@ -50,8 +51,11 @@ static void **kernel_event(const void *event) {
     return NULL;
 }
 
-static sb_status report_kernel(sb_error *err) {
+static sb_status report_kernel(void *event, sb_error *err) {
+    if (!failed_kernel.is_reported)
+        memset(failed_kernel.events, 0, sizeof failed_kernel.events);
     failed_kernel.is_reported = true;
+    failed_kernel.events[0] = event;
     return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "a kernel failed");
 }
 
@@ -68,7 +72,7 @@ static sb_status record_kernel(void *device, sb_stream stream, void **out, sb_er
 
 static sb_status wait_for_kernel(void *device, void *event, sb_error *err) {
     const sb_status st = sb__sim_backend.event_wait(device, event, err);
-    return st == SB_OK && kernel_event(event) ? report_kernel(err) : st;
+    return st == SB_OK && kernel_event(event) ? report_kernel(event, err) : st;
 }
 
 static void destroy_event(void *device, void *event) {
@@ -80,7 +84,7 @@ static void destroy_event(void *device, void *event) {
 
 static sb_status synchronize_kernel(void *device, sb_stream stream, sb_error *err) {
     const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
-    return st == SB_OK && is_unreported(stream) ? report_kernel(err) : st;
+    return st == SB_OK && is_unreported(stream) ? report_kernel(NULL, err) : st;
 }
 
 static const char *const kinds[] = {"simulated device", "table whose streams hold no failures",
@@ -1023,5 +1027,42 @@ TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
         ignore(sb_blob_cpu(f->target, SB_DATA, &in, &err));
         for (int i = 0; i < 3; i++)
             assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
+    }
+}
+
+/* --- a wait that runs while another thread's wait returns the kernel's failure -----------------
+ */
+
+static struct scene *interrupted;
+
+static void *read_the_other(void *arg) {
+    const struct scene *s = arg;
+    const void *in;
+    sb_error error;
+    return (void *)(intptr_t)sb_blob_cpu(s->other, SB_DATA, &in, &error);
+}
+
+static sb_status wait_after_another(void *device, void *event, sb_error *err) {
+    struct scene *s = interrupted;
+    interrupted = NULL;
+    if (s)
+        assert_int_equal(on_thread(read_the_other, s), SB_ERR_DEVICE_FAILURE);
+    return wait_for_kernel(device, event, err);
+}
+
+TEST_ON(scene, a_failure_that_another_wait_returns_meanwhile_counts_for_all_memories) {
+    double sum;
+    const void *in;
+    for (int i = 0; i < 4; i++) {
+        scene_reopen(f, KERNELS, SB_SIM_LAZY);
+        kernel(f);
+        f->rig.context->backend.event_wait = wait_after_another;
+        interrupted = f;
+        assert_status(SB_ERR_DEVICE_FAILURE,
+                      i == 0   ? sb_blob_asum(f->blob, SB_DATA, &sum, &err)
+                      : i == 1 ? sb_blob_sumsq(f->blob, SB_DATA, &sum, &err)
+                      : i == 2 ? sb_blob_copy_from(f->target, SB_DATA, f->blob, 0, &err)
+                               : sb_blob_cpu(f->blob, SB_DATA, &in, &err));
+        assert_null(interrupted);
     }
 }

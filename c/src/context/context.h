@@ -345,6 +345,9 @@ const sb_backend *sb__registered_backend(const char *name, size_t length);
 
 /* --- events of queued work that writes bytes (events.c) ------------------------- */
 
+/* No caller's work. */
+#define SB__NOT_EXPOSED UINT64_MAX
+
 struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
@@ -352,6 +355,8 @@ struct sb__event {
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
     bool is_kept;                     /* the list owns a reference until a wait for the event */
+    int32_t slot;                     /* of `stream`, if a caller's work may precede the event */
+    uint64_t exposed_at;              /* when that caller got the pointer, or SB__NOT_EXPOSED */
     uint64_t number;                  /* increases along the list */
     struct sb__event *before, *after; /* in the context's list */
 };
@@ -452,9 +457,11 @@ bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool 
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event
-   reports a failure of that work. */
-sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
-                             sb_error *err);
+   reports a failure of that work. `exposed_at`: when a caller got a pointer for work on the
+   streams, or SB__NOT_EXPOSED. The caller's work has then also failed if another wait has returned
+   a failure since, because the event need not return that failure. */
+sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t exposed_at,
+                             struct sb__events *out, sb_error *err);
 /* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
    Never waits. If the work has not ended, `mark` stores the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
@@ -501,6 +508,8 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 /* Called after a write in place has failed with `st`: marks the device as lost, waits for all work
    and returns DEVICE_LOST. Rewords `err`, unless `st` is DEVICE_LOST. */
 sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
+/* Fails with DEVICE_FAILURE because of a failure that another call has returned. */
+sb_status sb__fail_elsewhere(sb_error *err);
 /* Returns whether a wait for an event has failed with a status that is no failure of the work. Then
    the event remains, and a later call waits again. */
 static inline bool sb__is_unknown(sb_status st) {

@@ -15,6 +15,7 @@ sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *
         return st;
     *out = object;
     atomic_store_explicit(&(*out)->refs, 1, memory_order_relaxed);
+    (*out)->exposed_at = SB__NOT_EXPOSED;
     return SB_OK;
 }
 
@@ -218,8 +219,10 @@ sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_s
     sb_status st = sb__own_keep(context, stream, err);
     if (st == SB_OK)
         st = sb__event_put(context, event, stream, err);
-    if (st != SB_OK || !event->handle)
+    if (st != SB_OK || !event->handle) {
+        event->exposed_at = SB__NOT_EXPOSED; /* the event may be used for other work */
         return st;
+    }
     events->at[events->count++] = event;
     events->next = NULL;
     return SB_OK;

@@ -173,8 +173,8 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
     }
 }
 
-sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
-                             sb_error *err) {
+sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t exposed_at,
+                             struct sb__events *out, sb_error *err) {
     sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
     for (int32_t slot = 0; st == SB_OK && users && slot >= 0; slot += slot >= 0) {
         st = sb__events_prepare(context, out, err);
@@ -182,6 +182,10 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
             return st;
         sb__mutex_lock(&context->streams.lock);
         slot = next_user(context, users, slot, NULL);
+        if (slot >= 0 && slot != SB__OWN_SLOT) {
+            out->next->slot = slot;
+            out->next->exposed_at = exposed_at;
+        }
         if (slot >= 0)
             st = sb__events_record(context, out, stream_of(context, slot), err);
         sb__mutex_unlock(&context->streams.lock);

@@ -108,9 +108,24 @@ sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err) {
 
 /* --- events -------------------------------------------------------------------------- */
 
+sb_status sb__fail_elsewhere(sb_error *err) {
+    return sb__fail(
+        err, SB_ERR_DEVICE_FAILURE,
+        "queued work has failed on the stream that wrote the bytes, as another call reported");
+}
+
 /* Returns whether `st`, from a retried wait for an event, is a failure of the work. */
 static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
+}
+
+/* Checks whether another wait has returned a failure of a caller's work before the event. */
+static sb_status check_caller(sb_context *context, const struct sb__event *event, sb_error *err) {
+    bool is_over;
+    if (event->exposed_at == SB__NOT_EXPOSED ||
+        !sb__slot_has_failed(context, event->slot, event->exposed_at, &is_over))
+        return SB_OK;
+    return sb__fail_elsewhere(err);
 }
 
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
@@ -123,6 +138,8 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         st = sb__own_kept(context, &story);
     if (st == SB_OK && is_own) /* another thread may have got the failure of a kept event */
         st = sb__device_check(context, &story);
+    if (st == SB_OK)
+        st = check_caller(context, event, &story);
     if (st == SB_OK)
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)

@@ -15,7 +15,8 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
         if (st == SB_OK)
             st = sb__events_share(context, made_by, &mem->made_by, err);
         if (st == SB_OK)
-            st = sb__streams_record(context, sb__other_writers(mem, target), made_by, err);
+            st = sb__streams_record(context, sb__other_writers(mem, target), mem->exposed_at,
+                                    made_by, err);
     }
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }

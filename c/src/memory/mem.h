@@ -55,8 +55,6 @@ struct sb_mem {
     sb_mem *next_retired;      /* the next memory in the list sb__retired.mems */
 };
 
-#define SB__NOT_EXPOSED UINT64_MAX
-
 /* Work on the device side that the library's stream may not have finished: reads, or writes. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 

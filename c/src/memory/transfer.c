@@ -121,7 +121,7 @@ sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     writers &= sb__writers(mem); /* the check may have found that a writer's work has ended */
     if (st != SB_OK || !writers || !mem->bytes)
         return st;
-    st = sb__streams_record(mem->context, writers, &mem->made_by, err);
+    st = sb__streams_record(mem->context, writers, mem->exposed_at, &mem->made_by, err);
     /* Another wait may have reported a failure before the event was recorded. */
     return st == SB_OK ? sb__check_writer(mem, err) : st;
 }
@@ -164,9 +164,7 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
         return SB_OK;
     }
     lose_device_bytes(mem);
-    return sb__fail(
-        err, SB_ERR_DEVICE_FAILURE,
-        "queued work has failed on the stream that wrote the bytes, as another call reported");
+    return sb__fail_elsewhere(err);
 }
 
 /* Waits for the oldest `count` events in made_by. */
@@ -185,6 +183,8 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
         st = sb__note_writers(mem, writers & ~own, err);
     if (st == SB_OK && mem->made_by.count)
         st = await(mem, mem->made_by.count, err);
+    if (st == SB_OK) /* another wait may have returned a failure meanwhile */
+        st = sb__check_writer(mem, err);
     if (st == SB_OK)
         sb__events_end(mem->context, &mem->made_by);
     return st;
