@@ -294,13 +294,14 @@ TEST_ON(place, memory_is_freed_if_the_queued_free_fails) {
 }
 
 static void wait_for_events(struct place *f, sb_stream stream) {
+    const sb_stream other = stream == f->own ? f->table->read_stream(f->device) : f->own;
     int32_t done = 0;
     void *event, *ptr = alloc(f);
     for (int commands = 0; commands < 3; commands++) {
         for (int i = 0; i < commands; i++)
             assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
         assert_ok(f->table->event_record(f->device, stream, &event, &err));
-        assert_ok(f->table->stream_wait(f->device, (sb_stream)f->queue, event, &err));
+        assert_ok(f->table->stream_wait(f->device, other, event, &err));
         assert_ok(f->table->event_wait(f->device, event, &err));
         assert_ok(f->table->event_query(f->device, event, &done, &err));
         assert_int_equal(done, 1);
@@ -768,6 +769,48 @@ TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memori
         ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
         place_reopen(f, SB_OPENCL_SVM);
     }
+}
+
+/* The library uses the queue only to make it wait for another queue. */
+TEST_ON(place, a_failure_before_a_barrier_counts) {
+    const sb_stream stream = (sb_stream)f->queue;
+    const struct blocked blocked = block(f, f->queue), other = block(f, opened(f)->own.queue);
+    void *failed, *ptr = alloc(f);
+    copy(f, ptr);
+    void *event = record(f);
+    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
+    unblock(&blocked, CL_OUT_OF_RESOURCES);
+    unblock(&other, CL_COMPLETE);
+    assert_ok(f->table->event_record(f->device, stream, &failed, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, failed, &err));
+    f->table->event_destroy(f->device, failed);
+    f->table->event_destroy(f->device, event);
+    release(f, ptr);
+    blocked_end(&other);
+    blocked_end(&blocked);
+}
+
+/* A long list of events is slow in pocl. */
+TEST_ON(place, many_waits_for_one_queue_have_short_lists) {
+    const sb_stream stream = (sb_stream)f->queue;
+    const struct blocked blocked = block(f, f->queue);
+    void *event, *ptr = alloc(f);
+    for (int i = 0; i < 50; i++) {
+        cl_event *events;
+        cl_uint count;
+        assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+        assert_ok(f->table->event_record(f->device, stream, &event, &err));
+        assert_ok(
+            sb__opencl_running(opened(f), event, opened(f)->own.queue, &events, &count, &err));
+        assert_true(count > 0 && count <= 2);
+        sb__opencl_running_end(events, count);
+        assert_ok(f->table->stream_wait(f->device, f->own, event, &err));
+        f->table->event_destroy(f->device, event);
+    }
+    unblock(&blocked, CL_COMPLETE);
+    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    blocked_end(&blocked);
+    release(f, ptr);
 }
 
 /* The first event has the failure of the caller's command. */

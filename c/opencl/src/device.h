@@ -87,6 +87,8 @@ struct sb__opencl_command {
         SB__OPENCL_KINDS
     } kind;      /* only failures of work and of markers are reported */
     void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
+    const struct sb__opencl_stream *awaited; /* a barrier waits for this stream's commands */
+    int64_t awaited_end;                     /* with lower numbers */
 };
 
 /* A command queue and its commands. While only the library adds commands to a queue, a wait for the
@@ -203,6 +205,10 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
+/* Called between sb__opencl_begin and sb__opencl_end of a barrier. If a caller adds commands to the
+   queue, queues a marker, whose failure a later event returns: the barrier's own failure may be
+   that of another queue. Returns OpenCL's code. */
+cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl_command *barrier);
 /* Waits for all commands of the queue, and for those of other queues that they should have waited
    for, even if some fail; returns OpenCL's code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
@@ -244,11 +250,12 @@ struct sb__opencl_event {
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Returns whether work before the event has not ended, except commands in `at`. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Allocates an array of the commands for which a barrier must wait; pass it to
+/* Allocates an array of the commands for which a barrier of `queue` must wait; pass it to
    sb__opencl_running_end. The commands have not ended: pocl 3.1 never runs a barrier that waits for
-   a command that has failed. */
+   a command that has failed. Omits commands for which a recent barrier of the queue waits. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
-                             cl_event **out, cl_uint *out_count, sb_error *err);
+                             cl_command_queue queue, cl_event **out, cl_uint *out_count,
+                             sb_error *err);
 void sb__opencl_running_end(cl_event *events, cl_uint count);
 
 /* Returns an event with the queue's commands, except commands after which their thread has already

@@ -328,6 +328,16 @@ static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
     return NULL;
 }
 
+cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl_command *barrier) {
+    struct sb__opencl_command *marker = NULL;
+    sb_error err = {.device_code = CL_SUCCESS};
+    sb__opencl_lock_take(&device->queued.lock);
+    if (barrier->stream->is_shared && (marker = mark(device, barrier->stream, &err)))
+        append(device, marker);
+    sb__opencl_lock_give(&device->queued.lock);
+    return marker ? CL_SUCCESS : err.device_code;
+}
+
 /* --- waits: call functions that have a parameter `stream` with queued.lock held and a reference to
    the stream; those that wait release the lock meanwhile ------------------------------------- */
 
@@ -701,24 +711,53 @@ static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_
     return result;
 }
 
-/* Commands that have not ended are listed, so for an unordered event the list has all of them. */
-sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
-                             cl_event **out, cl_uint *out_count, sb_error *err) {
+/* Returns the number below which a recent barrier of the queue, which has not failed, waits for the
+   commands of `source`; else 0. A program that frees many memories thus queues short barriers. */
+static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_queue queue,
+                           const struct sb__opencl_stream *source) {
+    enum { RECENT = 16 };
+    const struct sb__opencl_stream *stream = find_stream(device, queue);
+    struct sb__opencl_command *at = stream && stream->barriers ? stream->tail : NULL;
+    cl_int progress;
+    for (int i = 0; i < RECENT && at; i++, at = at->before)
+        if (at->awaited == source)
+            return sb__opencl_progress(at, &progress) == CL_SUCCESS && progress >= CL_COMPLETE
+                       ? at->awaited_end
+                       : 0;
+    return 0;
+}
+
+/* Adds the event's commands with numbers from `from`. Commands that have not ended are listed, so
+   for an unordered event the list has all of them. */
+static cl_int collect_running(const struct sb__opencl_event *event, int64_t from, cl_event **out,
+                              cl_uint *out_count) {
+    struct sb__opencl_command *first = event->is_ordered ? NULL : event->stream->running;
+    struct sb__opencl_command *last =
+        event->is_ordered && event->count ? event->at[event->count - 1] : NULL;
     cl_int result = CL_SUCCESS;
     size_t most = 1;
-    sb__opencl_lock_take(&device->queued.lock);
-    struct sb__opencl_command *first = event->is_ordered ? NULL : event->stream->running;
+    while (first && first->number < from)
+        first = first->after;
     for (const struct sb__opencl_command *at = first; at && at->number < event->end; at = at->after)
         most++;
-    *out_count = 0;
     *out = malloc(most * sizeof **out);
     if (!*out)
-        result = CL_OUT_OF_HOST_MEMORY;
-    else if (event->is_ordered && event->count)
-        result = add_running(event->at[event->count - 1], *out, out_count);
+        return CL_OUT_OF_HOST_MEMORY;
+    if (last && last->number >= from)
+        result = add_running(last, *out, out_count);
     for (struct sb__opencl_command *at = first;
          at && at->number < event->end && result == CL_SUCCESS; at = at->after)
         result = add_running(at, *out, out_count);
+    return result;
+}
+
+sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
+                             cl_command_queue queue, cl_event **out, cl_uint *out_count,
+                             sb_error *err) {
+    sb__opencl_lock_take(&device->queued.lock);
+    *out_count = 0;
+    const cl_int result =
+        collect_running(event, awaited_end(device, queue, event->stream), out, out_count);
     sb__opencl_lock_give(&device->queued.lock);
     if (result == CL_SUCCESS)
         return SB_OK;

@@ -72,25 +72,31 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
    call, pocl 3.1 never runs the barrier, and no wait for the barrier ends. Once a barrier has
    failed, pocl 3.1 runs commands that are queued later at once. */
 static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queue queue,
-                               cl_uint count, const cl_event *events, sb_error *err) {
+                               const struct sb__opencl_event *event, cl_uint count,
+                               const cl_event *events, sb_error *err) {
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
         return st;
     command->kind = SB__OPENCL_BARRIER;
-    const cl_int result = clEnqueueBarrierWithWaitList(queue, count, events, &command->event);
+    command->awaited = event->stream;
+    command->awaited_end = event->end;
+    cl_int result = sb__opencl_mark(device, command);
+    if (result == CL_SUCCESS)
+        result = clEnqueueBarrierWithWaitList(queue, count, events, &command->event);
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
 sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
     struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = (cl_command_queue)stream;
     cl_event *events;
     cl_uint count;
-    sb_status st = sb__opencl_running(device, event, &events, &count, err);
+    sb_status st = sb__opencl_running(device, event, queue, &events, &count, err);
     if (st != SB_OK)
         return st;
     if (count)
-        st = queue_barrier(device, (cl_command_queue)stream, count, events, err);
+        st = queue_barrier(device, queue, event, count, events, err);
     sb__opencl_running_end(events, count);
     return st;
 }
