@@ -1,6 +1,6 @@
 /* Tests shapes and errors of reads of BlobProto messages into a blob, also from pieces of memory.
-   The fuzz targets `differential` and `reshape` and the test behaviour.proto_oracle compare shapes
-   and values of all encodings with those of other readers. */
+   The fuzz targets `differential` and `reshape` compare shapes and values of all encodings with
+   those of other readers. */
 #include "blobs.h"
 
 #include "nets.h"
