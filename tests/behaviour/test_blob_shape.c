@@ -1,6 +1,5 @@
 /* Tests the shapes and offsets of a blob. The fuzz target reshape compares counts, axes, legacy
-   dimensions, texts and refused shapes with a reference model. The test behaviour.small_shapes
-   tries all indices of small shapes. */
+   dimensions, texts, offsets and refused shapes with a reference model. */
 #include "blobs.h"
 
 #include <stdio.h>
