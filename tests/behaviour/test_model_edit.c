@@ -180,25 +180,6 @@ TEST(test_a_long_name_is_written_and_is_read_if_limits_allow) {
     free(bytes);
 }
 
-TEST(test_the_size_is_returned_if_the_buffer_is_too_small) {
-    const struct wire wire = odd_net(SB_LAYER_CURRENT, 0, 0);
-    unsigned char buffer[1024];
-    size_t size;
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_size(model, &size, &err));
-    assert_true(size <= sizeof buffer);
-    memset(buffer, 0x5a, sizeof buffer);
-    for (size_t capacity = 0; capacity < size; capacity++) {
-        size_t needed = 0;
-        void *place = capacity ? buffer : NULL;
-        assert_status(SB_ERR_BUFFER_TOO_SMALL,
-                      sb_model_save(model, place, capacity, &needed, &err));
-        assert_int_equal(needed, size);
-    }
-    assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_model_save(model, buffer, size - 1, NULL, &err));
-    assert_true(bytes_are(buffer, sizeof buffer, 0x5a));
-}
-
 /* The memory of a removed layer is reused for the next layer, whose texts contain no old bytes. */
 TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     char name[700];

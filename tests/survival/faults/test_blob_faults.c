@@ -48,6 +48,7 @@ struct world {
         const sb_mem *mem;
         sb_mem *mutable_mem;
         sb_blob *blob;
+        sb_context *context;
         sb_dl_managed_versioned *tensor;
         sb_dl_managed *legacy;
         sb_stream stream;
@@ -73,6 +74,7 @@ enum {
     MAKES_TENSOR = 1024,
     MAKES_LEGACY = 2048,
     MAKES_BLOB = 4096,
+    MAKES_CONTEXT = 8192,
 };
 
 static struct row {
@@ -152,6 +154,10 @@ CALL(create_shaped, MAKES_BLOB,
      sb_blob_create_shaped(w->rig.context, SB_DTYPE_F64, (int64_t[]){2, 3}, 2, &w->out.blob, err))
 CALL(create_legacy, MAKES_BLOB,
      sb_blob_create_legacy(w->rig.context, SB_DTYPE_I32, 2, 3, 4, 5, &w->out.blob, err))
+CALL(create_context, MAKES_CONTEXT,
+     sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0",
+                                        .allocator = counting_allocator_table(&w->rig.counting)),
+                       &w->out.context, err))
 CALL(synchronize, 0, sb_context_synchronize(w->rig.context, err))
 CALL(forget_stream, 0, sb_context_forget_stream(w->rig.context, w->stream, err))
 CALL(stream, 0, sb_context_stream(w->rig.context, &w->out.stream, err))
@@ -245,6 +251,8 @@ static void world_close(struct world *w, const struct op *op, bool done) {
         w->out.tensor->deleter(w->out.tensor);
     if (done && is(op, MAKES_LEGACY))
         w->out.legacy->deleter(w->out.legacy);
+    if (done && is(op, MAKES_CONTEXT))
+        sb_context_release(w->out.context);
     if (done && is(op, MAKES_BLOB))
         sb_blob_destroy(w->out.blob);
     if (w->passed)
