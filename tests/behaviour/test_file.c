@@ -396,20 +396,6 @@ TEST_ON(folder, test_descriptor_0_works_like_any_other) {
     assert_false(open);
 }
 
-TEST_ON(folder, test_no_other_program_inherits_an_open_file) {
-    struct stat file, there;
-    int found = 0;
-    assert_ok(write_file(f->file, &err));
-    assert_int_equal(stat(f->file, &file), 0);
-    (void)open_model(f->file, SB_FORMAT_AUTO, 0);
-    for (int fd = 0; fd < 256; fd++)
-        if (fstat(fd, &there) == 0 && there.st_ino == file.st_ino && there.st_dev == file.st_dev) {
-            assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-            found++;
-        }
-    assert_int_equal(found, 1);
-}
-
 TEST_ON(folder, test_a_mapped_file_is_unmapped) {
     assert_ok(write_file(f->file, &err)); /* 200 kB */
     const size_t before = process_memory_now().mapped;
@@ -472,20 +458,6 @@ TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     (void)close(memory);
     (void)close(ends[0]);
     (void)close(ends[1]);
-}
-
-TEST_ON(folder, a_save_to_standard_output_is_refused) {
-    assert_int_equal(fflush(stdout), 0);
-    const int kept = dup(1), file = open(f->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(kept >= 0 && file >= 0);
-    assert_int_equal(dup2(file, 1), 1);
-    const sb_status st = write_file("/dev/stdout", &err);
-    assert_int_equal(dup2(kept, 1), 1);
-    (void)close(kept);
-    (void)close(file);
-    assert_int_equal(st, SB_ERR_IO);
-    assert_non_null(strstr(err.message, "leads to an open file"));
-    assert_true(file_holds(f->file, ""));
 }
 
 /* In the folder part of a path, the kernel follows a link in /proc/self/fd to the open folder and

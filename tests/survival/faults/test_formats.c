@@ -274,7 +274,7 @@ static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_status st = SB_ERR_IO;
     int fd;
     do
-        fd = open(s->paths[OPENED], O_RDONLY);
+        fd = open(s->paths[OPENED], O_RDONLY | O_CLOEXEC);
     while (fd < 0 && errno == EINTR);
     if (fd >= 0)
         st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
@@ -530,6 +530,8 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         blame(row, n, "the failure is not reported");
     if (s.progress.wrong || files_in("/proc/self/fd") - files > (s.made != NULL))
         blame(row, n, "a progress report is wrong, or a file was left open");
+    if (descriptors.inherited)
+        blame(row, n, "another program would inherit an open file");
     if (st != SB_OK) {
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {
