@@ -1,5 +1,6 @@
 /* Tests blob files: reads, atomic writes, links, owners, access lists, folders, leases. */
 #include "blobs.h"
+#include "child.h"
 #include "files.h"
 #include "nets.h"
 #include "process_memory.h"
@@ -73,19 +74,17 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
+static void write_in_child(void *path) {
+    const gid_t groups[] = {OURS};
+    const bool may =
+        geteuid() != 0 || (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+    _exit(may ? -write_file(path, NULL) : 255);
+}
+
 /* Writes the file in a child process. If this process is root, the child's user is nobody, in the
    group OURS. Returns -255 if the child could not change its user. */
-static sb_status write_as_nobody(const char *path) {
-    const gid_t groups[] = {OURS};
-    int status = -1;
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        const bool may = geteuid() != 0 ||
-                         (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-        _exit(may ? -write_file(path, NULL) : 255);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
+static sb_status write_as_nobody(char *path) {
+    const int status = status_in_child(write_in_child, path);
     assert_true(WIFEXITED(status));
     return -WEXITSTATUS(status);
 }

@@ -33,12 +33,6 @@ static void *map_tiles(size_t tile, size_t bytes) {
     return is_mapped ? base : NULL;
 }
 
-static void *large_array(size_t bytes) {
-    void *base = map_tiles(TILE, bytes);
-    assert_non_null(base);
-    return base;
-}
-
 static void put(int32_t dtype, void *x, int64_t i, double v) {
     if (dtype == SB_DTYPE_F32)
         ((float *)x)[i] = (float)v;
@@ -76,18 +70,10 @@ TEST(sums_propagate_nan_and_infinity) {
             }
 }
 
-TEST(zeros_add_up_to_zero) {
-    static double x[5000];
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        assert_true(sb__host_asum(&alone, dtype, 5000, x) == 0);
-        assert_true(sb__host_sumsq(&alone, dtype, 5000, x) == 0);
-    }
-}
-
 /* In a float, the sums of the first values and their squares are infinite; the squares of the
    second values are 0. */
-TEST(sums_of_huge_and_of_tiny_values_are_exact) {
-    static const double values[] = {0x1p127, 0x1p-100};
+TEST(sums_of_huge_and_tiny_values_and_of_zeros_are_exact) {
+    static const double values[] = {0x1p127, 0x1p-100, 0};
     float x[5000];
     for (size_t k = 0; k < COUNT_OF(values); k++) {
         fill_values(SB_DTYPE_F32, 5000, values[k], 0, x);
@@ -277,7 +263,8 @@ TEST(sums_of_many_pieces_are_complete) {
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         const size_t bytes = (size_t)(64 * PIECE + 1) * sb_dtype_size(dtype);
-        void *x = large_array(bytes);
+        void *x = map_tiles(TILE, bytes);
+        assert_non_null(x);
         for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
             put(dtype, x, i, i / PIECE % 2 ? -2 : -1);
         for (size_t s = 0; s < COUNT_OF(sums); s++)
