@@ -1,6 +1,5 @@
 /* Tests the shapes and offsets of a blob. The fuzz target reshape compares counts, axes, legacy
-   dimensions, texts and refused shapes with a reference model. The test behaviour.small_shapes
-   tries all indices of small shapes. */
+   dimensions, texts, offsets and refused shapes with a reference model. */
 #include "blobs.h"
 
 #include <stdio.h>
@@ -55,24 +54,6 @@ TEST(the_longest_shape_text_is_whole) {
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));
     assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
-}
-
-/* Shapes that differ in one axis or in the number of axes are not equal. */
-TEST(shapes_are_compared_axis_by_axis) {
-    int64_t dims[5] = {2, 3, 4, 5, 6};
-    for (int32_t axes = 1; axes <= 5; axes++)
-        for (int32_t axis = 0; axis < axes; axis++) {
-            sb_blob *a = test_blob(NULL, SB_DTYPE_F32, axes, dims);
-            sb_blob *same = test_blob(NULL, SB_DTYPE_F64, axes, dims);
-            dims[axis]++;
-            sb_blob *other = test_blob(NULL, SB_DTYPE_F32, axes, dims);
-            assert_int_equal(sb_blob_shape_equals(a, other), 0);
-            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 0);
-            dims[axis]--;
-            assert_int_equal(sb_blob_shape_equals(a, same), 1);
-            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 1);
-            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes - 1), 0);
-        }
 }
 
 TEST(a_shape_is_compared_with_dimensions_alone) {

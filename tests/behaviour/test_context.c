@@ -150,29 +150,6 @@ TEST_ON(rig, the_cap_holds_over_many_objects) {
         sb_mem_release(mems[i]);
 }
 
-/* --- failing allocations ------------------------------------------------------------- */
-
-TEST(every_failing_allocation_of_create_leaks_nothing) {
-    static const char *const devices[] = {"cpu", "sim:0"};
-    for (int d = 0; d < 2; d++) {
-        sb_status status = SB_ERR_OUT_OF_MEMORY;
-        for (int64_t n = 1; status != SB_OK; n++) {
-            struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-            sb_context *context = NULL;
-            counting.fail_nth = n;
-            status = sb_context_create(
-                &CONTEXT_OPTIONS(.device = devices[d],
-                                 .allocator = counting_allocator_table(&counting)),
-                &context, NULL);
-            assert_int_equal(status, counting.failures ? SB_ERR_OUT_OF_MEMORY : SB_OK);
-            assert_int_equal(context != NULL, status == SB_OK);
-            assert_true(status != SB_OK || n > 1);
-            sb_context_release(context);
-            counting_allocator_assert_clean(&counting);
-        }
-    }
-}
-
 /* --- a caller's backend ----------------------------------------------------------------- */
 
 /* A backend table of the test, and its device. Most tests open the device as "plain:0". */

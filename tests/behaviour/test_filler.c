@@ -310,6 +310,28 @@ TEST(scales_follow_from_the_shape) {
         }
 }
 
+static double bilinear_weight(int64_t i, int64_t width) {
+    const double f = ceil((double)width / 2), c = (double)(width - 1) / (2 * f);
+    return 1 - fabs((double)i / f - c);
+}
+
+TEST(bilinear_is_its_formula) {
+    static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 700};
+    const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
+        for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+            const int64_t width = widths[k];
+            sb_blob *blob = test_blob(NULL, dtype, 4, (int64_t[]){3, 2, width, width});
+            assert_ok(sb_blob_fill(blob, &filler, 18, &err));
+            for (int64_t i = 0; i < sb_blob_count(blob); i++) {
+                const double found = value_at(dtype, host_of(blob, SB_DATA), i);
+                const double expected =
+                    bilinear_weight(i % width, width) * bilinear_weight(i / width % width, width);
+                assert_true(fabs(found - expected) <= (dtype == SB_DTYPE_F32 ? 0x1p-24 : 0x1p-52));
+            }
+        }
+}
+
 /* --- messages ------------------------------------------------------------------------------- */
 
 static void assert_parses(struct wire *w, const sb_filler *expected) {

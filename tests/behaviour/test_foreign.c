@@ -45,7 +45,7 @@ static void kinds_close(struct kinds *kinds) {
 
 /* --- the readers ---------------------------------------------------------------------- */
 
-enum origin { BYTES, SPANS, SOURCE, EQUALS, A_FILE, MAPPED };
+enum origin { BYTES, SOURCE, EQUALS, A_FILE, MAPPED };
 
 /* A function that reads a blob or, if `as` is not SB_FORMAT_BLOB, opens a model of this format. */
 struct reader {
@@ -54,13 +54,12 @@ struct reader {
 };
 
 static const struct reader readers[] = {
-    {BYTES, SB_FORMAT_BLOB},         {BYTES, SB_FORMAT_AUTO},        {BYTES, SB_FORMAT_SOLVERSTATE},
-    {SOURCE, SB_FORMAT_BLOB},        {SOURCE, SB_FORMAT_CAFFEMODEL}, {SPANS, SB_FORMAT_AUTO},
-    {EQUALS, SB_FORMAT_BLOB},        {A_FILE, SB_FORMAT_BLOB},       {A_FILE, SB_FORMAT_CAFFEMODEL},
-    {MAPPED, SB_FORMAT_SOLVERSTATE},
+    {BYTES, SB_FORMAT_BLOB},  {BYTES, SB_FORMAT_AUTO},        {BYTES, SB_FORMAT_SOLVERSTATE},
+    {SOURCE, SB_FORMAT_BLOB}, {SOURCE, SB_FORMAT_CAFFEMODEL}, {EQUALS, SB_FORMAT_BLOB},
+    {A_FILE, SB_FORMAT_BLOB}, {A_FILE, SB_FORMAT_CAFFEMODEL}, {MAPPED, SB_FORMAT_SOLVERSTATE},
 };
 #define NUM_READERS (sizeof readers / sizeof *readers)
-#define FIRST_FILE  7 /* the readers from this index on read a file */
+#define FIRST_FILE  6 /* the readers from this index on read a file */
 static const struct reader blob_bytes = {BYTES, SB_FORMAT_BLOB};
 static const struct reader model_bytes = {BYTES, SB_FORMAT_AUTO};
 
@@ -85,19 +84,6 @@ static sb_status open_as(int32_t format, const struct wire *wire, const sb_limit
     return st;
 }
 
-static sb_status open_spans(int32_t format, const struct wire *wire, sb_error *err) {
-    const size_t half = wire->size / 2;
-    const sb_span spans[] = {{wire->bytes, half}, {wire->bytes + half, wire->size - half}};
-    sb_source source = SB_SOURCE_INIT;
-    sb_model *model = NULL;
-    assert_int_equal(sb_source_of_spans(NULL, spans, 2, &source, NULL), SB_OK);
-    sb_status st = sb_model_open_source(NULL, format, &source, NULL, NULL, &model, err);
-    if (st != SB_OK)
-        source.close(source.user);
-    sb_model_destroy(model);
-    return st;
-}
-
 /* Reads the bytes or, for readers of files, the file `path`, which has these bytes. */
 static sb_status read_by(const struct reader *reader, const struct wire *wire, const char *path,
                          sb_error *err) {
@@ -108,8 +94,6 @@ static sb_status read_by(const struct reader *reader, const struct wire *wire, c
         return read_blob(reader->from, wire, &source, path, err);
     if (reader->from == BYTES)
         return open_as(reader->as, wire, NULL, err);
-    if (reader->from == SPANS)
-        return open_spans(reader->as, wire, err);
     const uint32_t flags = reader->from == MAPPED ? SB_OPEN_MAPPED : 0;
     const sb_status st =
         reader->from == SOURCE

@@ -186,15 +186,6 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
     }
 }
 
-TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
-    reopen(f);
-    sb_blob *blob = synced_blob(f), *source = synced_blob(f);
-    (void)blob_pointer(source, SB_DATA, MUTABLE_GPU);
-    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-}
-
 /* A failed prefetch may have queued a fill with zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     reopen(f);
@@ -280,18 +271,4 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         assert_true(bytes_are(values, COUNT * sizeof *values, 1));
         sb_blob_destroy(copy);
     }
-}
-
-TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
-    sb_dl_managed_versioned *tensor;
-    sb_blob *copy;
-    reopen(f);
-    sb_blob *blob = synced_blob(f);
-    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
-    assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
-    test_end(blob);
-    assert_int_equal(sb_mem_storage(data_of(copy), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_true(value_at(SB_DTYPE_F32, host_of(copy, SB_DATA), COUNT - 1) == 3);
-    assert_ptr_not_equal(read_gpu(data_of(copy)), read_cpu(data_of(copy))); /* not one storage */
-    sb_blob_destroy(copy);
 }

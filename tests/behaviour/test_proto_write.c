@@ -12,30 +12,43 @@ static void fill(sb_blob *blob, sb_part part, double first) {
 
 static const int64_t two_by_three[] = {2, 3};
 
+static void check_message(const sb_blob *blob, const Sb__BlobProto *read, size_t diffs) {
+    const int32_t axes = sb_blob_num_axes(blob);
+    const size_t count = (size_t)sb_blob_count(blob);
+    const bool wide = sb_blob_dtype(blob) == SB_DTYPE_F64;
+    assert_int_equal(wide ? read->n_double_data : read->n_data, count);
+    assert_int_equal(wide ? read->n_double_diff : read->n_diff, diffs);
+    for (size_t k = 0; k < count; k++)
+        assert_true((wide ? read->double_data[k] : (double)read->data[k]) == 3 + (double)k);
+    for (size_t k = 0; k < diffs; k++)
+        assert_true((wide ? read->double_diff[k] : (double)read->diff[k]) == -9 + (double)k);
+    assert_int_equal(read->shape != NULL, axes > 0); /* as in messages of Caffe */
+    assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
+    for (int k = 0; k < axes; k++)
+        assert_int_equal(read->shape->dim[k], sb_blob_shape(blob)[k]);
+    assert_false(read->has_num || (wide ? read->n_data || read->n_diff
+                                        : read->n_double_data || read->n_double_diff));
+    assert_int_equal(read->base.n_unknown_fields, 0);
+}
+
+/* The library is built with protobuf-c's packer or its own; both must pass this test. */
 TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
-    for (int axes = 0; axes <= 4; axes++) {
-        for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
-            sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, axes, dims[i]);
+    for (int axes = 0; axes <= 4; axes++)
+        for (size_t i = 0; i < 4 * sizeof dims / sizeof *dims; i++) {
+            const bool with_diff = i & 1;
+            sb_blob *blob = test_blob(NULL, i & 2 ? SB_DTYPE_F64 : SB_DTYPE_F32, axes, dims[i / 4]);
             void *bytes;
             size_t size;
             fill(blob, SB_DATA, 3);
-            assert_ok(blob_message(blob, 0, &bytes, &size, &err));
+            fill(blob, SB_DIFF, -9);
+            assert_ok(blob_message(blob, with_diff ? SB_PROTO_WRITE_DIFF : 0, &bytes, &size, &err));
             Sb__BlobProto *read = sb__blob_proto__unpack(NULL, size, bytes);
             assert_non_null(read);
-            assert_int_equal(read->n_data, sb_blob_count(blob));
-            for (size_t k = 0; k < read->n_data; k++)
-                assert_true(read->data[k] == 3 + (float)k);
-            assert_int_equal(read->shape != NULL, axes > 0); /* as in messages of Caffe */
-            assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
-            for (int k = 0; k < axes; k++)
-                assert_int_equal(read->shape->dim[k], dims[i][k]);
-            assert_false(read->has_num || read->n_diff || read->n_double_data);
-            assert_int_equal(read->base.n_unknown_fields, 0);
+            check_message(blob, read, with_diff ? (size_t)sb_blob_count(blob) : 0);
             sb__blob_proto__free_unpacked(read, NULL);
             free(bytes);
         }
-    }
 }
 
 /* If one dimension is 0, other dimensions may be huge, so the shape may exceed 256 bytes. */

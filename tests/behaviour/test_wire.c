@@ -110,38 +110,6 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* Reads each tag of one or two bytes, and some tags of three bytes, with and without bytes after
-   the field, to cover the fast path and the slow path of the reader. */
-TEST(each_member_of_a_field_is_set) {
-    struct sb__reader *reader = malloc(sizeof *reader);
-    for (uint32_t tag = 8; tag < 0x4010; tag++) {
-        const bool has_length = tag % 8 == SB__WIRE_BYTES;
-        if (!has_length && tag % 8 != SB__WIRE_VARINT)
-            continue;
-        const uint32_t tag_bytes = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
-        const uint32_t begin = tag_bytes + has_length, end = tag_bytes + (has_length ? 3 : 1);
-        unsigned char message[8] = {(unsigned char)(tag | (tag_bytes > 1 ? 0x80 : 0)),
-                                    (unsigned char)(tag >> 7 | (tag_bytes > 2 ? 0x80 : 0)),
-                                    (unsigned char)(tag >> 14)};
-        message[tag_bytes] = 2;
-        for (uint32_t size = end; size <= sizeof message; size++) {
-            struct sb__source source;
-            struct sb__field field = {.value = 77};
-            assert_ok(sb__source_of_bytes(&source, message, size, &err));
-            sb__reader_init(reader, &source);
-            assert_ok(sb__wire_next(reader, &root, size, &field, &err));
-            assert_int_equal(field.number, tag / 8);
-            assert_int_equal(field.type, tag % 8);
-            assert_int_equal(field.offset, 0);
-            assert_int_equal(field.begin, begin);
-            assert_int_equal(field.end, end);
-            assert_int_equal(field.value, has_length ? 0 : 2);
-            assert_int_equal(reader->at, end);
-        }
-    }
-    free(reader);
-}
-
 TEST(test_groups_nest_at_most_100_deep) {
     for (int depth = 100; depth <= 101; depth++) {
         struct wire wire = {0};
@@ -153,49 +121,6 @@ TEST(test_groups_nest_at_most_100_deep) {
             wire_tag(&wire, (uint32_t)i, 4);
         assert_ok(sb__source_of_bytes(&source, wire.bytes, wire.size, &err));
         assert_status(depth == 100 ? SB_OK : SB_ERR_DATA_LIMIT, walk(&source, &fields, &err));
-    }
-}
-
-static int32_t go_on(void *user, uint64_t done, uint64_t total) {
-    return 0;
-}
-
-/* A field of growing size moves the number, double and group after it over the window's end. */
-TEST_ON(rig, test_values_across_the_edge_of_the_window_are_complete) {
-    static const char zeros[SB__WINDOW_BYTES + 4];
-    for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
-        struct wire wire = {0};
-        struct sb__source source;
-        struct sb__reader *reader = malloc(sizeof *reader);
-        struct sb__field field = {.end = 0};
-        wire_bytes(&wire, 3, zeros, filler);
-        wire_number(&wire, 1, 0x123456789abcdef0);
-        wire_tag(&wire, 2, 1);
-        wire_raw(&wire, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
-        wire_raw(&wire, "\x23\x0d\x01\x02\x03\x04\x24", 7);
-        file_write_wire(rig_path(f, "message"), &wire);
-        assert_ok(sb__source_open(&source, rig_path(f, "message"), false, &err));
-        sb__reader_init(reader, &source);
-        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
-        assert_int_equal(field.end - field.begin, filler);
-        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
-        assert_true(field.value == 0x123456789abcdef0);
-        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
-        assert_true(field.value == 0x0807060504030201);
-        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
-        assert_int_equal(field.number, 4);
-        assert_int_equal(field.begin, wire.size - 6);
-        assert_int_equal(field.end, wire.size);
-        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
-        assert_int_equal(field.number, 0);
-        unsigned char last = 0; /* sb__reader_copy bypasses the window */
-        struct sb__progress progress;
-        const sb_progress to = {sizeof to, NULL, go_on};
-        sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
-        assert_ok(sb__reader_copy(reader, (uint32_t)wire.size - 1, &last, 1, &err));
-        assert_int_equal(last, 0x24);
-        sb__source_close(&source);
-        free(reader);
     }
 }
 

@@ -69,7 +69,7 @@ step("C tests, addresses, random schedules of the fake driver" CORES ON asan LAB
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
 # Left out on other systems: scripts that use this machine's compilers, and tests that take minutes.
-set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.|behaviour\\.filler_statistics")
+set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.")
 # Under qemu-user programs cannot start themselves, time limits are exceeded, and ended threads keep their memory.
 set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults)|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
 foreach(machine IN ITEMS s390x aarch64)

@@ -1,4 +1,4 @@
-/* Tests how environment variables and the free memory limit what a test runs. */
+/* Tests how much memory is free, on machines that are simulated by files. */
 #include "files.h"
 #include "support.h"
 
@@ -6,28 +6,6 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-
-TEST(variables_are_off_if_they_are_empty_or_0) {
-    static const struct {
-        const char *whole, *full;
-        bool is_quick, is_full;
-    } rows[] = {{NULL, NULL, true, false},
-                {"0", "", true, false},
-                {"1", "0", false, false},
-                {"", "1", false, true},
-                {"0", "1", false, true}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(unsetenv("SYNCBLOB_TEST_WHOLE") | unsetenv("SYNCBLOB_TEST_FULL"), 0);
-        if (rows[i].whole)
-            assert_int_equal(setenv("SYNCBLOB_TEST_WHOLE", rows[i].whole, 1), 0);
-        if (rows[i].full)
-            assert_int_equal(setenv("SYNCBLOB_TEST_FULL", rows[i].full, 1), 0);
-        assert_int_equal(test_is_quick(), rows[i].is_quick);
-        assert_int_equal(test_is_full(), rows[i].is_full);
-    }
-}
-
-/* --- a machine simulated by files ----------------------------------------------- */
 
 struct file {
     const char *path, *text;

@@ -48,6 +48,7 @@ struct world {
         const sb_mem *mem;
         sb_mem *mutable_mem;
         sb_blob *blob;
+        sb_context *context;
         sb_dl_managed_versioned *tensor;
         sb_dl_managed *legacy;
         sb_stream stream;
@@ -58,9 +59,42 @@ struct world {
 
 /* --- the calls ----------------------------------------------------------------------- */
 
-#define CALL(name, expression)                                                                     \
+enum {
+    ON_STREAM = 1,     /* only a later wait reports a failure of the queued work */
+    WITH_DIFF = 2,     /* the diff is an operand; the call fails if data has no values */
+    LARGE_SOURCE = 4,  /* the source has more elements than the target's memory can hold */
+    SHRUNK = 8,        /* the target's memory is larger than its elements need */
+    CROSSES = 16,      /* also uses a second context */
+    TAKES_TENSOR = 32, /* imports a tensor of another program */
+    WRITES = 64,       /* writes current device bytes in place: a failure may lose the device */
+    BOTH = 128,        /* the call runs for data and for diff */
+    POINTERS = 256,    /* the call runs in each variant of the POINTER_CALLS */
+    SIDES = 512,       /* the call runs in the variants SB_SIDE_CPU and SB_SIDE_GPU */
+    /* what a successful call makes */
+    MAKES_TENSOR = 1024,
+    MAKES_LEGACY = 2048,
+    MAKES_BLOB = 4096,
+    MAKES_CONTEXT = 8192,
+};
+
+static struct row {
+    const char *name;
+    sb_status (*run)(struct world *w, sb_error *err);
+    uint32_t flags;
+} rows[64];
+static int num_rows;
+
+/* Defines a function that makes a call, and adds the function to the rows. */
+#define CALL(name, flags, expression)                                                              \
     static sb_status name(struct world *w, sb_error *err) {                                        \
+        sb_blob *const blob = w->blobs[TARGET], *const source = w->blobs[SOURCE];                  \
+        (void)blob, (void)source;                                                                  \
         return expression;                                                                         \
+    }                                                                                              \
+    ROW(name, flags)
+#define ROW(name, flags)                                                                           \
+    __attribute__((constructor)) static void add_##name(void) {                                    \
+        rows[num_rows++] = (struct row){#name, name, flags};                                       \
     }
 
 /* Waits for queued in-place arithmetic, so that the call fails if that work fails. */
@@ -71,67 +105,68 @@ static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
     return st == SB_OK && is_queued ? sb__own_wait(context, err) : st;
 }
 
-CALL(pointer,
-     blob_call(w->blobs[TARGET], w->part, (enum call)w->variant, w->stream, &w->out.ptr, err))
-CALL(mem, sb_blob_mem(w->blobs[TARGET], w->part, &w->out.mem, err))
-CALL(mutable_mem, sb_blob_mutable_mem(w->blobs[TARGET], w->part, &w->out.mutable_mem, err))
-CALL(reshape, sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5, 6}, 2, &w->out.reallocated, err))
-CALL(reshape_legacy, sb_blob_reshape_legacy(w->blobs[TARGET], 1, 5, 2, 3, &w->out.reallocated, err))
-CALL(reshape_like,
-     sb_blob_reshape_like(w->blobs[TARGET], w->blobs[SOURCE], &w->out.reallocated, err))
-CALL(shrink, sb_blob_shrink_to_fit(w->blobs[TARGET], &w->out.reallocated, err))
-CALL(gpu_shape, sb_blob_gpu_shape(w->blobs[TARGET], &w->out.shape, err))
-CALL(at, sb_blob_at(w->blobs[TARGET], w->part, (int64_t[]){3}, 1, w->out.bytes, err))
-CALL(data_at_legacy, sb_blob_data_at_legacy(w->blobs[TARGET], 3, 0, 0, 0, w->out.bytes, err))
-CALL(diff_at_legacy, sb_blob_diff_at_legacy(w->blobs[TARGET], 3, 0, 0, 0, w->out.bytes, err))
-CALL(share, sb_blob_share(w->blobs[TARGET], w->part, w->blobs[SOURCE], err))
-CALL(set_mem, sb_blob_set_mem(w->blobs[TARGET], w->part, data_of(w->blobs[SOURCE]), err))
-CALL(clear, sb_blob_clear(w->blobs[TARGET], w->part, err))
-CALL(asum, sb_blob_asum(w->blobs[TARGET], w->part, &w->out.sum, err))
-CALL(sumsq, sb_blob_sumsq(w->blobs[TARGET], w->part, &w->out.sum, err))
-CALL(scale, wait_for(w, sb_blob_scale(w->blobs[TARGET], w->part, 3, err), err))
-CALL(scale_on, sb_blob_scale_on(w->blobs[TARGET], w->part, 3, NULL, err))
-CALL(update, wait_for(w, sb_blob_update(w->blobs[TARGET], err), err))
-CALL(update_on, sb_blob_update_on(w->blobs[TARGET], NULL, err))
-CALL(set_cpu,
-     sb_blob_set_cpu(w->blobs[TARGET], SB_DATA, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err))
-CALL(set_gpu, sb_blob_set_gpu(w->blobs[TARGET], SB_DATA, w->device.ptr, BYTES, 0, lent_deleter,
-                              &w->device, err))
-CALL(copy, sb_blob_copy_from(w->blobs[TARGET], w->part, w->blobs[SOURCE], 0, err))
-CALL(copy_reshape,
-     sb_blob_copy_from(w->blobs[TARGET], SB_DATA, w->blobs[SOURCE], SB_COPY_RESHAPE, err))
-CALL(copy_from_elsewhere, sb_blob_copy_from(w->blobs[TARGET], SB_DATA, w->blobs[ELSEWHERE], 0, err))
-CALL(copy_to_elsewhere, sb_blob_copy_from(w->blobs[ELSEWHERE], SB_DATA, w->blobs[TARGET], 0, err))
-CALL(to_dlpack, sb_blob_to_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.tensor, err))
-CALL(to_mutable_dlpack,
-     sb_blob_to_mutable_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.tensor, err))
-CALL(to_legacy_dlpack,
-     sb_blob_to_legacy_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.legacy, err))
-CALL(from_dlpack, sb_blob_from_dlpack(w->blobs[TARGET], SB_DIFF, &w->tensor.versioned, 0, err))
-CALL(from_legacy_dlpack,
-     sb_blob_from_legacy_dlpack(w->blobs[TARGET], SB_DIFF, &w->tensor.legacy, 0, err))
-CALL(create_from_dlpack,
+CALL(pointer, BOTH | POINTERS,
+     blob_call(blob, w->part, (enum call)w->variant, w->stream, &w->out.ptr, err))
+CALL(mem, BOTH, sb_blob_mem(blob, w->part, &w->out.mem, err))
+CALL(mutable_mem, BOTH, sb_blob_mutable_mem(blob, w->part, &w->out.mutable_mem, err))
+CALL(reshape, 0, sb_blob_reshape(blob, (int64_t[]){5, 6}, 2, &w->out.reallocated, err))
+CALL(reshape_legacy, 0, sb_blob_reshape_legacy(blob, 1, 5, 2, 3, &w->out.reallocated, err))
+CALL(reshape_like, LARGE_SOURCE, sb_blob_reshape_like(blob, source, &w->out.reallocated, err))
+CALL(shrink, SHRUNK, sb_blob_shrink_to_fit(blob, &w->out.reallocated, err))
+CALL(gpu_shape, 0, sb_blob_gpu_shape(blob, &w->out.shape, err))
+CALL(at, BOTH, sb_blob_at(blob, w->part, (int64_t[]){3}, 1, w->out.bytes, err))
+CALL(data_at_legacy, 0, sb_blob_data_at_legacy(blob, 3, 0, 0, 0, w->out.bytes, err))
+CALL(diff_at_legacy, 0, sb_blob_diff_at_legacy(blob, 3, 0, 0, 0, w->out.bytes, err))
+CALL(share, BOTH, sb_blob_share(blob, w->part, source, err))
+CALL(set_mem, BOTH, sb_blob_set_mem(blob, w->part, data_of(source), err))
+CALL(clear, BOTH | WRITES, sb_blob_clear(blob, w->part, err))
+CALL(asum, BOTH, sb_blob_asum(blob, w->part, &w->out.sum, err))
+CALL(sumsq, BOTH, sb_blob_sumsq(blob, w->part, &w->out.sum, err))
+CALL(scale, BOTH | WRITES, wait_for(w, sb_blob_scale(blob, w->part, 3, err), err))
+CALL(scale_on, BOTH | ON_STREAM | WRITES, sb_blob_scale_on(blob, w->part, 3, NULL, err))
+CALL(update, WITH_DIFF | WRITES, wait_for(w, sb_blob_update(blob, err), err))
+CALL(update_on, ON_STREAM | WITH_DIFF | WRITES, sb_blob_update_on(blob, NULL, err))
+CALL(set_cpu, 0, sb_blob_set_cpu(blob, SB_DATA, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err))
+CALL(set_gpu, 0,
+     sb_blob_set_gpu(blob, SB_DATA, w->device.ptr, BYTES, 0, lent_deleter, &w->device, err))
+CALL(copy, BOTH | WRITES, sb_blob_copy_from(blob, w->part, source, 0, err))
+CALL(copy_reshape, LARGE_SOURCE, sb_blob_copy_from(blob, SB_DATA, source, SB_COPY_RESHAPE, err))
+CALL(copy_from_elsewhere, CROSSES | WRITES,
+     sb_blob_copy_from(blob, SB_DATA, w->blobs[ELSEWHERE], 0, err))
+CALL(copy_to_elsewhere, CROSSES | WRITES,
+     sb_blob_copy_from(w->blobs[ELSEWHERE], SB_DATA, blob, 0, err))
+CALL(to_dlpack, BOTH | SIDES | MAKES_TENSOR,
+     sb_blob_to_dlpack(blob, w->part, w->variant, &w->out.tensor, err))
+CALL(to_mutable_dlpack, BOTH | SIDES | MAKES_TENSOR,
+     sb_blob_to_mutable_dlpack(blob, w->part, w->variant, &w->out.tensor, err))
+CALL(to_legacy_dlpack, BOTH | SIDES | MAKES_LEGACY,
+     sb_blob_to_legacy_dlpack(blob, w->part, w->variant, &w->out.legacy, err))
+CALL(from_dlpack, SIDES | TAKES_TENSOR,
+     sb_blob_from_dlpack(blob, SB_DIFF, &w->tensor.versioned, 0, err))
+CALL(from_legacy_dlpack, SIDES | TAKES_TENSOR,
+     sb_blob_from_legacy_dlpack(blob, SB_DIFF, &w->tensor.legacy, 0, err))
+CALL(create_from_dlpack, SIDES | TAKES_TENSOR | MAKES_BLOB,
      sb_blob_create_from_dlpack(w->rig.context, &w->tensor.versioned, &w->out.blob, err))
-CALL(create_from_legacy_dlpack,
+CALL(create_from_legacy_dlpack, SIDES | TAKES_TENSOR | MAKES_BLOB,
      sb_blob_create_from_legacy_dlpack(w->rig.context, &w->tensor.legacy, &w->out.blob, err))
-
-CALL(create, sb_blob_create(w->rig.context, SB_DTYPE_F32, &w->out.blob, err))
-CALL(create_shaped,
+CALL(create, MAKES_BLOB, sb_blob_create(w->rig.context, SB_DTYPE_F32, &w->out.blob, err))
+CALL(create_shaped, MAKES_BLOB,
      sb_blob_create_shaped(w->rig.context, SB_DTYPE_F64, (int64_t[]){2, 3}, 2, &w->out.blob, err))
-CALL(create_legacy,
+CALL(create_legacy, MAKES_BLOB,
      sb_blob_create_legacy(w->rig.context, SB_DTYPE_I32, 2, 3, 4, 5, &w->out.blob, err))
-CALL(synchronize, sb_context_synchronize(w->rig.context, err))
-CALL(forget_stream, sb_context_forget_stream(w->rig.context, w->stream, err))
-CALL(stream, sb_context_stream(w->rig.context, &w->out.stream, err))
-CALL(prepare, sb_context_prepare_arithmetic(w->rig.context, err))
-CALL(stats, sb_context_stats(w->rig.context, &(sb_stats)SB_STATS_INIT, err))
-
-CALL(drop_diff, (sb_blob_drop(w->blobs[TARGET], SB_DIFF), SB_OK))
-
-static sb_status fill(struct world *w, sb_error *err) {
-    const sb_filler filler = {.struct_size = sizeof filler, .value = 3, .sparse = -1};
-    return sb_blob_fill(w->blobs[TARGET], &filler, 1, err);
-}
+CALL(create_context, MAKES_CONTEXT,
+     sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0",
+                                        .allocator = counting_allocator_table(&w->rig.counting)),
+                       &w->out.context, err))
+CALL(synchronize, 0, sb_context_synchronize(w->rig.context, err))
+CALL(forget_stream, 0, sb_context_forget_stream(w->rig.context, w->stream, err))
+CALL(stream, 0, sb_context_stream(w->rig.context, &w->out.stream, err))
+CALL(prepare, 0, sb_context_prepare_arithmetic(w->rig.context, err))
+CALL(stats, 0, sb_context_stats(w->rig.context, &(sb_stats)SB_STATS_INIT, err))
+CALL(drop_diff, 0, (sb_blob_drop(blob, SB_DIFF), SB_OK))
+CALL(fill, 0,
+     sb_blob_fill(blob, &(sb_filler){.struct_size = sizeof(sb_filler), .value = 3, .sparse = -1}, 1,
+                  err))
 
 static sb_status pass_on(struct world *w, sb_error *err) {
     sb_status st = sb_blob_from_dlpack(w->blobs[TARGET], SB_DIFF, w->passed, 0, err);
@@ -139,84 +174,7 @@ static sb_status pass_on(struct world *w, sb_error *err) {
         w->passed = NULL;
     return st;
 }
-
-/* The three functions below destroy the output of a successful call. */
-static void end_tensor(struct world *w) {
-    w->out.tensor->deleter(w->out.tensor);
-}
-
-static void end_legacy(struct world *w) {
-    w->out.legacy->deleter(w->out.legacy);
-}
-
-static void end_blob(struct world *w) {
-    sb_blob_destroy(w->out.blob);
-}
-
-enum {
-    QUEUED = 1,        /* queues in-place work, whose failure a later call may report */
-    ON_STREAM = 2,     /* only a later wait reports a failure of the queued work */
-    WITH_DIFF = 4,     /* the diff is an operand; the call fails if data has no values */
-    LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
-    SHRUNK = 16,       /* the target's memory is larger than its elements need */
-    CROSSES = 32,      /* also uses a second context */
-    TAKES_TENSOR = 64, /* imports a tensor of another program */
-    WRITES = 128,      /* writes current device bytes in place: a failure may lose the device */
-};
-
-static const struct row {
-    const char *name;
-    sb_status (*run)(struct world *w, sb_error *err);
-    int parts; /* 2: the call runs for data and for diff */
-    int variants;
-    uint32_t flags;
-    void (*end)(struct world *w);
-} rows[] = {
-    {"a pointer", pointer, 2, POINTER_CALLS, 0, NULL},
-    {"mem", mem, 2, 1, 0, NULL},
-    {"mutable_mem", mutable_mem, 2, 1, 0, NULL},
-    {"reshape", reshape, 1, 1, 0, NULL},
-    {"reshape_legacy", reshape_legacy, 1, 1, 0, NULL},
-    {"reshape_like", reshape_like, 1, 1, LARGE_SOURCE, NULL},
-    {"shrink_to_fit", shrink, 1, 1, SHRUNK, NULL},
-    {"gpu_shape", gpu_shape, 1, 1, 0, NULL},
-    {"at", at, 2, 1, 0, NULL},
-    {"data_at_legacy", data_at_legacy, 1, 1, 0, NULL},
-    {"diff_at_legacy", diff_at_legacy, 1, 1, 0, NULL},
-    {"share", share, 2, 1, 0, NULL},
-    {"set_mem", set_mem, 2, 1, 0, NULL},
-    {"drop", drop_diff, 1, 1, 0, NULL},
-    {"clear", clear, 2, 1, WRITES, NULL},
-    {"asum", asum, 2, 1, 0, NULL},
-    {"sumsq", sumsq, 2, 1, 0, NULL},
-    {"scale", scale, 2, 1, QUEUED | WRITES, NULL},
-    {"scale_on", scale_on, 2, 1, QUEUED | ON_STREAM | WRITES, NULL},
-    {"update", update, 1, 1, QUEUED | WITH_DIFF | WRITES, NULL},
-    {"update_on", update_on, 1, 1, QUEUED | ON_STREAM | WITH_DIFF | WRITES, NULL},
-    {"set_cpu", set_cpu, 1, 1, 0, NULL},
-    {"set_gpu", set_gpu, 1, 1, 0, NULL},
-    {"copy_from", copy, 2, 1, WRITES, NULL},
-    {"copy_from, reshaping", copy_reshape, 1, 1, LARGE_SOURCE, NULL},
-    {"copy_from another context", copy_from_elsewhere, 1, 1, CROSSES | WRITES, NULL},
-    {"copy_from to another context", copy_to_elsewhere, 1, 1, CROSSES | WRITES, NULL},
-    {"fill", fill, 1, 1, 0, NULL},
-    {"to_dlpack", to_dlpack, 2, 2, 0, end_tensor},
-    {"to_mutable_dlpack", to_mutable_dlpack, 2, 2, 0, end_tensor},
-    {"to_legacy_dlpack", to_legacy_dlpack, 2, 2, 0, end_legacy},
-    {"from_dlpack", from_dlpack, 1, 2, TAKES_TENSOR, NULL},
-    {"from_legacy_dlpack", from_legacy_dlpack, 1, 2, TAKES_TENSOR, NULL},
-    {"create_from_dlpack", create_from_dlpack, 1, 2, TAKES_TENSOR, end_blob},
-    {"create_from_legacy_dlpack", create_from_legacy_dlpack, 1, 2, TAKES_TENSOR, end_blob},
-    {"from_dlpack of a blob's tensor", pass_on, 1, 2, 0, NULL},
-    {"create", create, 1, 1, 0, end_blob},
-    {"create_shaped", create_shaped, 1, 1, 0, end_blob},
-    {"create_legacy", create_legacy, 1, 1, 0, end_blob},
-    {"synchronize", synchronize, 1, 1, 0, NULL},
-    {"forget_stream", forget_stream, 1, 1, 0, NULL},
-    {"stream", stream, 1, 1, 0, NULL},
-    {"prepare_arithmetic", prepare, 1, 1, 0, NULL},
-    {"stats", stats, 1, 1, 0, NULL},
-};
+ROW(pass_on, SIDES)
 
 static bool is(const struct op *op, uint32_t flag) {
     return op->row->flags & flag;
@@ -289,8 +247,14 @@ static void world_open(struct world *w, const struct given *given, const struct 
 
 /* Destroys the objects of the trial and, if `done`, the output of the successful call. */
 static void world_close(struct world *w, const struct op *op, bool done) {
-    if (done && op->row->end)
-        op->row->end(w);
+    if (done && is(op, MAKES_TENSOR))
+        w->out.tensor->deleter(w->out.tensor);
+    if (done && is(op, MAKES_LEGACY))
+        w->out.legacy->deleter(w->out.legacy);
+    if (done && is(op, MAKES_CONTEXT))
+        sb_context_release(w->out.context);
+    if (done && is(op, MAKES_BLOB))
+        sb_blob_destroy(w->out.blob);
     if (w->passed)
         w->passed->deleter(w->passed);
     test_end_after(w->rig.owned_before);
@@ -501,10 +465,12 @@ static void try_op(const struct op *op, enum fault fault, struct given given) {
 }
 
 static void try_all(enum fault fault, struct given given) {
-    for (const struct row *row = rows; row < rows + sizeof rows / sizeof *rows; row++)
-        for (sb_part part = SB_DATA; part < row->parts; part++)
-            for (int variant = 0; variant < row->variants; variant++)
+    for (const struct row *row = rows; row < rows + num_rows; row++) {
+        const int variants = row->flags & POINTERS ? POINTER_CALLS : row->flags & SIDES ? 2 : 1;
+        for (sb_part part = SB_DATA; part <= (row->flags & BOTH ? SB_DIFF : SB_DATA); part++)
+            for (int variant = 0; variant < variants; variant++)
                 try_op(&(struct op){row, part, variant}, fault, given);
+    }
 }
 
 TEST(each_step_of_each_call_may_fail) {

@@ -221,21 +221,60 @@ static bool same_seen(struct wire *a, struct wire *b) {
 
 /* --- the calls ------------------------------------------------------------------------- */
 
-#define CALL(name, expression)                                                                     \
+/* The kinds of steps of a call that a test can make fail. */
+enum {
+    CALLS_SYSTEM = 1, /* system calls on files */
+    READS = 2,        /* reads through a source callback */
+    WRITES = 4,       /* writes through a sink callback */
+    REPORTS = 8,      /* progress reports */
+    REPLACES = 16,    /* not a step: the call replaces the file `target` */
+    OPENS = CALLS_SYSTEM | READS | REPORTS,
+};
+
+static struct row {
+    const char *name;
+    sb_status (*call)(struct scene *s, sb_error *err);
+    uint32_t steps;
+    int least;                      /* the fewest allocations if all bytes are in memory */
+    void (*put)(struct wire *wire); /* appends the bytes that the call opens */
+    int32_t format;
+} rows[64];
+static int num_rows;
+
+/* Adds a row for a function that makes a call. */
+#define ROW_OF(name, steps, least, put, format)                                                    \
+    __attribute__((constructor)) static void add_##name##_##put##_##format(void) {                 \
+        rows[num_rows++] = (struct row){#name " " #put, name, steps, least, put, format};          \
+    }
+#define ROW(name, steps, least) ROW_OF(name, steps, least, put_vector, SB_FORMAT_AUTO)
+#define FUNCTION(name, expression)                                                                 \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
+        sb_model *const state = s->state, *const net = s->net;                                     \
+        const sb_sink sink = test_sink_of(&s->sink);                                               \
+        (void)state, (void)net, (void)sink;                                                        \
         return expression;                                                                         \
     }
+#define CALL(name, steps, least, expression) FUNCTION(name, expression) ROW(name, steps, least)
 
-CALL(open_model, open_from(s, OPENED, s->format, &s->made, err))
-CALL(open_mapped, sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, s->paths[OPENED],
-                                     SB_OPEN_MAPPED, NULL, &s->made, err))
+FUNCTION(open_model, open_from(s, OPENED, s->format, &s->made, err))
+ROW_OF(open_model, OPENS, 2, put_state, SB_FORMAT_AUTO)
+ROW_OF(open_model, OPENS, 1, put_blob, SB_FORMAT_BLOB)
+ROW_OF(open_model, READS | REPORTS, 2, put_state, SB_FORMAT_SOLVERSTATE)
+ROW_OF(open_model, READS | REPORTS, 2, put_net, SB_FORMAT_AUTO)
+ROW_OF(open_model, READS | REPORTS, 2, put_layers, SB_FORMAT_CAFFEMODEL)
+ROW_OF(open_model, READS | REPORTS, 1, put_odd, SB_FORMAT_CAFFEMODEL)
+ROW_OF(open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_AUTO)
+ROW_OF(open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_BLOB_VECTOR)
+FUNCTION(open_mapped, sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, s->paths[OPENED],
+                                         SB_OPEN_MAPPED, NULL, &s->made, err))
+ROW_OF(open_mapped, CALLS_SYSTEM, 2, put_state, 0)
 
 static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
     sb_status st = SB_ERR_IO;
     int fd;
     do
-        fd = open(s->paths[OPENED], O_RDONLY);
+        fd = open(s->paths[OPENED], O_RDONLY | O_CLOEXEC);
     while (fd < 0 && errno == EINTR);
     if (fd >= 0)
         st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
@@ -248,6 +287,7 @@ static sb_status open_descriptor(struct scene *s, sb_error *err) {
         (void)close(fd);
     return st;
 }
+ROW_OF(open_descriptor, CALLS_SYSTEM, 2, put_state, 0)
 
 static sb_status open_spans(struct scene *s, sb_error *err) {
     const sb_span halves[] = {{s->bytes[OPENED].bytes, 9},
@@ -263,6 +303,7 @@ static sb_status open_spans(struct scene *s, sb_error *err) {
         source.close(source.user);
     return st;
 }
+ROW_OF(open_spans, 0, 3, put_state, 0)
 
 static sb_status open_with_progress(struct scene *s, sb_error *err) {
     const sb_source source = test_source_of(&s->sources[OPENED], &s->bytes[OPENED]);
@@ -270,6 +311,7 @@ static sb_status open_with_progress(struct scene *s, sb_error *err) {
         sb_model_open_source(s->rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
     return st == SB_OK ? sb_model_set_progress(s->made, NULL, err) : st;
 }
+ROW_OF(open_with_progress, 0, 2, put_state, 0)
 
 static sb_status read_blob(struct scene *s, sb_blob *blob, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
@@ -282,14 +324,15 @@ static sb_status read_blob(struct scene *s, sb_blob *blob, sb_error *err) {
     return sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
 }
 
-CALL(read_single, read_blob(s, s->single, err))
-CALL(read_integers, read_blob(s, s->integers, err))
-CALL(reshape_proto, sb_blob_reshape_proto(s->single, "\x08\x09", 2, NULL, err))
-CALL(shape_equals_proto, sb_blob_shape_equals_proto(s->single, s->bytes[RAW].bytes,
-                                                    s->bytes[RAW].size, &(int32_t){0}, err))
-CALL(proto_size, sb_blob_proto_size(s->given, SB_PROTO_WRITE_DIFF, &(size_t){0}, err))
-CALL(to_proto, sb_blob_to_proto(s->given, SB_PROTO_WRITE_DIFF, s->buffer, s->room, NULL, err))
-CALL(write_file, sb_blob_save_file(s->given, s->target, 0, err))
+CALL(read_single, OPENS, 2, read_blob(s, s->single, err))
+CALL(read_integers, OPENS, 2, read_blob(s, s->integers, err))
+CALL(reshape_proto, 0, 0, sb_blob_reshape_proto(s->single, "\x08\x09", 2, NULL, err))
+CALL(shape_equals_proto, 0, 0,
+     sb_blob_shape_equals_proto(s->single, s->bytes[RAW].bytes, s->bytes[RAW].size, &(int32_t){0},
+                                err))
+CALL(proto_size, 0, 0, sb_blob_proto_size(s->given, SB_PROTO_WRITE_DIFF, &(size_t){0}, err))
+CALL(to_proto, 0, 0, sb_blob_to_proto(s->given, SB_PROTO_WRITE_DIFF, s->buffer, s->room, NULL, err))
+CALL(write_file, CALLS_SYSTEM | REPLACES, 0, sb_blob_save_file(s->given, s->target, 0, err))
 
 static sb_status write_sink(struct scene *s, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
@@ -301,29 +344,30 @@ static sb_status write_sink(struct scene *s, sb_error *err) {
     sb_blob_destroy(blob);
     return st;
 }
+ROW(write_sink, WRITES | REPORTS, 3)
 
-CALL(create, sb_model_create(s->rig.context, SB_FORMAT_CAFFEMODEL, &s->made, err))
-CALL(load_real, sb_model_load_blob(s->state, SB_NO_LAYER, 0, s->real, err))
-CALL(load_single, sb_model_load_blob(s->state, SB_NO_LAYER, 0, s->single, err))
-CALL(load_unpacked, sb_model_load_blob(s->state, SB_NO_LAYER, 1, s->single, err))
-CALL(load_edited, sb_model_load_blob(s->net, 0, 1, s->single, err))
-CALL(blob_info, sb_model_blob_info(s->state, SB_NO_LAYER, 1, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
-CALL(message_of_file, sb_model_layer_message(s->state, SB_NO_LAYER, s->buffer, s->room, NULL, err))
-CALL(message_of_layer, sb_model_layer_message(s->net, 0, s->buffer, s->room, NULL, err))
-CALL(read_values, sb_model_read_values(s->state, SB_NO_LAYER, 0, SB_DATA, 1500, 3000, SB_DTYPE_F64,
-                                       s->buffer, 3000 * sizeof(double), err))
-CALL(read_unpacked, sb_model_read_values(s->state, SB_NO_LAYER, 1, SB_DATA, 1500, 3000,
-                                         SB_DTYPE_F32, s->buffer, 3000 * sizeof(float), err))
-CALL(model_size, sb_model_size(s->state, &(size_t){0}, err))
-CALL(save_state, sb_model_save(s->state, s->buffer, s->room, NULL, err))
-CALL(save_net, sb_model_save(s->net, s->buffer, s->room, NULL, err))
-CALL(save_raw, sb_model_save(s->raw, s->buffer, s->room, NULL, err))
-CALL(save_file, sb_model_save_file(s->state, s->target, err))
-
-static sb_status save_sink(struct scene *s, sb_error *err) {
-    const sb_sink sink = test_sink_of(&s->sink);
-    return sb_model_save_sink(s->state, &sink, err);
-}
+CALL(create, 0, 1, sb_model_create(s->rig.context, SB_FORMAT_CAFFEMODEL, &s->made, err))
+CALL(load_real, OPENS, 1, sb_model_load_blob(state, SB_NO_LAYER, 0, s->real, err))
+CALL(load_single, OPENS, 1, sb_model_load_blob(state, SB_NO_LAYER, 0, s->single, err))
+CALL(load_unpacked, OPENS, 1, sb_model_load_blob(state, SB_NO_LAYER, 1, s->single, err))
+CALL(load_edited, 0, 1, sb_model_load_blob(net, 0, 1, s->single, err))
+CALL(blob_info, CALLS_SYSTEM | READS, 0,
+     sb_model_blob_info(state, SB_NO_LAYER, 1, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
+CALL(message_of_file, CALLS_SYSTEM | READS, 0,
+     sb_model_layer_message(state, SB_NO_LAYER, s->buffer, s->room, NULL, err))
+CALL(message_of_layer, READS, 0, sb_model_layer_message(net, 0, s->buffer, s->room, NULL, err))
+CALL(read_values, OPENS, 0,
+     sb_model_read_values(state, SB_NO_LAYER, 0, SB_DATA, 1500, 3000, SB_DTYPE_F64, s->buffer,
+                          3000 * sizeof(double), err))
+CALL(read_unpacked, READS | REPORTS, 0,
+     sb_model_read_values(state, SB_NO_LAYER, 1, SB_DATA, 1500, 3000, SB_DTYPE_F32, s->buffer,
+                          3000 * sizeof(float), err))
+CALL(model_size, CALLS_SYSTEM | READS, 0, sb_model_size(state, &(size_t){0}, err))
+CALL(save_state, OPENS, 0, sb_model_save(state, s->buffer, s->room, NULL, err))
+CALL(save_net, READS | REPORTS, 0, sb_model_save(net, s->buffer, s->room, NULL, err))
+CALL(save_raw, READS | REPORTS, 0, sb_model_save(s->raw, s->buffer, s->room, NULL, err))
+CALL(save_file, OPENS | REPLACES, 0, sb_model_save_file(state, s->target, err))
+CALL(save_sink, READS | WRITES | REPORTS, 0, sb_model_save_sink(state, &sink, err))
 
 static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_blob **out,
                             sb_error *err) {
@@ -349,86 +393,19 @@ static sb_status save_file_from(struct scene *s, sb_error *err) {
     s->lent = NULL;
     return st;
 }
+ROW(save_file_from, CALLS_SYSTEM | REPLACES, 3)
 
-CALL(set_blob, sb_model_set_blob(s->net, 0, 0, s->given, SB_PROTO_WRITE_DIFF, err))
-CALL(set_edited, sb_model_set_blob(s->net, 0, 1, s->single, 0, err))
-CALL(add_blob, sb_model_add_blob(s->net, 1, s->given, 0, err))
-CALL(add_history, sb_model_add_blob(s->state, SB_NO_LAYER, s->given, 0, err))
-CALL(announce_blob, sb_model_announce_blob(s->net, 1, s->given, err))
-CALL(announce_history, sb_model_announce_blob(s->state, SB_NO_LAYER, s->given, err))
-CALL(add_layer, sb_model_add_layer(s->net, "name", 4, "type", 4, NULL, err))
-CALL(set_name, sb_model_set_name(s->net, "other", 5, err))
-
-static sb_status set_solver_info(struct scene *s, sb_error *err) {
-    const sb_solver_info info = {sizeof(sb_solver_info), {"other", 5}, 3, 4};
-    return sb_model_set_solver_info(s->state, &info, err);
-}
-
-/* The kinds of steps of a call that a test can make fail. */
-enum {
-    CALLS_SYSTEM = 1, /* system calls on files */
-    READS = 2,        /* reads through a source callback */
-    WRITES = 4,       /* writes through a sink callback */
-    REPORTS = 8,      /* progress reports */
-    REPLACES = 16,    /* not a step: the call replaces the file `target` */
-};
-
-static const struct row {
-    const char *name;
-    sb_status (*call)(struct scene *s, sb_error *err);
-    uint32_t steps;
-    int least;                      /* the fewest allocations if all bytes are in memory */
-    void (*put)(struct wire *wire); /* appends the bytes that the call opens */
-    int32_t format;
-} rows[] = {
-    {"open", open_model, CALLS_SYSTEM | READS | REPORTS, 2, put_state, SB_FORMAT_AUTO},
-    {"open, a blob", open_model, CALLS_SYSTEM | READS | REPORTS, 1, put_blob, SB_FORMAT_BLOB},
-    {"open, format given", open_model, READS | REPORTS, 2, put_state, SB_FORMAT_SOLVERSTATE},
-    {"open, a net", open_model, READS | REPORTS, 2, put_net, SB_FORMAT_AUTO},
-    {"open, layers", open_model, READS | REPORTS, 2, put_layers, SB_FORMAT_CAFFEMODEL},
-    {"open, odd", open_model, READS | REPORTS, 1, put_odd, SB_FORMAT_CAFFEMODEL},
-    {"open, a vector", open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_AUTO},
-    {"open, vector given", open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_BLOB_VECTOR},
-    {"open mapped", open_mapped, CALLS_SYSTEM, 2, put_state, 0},
-    {"open descriptor", open_descriptor, CALLS_SYSTEM, 2, put_state, 0},
-    {"open spans", open_spans, 0, 3, put_state, 0},
-    {"open, set_progress", open_with_progress, 0, 2, put_state, 0},
-    {"read a blob", read_single, CALLS_SYSTEM | READS | REPORTS, 2, put_vector, 0},
-    {"read a blob to integers", read_integers, CALLS_SYSTEM | READS | REPORTS, 2, put_vector, 0},
-    {"reshape_proto", reshape_proto, 0, 0, put_vector, 0},
-    {"shape_equals_proto", shape_equals_proto, 0, 0, put_vector, 0},
-    {"proto_size", proto_size, 0, 0, put_vector, 0},
-    {"to_proto", to_proto, 0, 0, put_vector, 0},
-    {"write_file", write_file, CALLS_SYSTEM | REPLACES, 0, put_vector, 0},
-    {"write_sink", write_sink, WRITES | REPORTS, 3, put_vector, 0},
-    {"create", create, 0, 1, put_vector, 0},
-    {"load_blob", load_real, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
-    {"load_blob, not converted", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
-    {"load_blob, unpacked", load_unpacked, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
-    {"load_blob, edited", load_edited, 0, 1, put_vector, 0},
-    {"blob_info", blob_info, CALLS_SYSTEM | READS, 0, put_vector, 0},
-    {"layer_message, the file's", message_of_file, CALLS_SYSTEM | READS, 0, put_vector, 0},
-    {"layer_message", message_of_layer, READS, 0, put_vector, 0},
-    {"read_values", read_values, CALLS_SYSTEM | READS | REPORTS, 0, put_vector, 0},
-    {"read_values, unpacked", read_unpacked, READS | REPORTS, 0, put_vector, 0},
-    {"size", model_size, CALLS_SYSTEM | READS, 0, put_vector, 0},
-    {"save", save_state, CALLS_SYSTEM | READS | REPORTS, 0, put_vector, 0},
-    {"save, a net", save_net, READS | REPORTS, 0, put_vector, 0},
-    {"save, a blob", save_raw, READS | REPORTS, 0, put_vector, 0},
-    {"save_file", save_file, CALLS_SYSTEM | READS | REPORTS | REPLACES, 0, put_vector, 0},
-    {"save_file_from", save_file_from, CALLS_SYSTEM | REPLACES, 3, put_vector, 0},
-    {"save_sink", save_sink, READS | WRITES | REPORTS, 0, put_vector, 0},
-    {"set_blob", set_blob, 0, 1, put_vector, 0},
-    {"set_blob, edited", set_edited, 0, 1, put_vector, 0},
-    {"add_blob", add_blob, 0, 1, put_vector, 0},
-    {"add_blob, no layer", add_history, 0, 2, put_vector, 0},
-    {"announce_blob", announce_blob, 0, 1, put_vector, 0},
-    {"announce_blob, no layer", announce_history, 0, 2, put_vector, 0},
-    {"add_layer", add_layer, 0, 2, put_vector, 0},
-    {"set_name", set_name, 0, 1, put_vector, 0},
-    {"set_solver_info", set_solver_info, 0, 1, put_vector, 0},
-};
-enum { ROWS = sizeof rows / sizeof *rows };
+CALL(set_blob, 0, 1, sb_model_set_blob(net, 0, 0, s->given, SB_PROTO_WRITE_DIFF, err))
+CALL(set_edited, 0, 1, sb_model_set_blob(net, 0, 1, s->single, 0, err))
+CALL(add_blob, 0, 1, sb_model_add_blob(net, 1, s->given, 0, err))
+CALL(add_history, 0, 2, sb_model_add_blob(state, SB_NO_LAYER, s->given, 0, err))
+CALL(announce_blob, 0, 1, sb_model_announce_blob(net, 1, s->given, err))
+CALL(announce_history, 0, 2, sb_model_announce_blob(state, SB_NO_LAYER, s->given, err))
+CALL(add_layer, 0, 2, sb_model_add_layer(net, "name", 4, "type", 4, NULL, err))
+CALL(set_name, 0, 1, sb_model_set_name(net, "other", 5, err))
+CALL(set_solver_info, 0, 1,
+     sb_model_set_solver_info(state, &(sb_solver_info){sizeof(sb_solver_info), {"other", 5}, 3, 4},
+                              err))
 
 static void open_row(struct scene *s, const struct row *row, enum origin origin) {
     scene_open_from(s, origin, row->put);
@@ -553,6 +530,8 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         blame(row, n, "the failure is not reported");
     if (s.progress.wrong || files_in("/proc/self/fd") - files > (s.made != NULL))
         blame(row, n, "a progress report is wrong, or a file was left open");
+    if (descriptors.inherited)
+        blame(row, n, "another program would inherit an open file");
     if (st != SB_OK) {
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {
@@ -585,7 +564,7 @@ static bool concerns(const struct failure *how, const struct row *row) {
 }
 
 static void fail_each(const struct failure *how) {
-    for (const struct row *row = rows; row < rows + ROWS; row++) {
+    for (const struct row *row = rows; row < rows + num_rows; row++) {
         if (!concerns(how, row))
             continue;
         int n = 1;
@@ -622,7 +601,7 @@ TEST(each_step_of_each_call_may_fail) {
 
 TEST(the_error_may_be_null) {
     for (int i = 0; i < FAILURES; i++)
-        for (const struct row *row = rows; row < rows + ROWS; row++) {
+        for (const struct row *row = rows; row < rows + num_rows; row++) {
             const struct failure *how = &failures[i];
             struct scene s;
             if ((how->step && how->error != EIO) || !concerns(how, row))
@@ -714,7 +693,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
 
 /* A killed writer leaves at most one temporary file in the target's folder. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
-    for (const struct row *row = rows; row < rows + ROWS; row++) {
+    for (const struct row *row = rows; row < rows + num_rows; row++) {
         bool killed = row->steps & REPLACES;
         for (int n = 1; killed; n++) {
             struct scene s;

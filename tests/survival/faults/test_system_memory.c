@@ -90,33 +90,53 @@ static void scene_close(struct scene *s) {
 
 /* --- calls -------------------------------------------------------------------------- */
 
-#define CALL(name, expression)                                                                     \
+enum {
+    IN_PLACE = 1, /* overwrites current device bytes */
+    IS_COSTLY = 2 /* left out of quick runs */
+};
+
+static struct row {
+    const char *name;
+    sb_status (*call)(struct scene *, sb_error *);
+    int64_t least; /* the fewest requests that the call makes */
+    int flags;
+} calls[32];
+static size_t num_calls;
+
+/* Defines a function that makes a call, and adds the function to the list. */
+#define CALL(name, least, flags, expression)                                                       \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
         return expression;                                                                         \
+    }                                                                                              \
+    ROW(name, least, flags)
+#define ROW(name, ...)                                                                             \
+    __attribute__((constructor)) static void add_##name(void) {                                    \
+        calls[num_calls++] = (struct row){#name, name, __VA_ARGS__};                               \
     }
 
-CALL(create_context, open_context(&s->made, err))
-CALL(create_stream, sb_sim_stream_create(s->context, &s->made_stream, err))
-CALL(device_malloc, sb_sim_malloc(s->context, SMALL, &s->made_ptr, err))
+CALL(create_context, 4, 0, open_context(&s->made, err))
+CALL(create_stream, 1, 0, sb_sim_stream_create(s->context, &s->made_stream, err))
+CALL(device_malloc, 2, 0, sb_sim_malloc(s->context, SMALL, &s->made_ptr, err))
 
 /* Destroying the context frees the block. */
-CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
+CALL(first_device_malloc, 4, 0, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
-CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
+CALL(large_device_malloc, 4, 0, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
 
 /* This block is larger than the device's first range of addresses. */
-CALL(huge_device_malloc, sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
+CALL(huge_device_malloc, 1000, IS_COSTLY,
+     sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
 
 static void count_launch(void *user) {
     ++*(int *)user;
 }
 
-CALL(launch, sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err))
-CALL(upload, sb_mem_gpu(s->mem, &(const void *){NULL}, err))
-CALL(push, sb_mem_async_gpu_push(s->mem, s->stream, err))
-CALL(on_stream, sb_mem_gpu_on(s->mem, s->stream, &(const void *){NULL}, err))
-CALL(touch_host, sb_mem_cpu(s->large, &(const void *){NULL}, err))
-CALL(touch_device, sb_mem_gpu(s->large, &(const void *){NULL}, err))
+CALL(launch, 1, 0, sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err))
+CALL(upload, 3, 0, sb_mem_gpu(s->mem, &(const void *){NULL}, err))
+CALL(push, 4, 0, sb_mem_async_gpu_push(s->mem, s->stream, err))
+CALL(on_stream, 4, 0, sb_mem_gpu_on(s->mem, s->stream, &(const void *){NULL}, err))
+CALL(touch_host, 1, 0, sb_mem_cpu(s->large, &(const void *){NULL}, err))
+CALL(touch_device, 4, 0, sb_mem_gpu(s->large, &(const void *){NULL}, err))
 
 static sb_status create_mem(struct scene *s, sb_error *err) {
     sb_mem *mem = NULL;
@@ -124,36 +144,11 @@ static sb_status create_mem(struct scene *s, sb_error *err) {
     sb_mem_release(mem);
     return st;
 }
+ROW(create_mem, 1, 0)
 
-CALL(update, sb_blob_update(s->blob, err))
-CALL(sum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
-CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
-
-static const struct {
-    const char *name;
-    sb_status (*call)(struct scene *, sb_error *);
-    int64_t least;  /* the fewest requests that the call makes */
-    bool in_place;  /* overwrites current device bytes */
-    bool is_costly; /* left out of quick runs */
-} calls[] = {
-    {"context_create", create_context, 4, false, false},
-    {"sim_stream_create", create_stream, 1, false, false},
-    {"sim_malloc", device_malloc, 2, false, false},
-    {"sim_malloc, first", first_device_malloc, 4, false, false},
-    {"sim_malloc, large", large_device_malloc, 4, false, false},
-    {"sim_malloc, huge", huge_device_malloc, 1000, false, true},
-    {"sim_launch", launch, 1, false, false},
-    {"gpu_data", upload, 3, false, false},
-    {"async_gpu_push", push, 4, false, false},
-    {"gpu_data_on", on_stream, 4, false, false},
-    {"cpu_data, large", touch_host, 1, false, false},
-    {"gpu_data, large", touch_device, 4, false, false},
-    {"mem_create", create_mem, 1, false, false},
-    {"update", update, 1, true, false},
-    {"asum", sum, 1, false, false},
-    {"cpu_data", download, 1, false, false},
-};
-#define CALLS (sizeof calls / sizeof *calls)
+CALL(update, 1, IN_PLACE, sb_blob_update(s->blob, err))
+CALL(sum, 1, 0, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
+CALL(download, 1, 0, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 
 static bool is_unchanged(struct scene *s, bool lost) {
     return !s->made && !s->made_stream && !s->made_ptr && !s->launched &&
@@ -174,7 +169,7 @@ static bool run(size_t i, int64_t n) {
     sb_status st = calls[i].call(&s, &err);
     fault.armed = false;
     support_check_status(st, st, &err, calls[i].name, __FILE__, __LINE__);
-    bool lost = calls[i].in_place && st == SB_ERR_DEVICE_LOST;
+    bool lost = (calls[i].flags & IN_PLACE) && st == SB_ERR_DEVICE_LOST;
     if (st != (fault.fired ? SB_ERR_OUT_OF_MEMORY : SB_OK) && !lost)
         fail_with("%s, request %d: %s", calls[i].name, (int)n, sb_status_name(st));
     if (fault.fired && !is_unchanged(&s, lost))
@@ -186,9 +181,9 @@ static bool run(size_t i, int64_t n) {
 }
 
 TEST(calls_survive_the_failure_of_the_nth_request) {
-    for (size_t i = 0; i < CALLS; i++) {
+    for (size_t i = 0; i < num_calls; i++) {
         int64_t n = 1, step = 1;
-        if (calls[i].is_costly && test_is_quick())
+        if ((calls[i].flags & IS_COSTLY) && test_is_quick())
             continue;
         for (; run(i, n); n += step)
             step = n > 50 ? 97 : 1; /* skip most of a thousand equal requests */
