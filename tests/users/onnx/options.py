@@ -88,8 +88,7 @@ def multiples():
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()
-        net.input("data", Draw("multiples", 0).numbers([2, 4]))
-        net.layer("ReLU", "data", "a")
+        net.layer("ReLU", Draw("multiples", 0).numbers([2, 4]), "a")
         net.layer(kind, bottoms, "b", **parameters)
         net.layer("TanH", "b", "out")
         yield kind, net
@@ -150,8 +149,7 @@ def preprocessing(program):
 
 def check_pixels(program, pixels, mean, words, wanted):
     net = nets.Net()
-    net.input("data", pixels)
-    net.layer("Power", "data", "out", power_param={"shift": 1})
+    net.layer("Power", pixels, "out", power_param={"shift": 1})
     with temporary_folder() as folder:
         if mean is not None and mean.size > 3:
             (folder / "mean.binaryproto").write_bytes(nets.blob_message(mean[None]))
@@ -172,8 +170,7 @@ def huge(program):
 
 def check_huge(program):
     net = nets.Net()
-    net.input("data", numpy.ones((1, WIDTH), "f4"))
-    net.layer("InnerProduct", "data", "out", name="fc",
+    net.layer("InnerProduct", numpy.ones((1, WIDTH), "f4"), "out", name="fc",
               inner_product_param={"num_output": WIDTH, "bias_term": False})
     with temporary_folder() as folder:
         names = [folder / name for name in ("net.prototxt", "net.caffemodel", "net.onnx")]

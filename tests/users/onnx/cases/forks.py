@@ -48,8 +48,7 @@ def upsample(draw, net):
 def pool_with_mask(draw, net, scales, sides):
     """Adds a pooling layer whose windows do not overlap, with its mask, and a blob that has the
     pooled shape, but other values than the maxima."""
-    net.input("data", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]))
-    net.layer("Pooling", "data", ("pool", "mask"),
+    net.layer("Pooling", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]), ("pool", "mask"),
               pooling_param=parameters_of(draw, scales, (0, 0), scales))
     return net.layer("Power", "pool", "other", power_param={"scale": -2, "shift": 1})
 
@@ -138,8 +137,7 @@ def batch_norm_scaled(draw, net):
     channels = [shape[1]]
     blobs = [draw.numbers(channels, draw.choice((0.5, 0.5, 40))), draw.uniform(channels, 0.5, 2),
              numpy.float32([1]), draw.numbers(channels), draw.numbers(channels)]
-    net.input("data", draw.numbers(shape))
-    net.layer("Power", "data", "middle")
+    net.layer("Power", draw.numbers(shape), "middle")
     net.layer("BatchNorm", "middle", draw.choice(("norm", "middle")), blobs, batch_norm_param={
         "scale_bias": True, **some(draw, eps=(1e-05, 0.001), moving_average_fraction=(0.9,))})
 
@@ -256,8 +254,7 @@ def reorg(draw, net):
     shape = [draw.between(1, 2), stride * stride * draw.between(1, 2),
              *[stride * draw.between(1, 3) for _ in range(2)]]
     parameters = {"stride": stride, **some(draw, reverse=(False, True))}
-    net.input("data", draw.numbers(shape))
-    net.layer("Reorg", "data", "reorg", reorg_param=parameters)
+    net.layer("Reorg", draw.numbers(shape), "reorg", reorg_param=parameters)
 
 
 def shuffle_channel(draw, net):
@@ -283,8 +280,7 @@ def text_layer(draw, net):
     """Draws the layers that text recognition uses around recurrent layers."""
     shape = draw.shape(draw.between(2, 4))
     order = draw.sample(range(len(shape)))
-    net.input("data", draw.numbers(shape))
-    net.layer("Transpose", "data", "transposed", transpose_param={"dim": order})
+    net.layer("Transpose", draw.numbers(shape), "transposed", transpose_param={"dim": order})
     axis = draw.below(len(shape))
     net.layer("Reverse", "data", "reversed", **maybe("reverse_param", {"axis": axis} if axis else {}))
     net.layer("ContinuationIndicator", [], "cont", name="cont", continuation_indicator_param={
