@@ -15,9 +15,6 @@ from made_files import normal, shaped
 from reading import old_layer_info, payload, shape_of
 
 
-# --- the contents of Caffe's messages -------------------------------------------------
-
-
 def array_of(blob):
     """Returns a blob's data as the program loads it: halves as f32, integers as f64."""
     data, diff = payload(blob, "data"), payload(blob, "diff")
@@ -70,9 +67,6 @@ def unique_names(layers):
     return unique
 
 
-# --- comparing ---------------------------------------------------------------------------
-
-
 def check_array(found, wanted, where):
     """Tests that types, shapes and bits are equal; the bits of NaNs may differ."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
@@ -102,9 +96,6 @@ def check_message(found, wanted, file_format):
     if file_format == "solverstate":
         for field in ("iter", "learned_net", "current_step"):
             assert getattr(found, field) == getattr(wanted, field)
-
-
-# --- conversions ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -193,9 +184,6 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
     if kind == "f4":  # NumPy has no bf16: compares the bits at the end of the file
         made = convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
-
-
-# --- the comparisons notice a single wrong bit, name, type or layer ------------------------------
 
 
 RIGHT = numpy.array([1.0, numpy.nan], "<f4")

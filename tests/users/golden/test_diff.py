@@ -20,9 +20,6 @@ from test_convert import array_of, blobs_of, layers_of
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 
 
-# --- the blobs of a file ----------------------------------------------------------------
-
-
 # A blob with its layer's name and type and its number in the layer. Blobs with equal `name` are paired.
 # `legacy` is true if the blob has the four legacy dimensions.
 Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
@@ -40,9 +37,6 @@ def diff_of(blob, data):
     values = payload(blob, "diff").values
     with numpy.errstate(over="ignore"):  # doubles beyond a float's range become infinite
         return numpy.array(values, data.dtype).reshape(data.shape) if values else None
-
-
-# --- the expected lines of diff -----------------------------------------------------------
 
 
 def finite(number):
@@ -131,9 +125,6 @@ def expected_diff(entries_a, entries_b, tolerance):
                      "max_rel": finite(largest[1])}]
 
 
-# --- the expected findings of verify --------------------------------------------------------
-
-
 def expected_findings(message, entries, file_format):
     """Returns kind, layer, blob, part, count and place of each finding, in any order."""
     found = []
@@ -156,9 +147,6 @@ def expected_findings(message, entries, file_format):
         twice = {name for name in names if names.count(name) > 1}
         found += [("duplicate-name", name, None, None, None, None) for name in twice]
     return sorted(found, key=repr)
-
-
-# --- changed copies --------------------------------------------------------------------------
 
 
 def changed_copies(message, file_format, seed):
@@ -235,9 +223,6 @@ def rename(message, _, rng, file_format):
     rng.choice(message.layer).name = "another name"
     rng.choice(message.layer).type = "AnotherType"
     return True
-
-
-# --- running ---------------------------------------------------------------------------------
 
 
 # The lines that have been compared, by command and kind.

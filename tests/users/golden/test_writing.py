@@ -11,13 +11,12 @@ import struct
 
 import pytest
 
+from test_convert import layers_of
+
 DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32 and SB_DTYPE_F64, by the codes of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 1 << 4
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**-149, 1 / 3, -3e38]
-
-
-# --- the library ----------------------------------------------------------------------
 
 
 class SolverInfo(ctypes.Structure):
@@ -61,9 +60,6 @@ def text(value):
     return value.encode(), ctypes.c_size_t(len(value.encode()))
 
 
-# --- objects that the library and Google's protobuf can both make -------------------------
-
-
 class Blob:
     def __init__(self, dims, code, values, diff=()):
         self.dims, self.code, self.values, self.diff = dims, code, values, diff
@@ -92,9 +88,6 @@ BLOBS = [blob for code in "fd" for blob in (
     Blob([2, 4], code, SPECIAL), Blob([8], code, SPECIAL, SPECIAL[::-1]), Blob([], code, [2.5]),
     Blob([3, 0, 2], code, []), Blob([1] * 31 + [2], code, [1, 2], [3, 4]),
     Blob([70000], code, [i / 7 for i in range(70000)]))]
-
-
-# --- tests -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -162,23 +155,15 @@ def test_vector(library, messages, check):
 def test_edited_file(library, messages, check, real_file):
     """Tests a real file with its first blob replaced; the rest must not change."""
     model = library.made("sb_model_open_file", None, 0, str(real_file.path).encode(), 0, None)
-    layer, old = first_blob(real_file.message)
+    if real_file.format == "caffemodel":
+        layers = enumerate(blobs for *_, blobs in layers_of(real_file.message))
+        layer, old = next((number, blobs[0]) for number, blobs in layers if blobs)
+    else:
+        layer, message = NO_LAYER, real_file.message
+        old = message.history[0] if real_file.format == "solverstate" else message
     blob = Blob([2, 2, 2], "d", SPECIAL, SPECIAL)
     made = blob.in_library(library)
     library.sb_model_set_blob(model, i64(layer), i64(0), made, blob.flags())
     library.end("sb_blob_destroy", made)
     old.CopyFrom(blob.as_message(messages))
     check("model", model, real_file.message)
-
-
-def first_blob(message):
-    """Returns the layer of the first blob, and the blob."""
-    name = message.DESCRIPTOR.name
-    if name == "BlobProto":
-        return NO_LAYER, message
-    if name == "SolverState":
-        return NO_LAYER, message.history[0]
-    for number, layer in enumerate(message.layer or message.layers):
-        if layer.blobs:
-            return number, layer.blobs[0]
-    raise ValueError("a net without blobs")

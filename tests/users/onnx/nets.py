@@ -63,9 +63,6 @@ class Net:
         return field(1, b"net") + layers
 
 
-# --- the text format ------------------------------------------------------------------------
-
-
 def text_of(fields, indent=""):
     return "".join(f"{indent}{key}{value_text(key, value, indent)}\n"
                    for key, values in fields.items()
@@ -78,9 +75,6 @@ def value_text(key, value, indent):
     if isinstance(value, bool):
         return f": {'true' if value else 'false'}"
     return f': "{value}"' if key in QUOTED else f": {value}"
-
-
-# --- the wire format ------------------------------------------------------------------------
 
 
 def layer_message(name, kind, arrays):
@@ -97,9 +91,6 @@ def blob_message(array):
 def old_blob_message(array):
     """Encodes an array with four sizes in Caffe's legacy fields."""
     return legacy(*array.shape) + field(5, array.tobytes())
-
-
-# --- files of Caffe's program -----------------------------------------------------------------
 
 
 def write_inputs(arrays):

@@ -69,9 +69,6 @@ def check_halves(program, row, case):
     check_outputs(case, run_model(model, case.inputs))
 
 
-# --- batches ----------------------------------------------------------------------------------------
-
-
 def batches(program):
     for row, case in cases_of_layers((*MAY_BE_REFUSED, *NO_BATCH)):
         yield case.name, lambda row=row, case=case: check_batch(program, case, row in FIXED_BATCH)
@@ -132,9 +129,6 @@ def of_size(array, size):
     return numpy.stack(items)
 
 
-# --- preprocessing ------------------------------------------------------------------------------------
-
-
 def preprocessing(program):
     draw = Draw("preprocessing", 0)
     pixels, image = draw.integers([2, 3, 4, 5], 256), draw.integers([3, 4, 5], 256)
@@ -159,9 +153,6 @@ def check_pixels(program, pixels, mean, words, wanted):
         model = convert(program, net, *words)
     check_model(model)
     compare(run_model(model, {"data": pixels}), {"out": wanted + 1}, net)
-
-
-# --- more weights than one ONNX file can have -------------------------------------------------------
 
 
 def huge(program):
