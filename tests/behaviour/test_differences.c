@@ -1,5 +1,5 @@
 /* Runs the cases of the table "Where the two differ" in c/guide/caffe.md, and compares the results
-   with this library's column. tests/users/caffe/differences.cpp runs the same cases with Caffe. */
+   with this library's column. tests/users/caffe/edges.cpp runs the same cases with Caffe. */
 #include "blobs.h"
 #include "files.h"
 
