@@ -11,7 +11,6 @@ import pathlib
 import pickle
 import signal
 import sys
-import tempfile
 import time
 import types
 import unittest
@@ -22,7 +21,7 @@ import numpy as np
 import syncblob
 
 
-class Looking(unittest.TestCase):
+class Looking(files.InFolder):
     def test_a_model_is_a_mapping_of_its_layers(self):
         model = files.made()
         names = ["data", "conv_1", "bn_1", "bn_0", "scale_1", "conv_1#2", "#6", "lstm"]
@@ -100,28 +99,26 @@ class Looking(unittest.TestCase):
 
     def test_every_source_gives_the_same(self):
         content = files.made().to_bytes()
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "net.caffemodel")
-            path.write_bytes(content)
-            with open(path, "rb") as file, \
-                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                for source in (path, str(path), content, bytearray(content), memoryview(content),
-                               np.frombuffer(content, "uint8"), mapped, file, io.BytesIO(content)):
-                    model = syncblob.load(source)
-                    self.assertEqual(model.to_bytes(), content, type(source))
+        path = pathlib.Path("net.caffemodel")
+        path.write_bytes(content)
+        with open(path, "rb") as file, \
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            for source in (path, str(path), content, bytearray(content), memoryview(content),
+                           np.frombuffer(content, "uint8"), mapped, file, io.BytesIO(content)):
+                model = syncblob.load(source)
+                self.assertEqual(model.to_bytes(), content, type(source))
 
     def test_values_stay_in_the_file_until_requested(self):
         model = syncblob.Model("large")
         model.add_layer("fc", "InnerProduct", [np.ones((1000, 1000), "float32")])
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "net.caffemodel")
-            model.save(path)
-            opened = syncblob.load(path, max_memory=100_000)
-            self.assertEqual(opened["fc"][0].shape, (1000, 1000))
-            self.assertRaises(syncblob.LimitError, opened["fc"][0].load)
-            opened = syncblob.load(path)
-            os.truncate(path, 1000)
-            self.assertRaises(syncblob.FileError, opened.state_dict)
+        path = pathlib.Path("net.caffemodel")
+        model.save(path)
+        opened = syncblob.load(path, max_memory=100_000)
+        self.assertEqual(opened["fc"][0].shape, (1000, 1000))
+        self.assertRaises(syncblob.LimitError, opened["fc"][0].load)
+        opened = syncblob.load(path)
+        os.truncate(path, 1000)
+        self.assertRaises(syncblob.FileError, opened.state_dict)
 
     def test_loaded_values_outlive_their_model(self):
         layer = files.made()["conv_1"]
@@ -176,7 +173,7 @@ class Looking(unittest.TestCase):
             self.assertEqual(syncblob.load(state.to_bytes()).learned_net, names[0])
 
 
-class Changing(unittest.TestCase):
+class Changing(files.InFolder):
     def test_a_blob_is_replaced_and_the_rest_stays(self):
         before = files.made()
         model = syncblob.load(before.to_bytes())
@@ -239,15 +236,13 @@ class Changing(unittest.TestCase):
             layer[1].load("int32")
 
     def test_saving_over_the_file_that_was_loaded(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "net.caffemodel")
-            files.made().save(path)
-            model = syncblob.load(path)
-            model["lstm"][2] = np.zeros(4, "float32")
-            model.save(path)
-            self.assertFalse(np.asarray(syncblob.load(path)["lstm"][2]).any())
-            self.assertEqual([found.name for found in pathlib.Path(folder).iterdir()],
-                             ["net.caffemodel"])
+        path = pathlib.Path("net.caffemodel")
+        files.made().save(path)
+        model = syncblob.load(path)
+        model["lstm"][2] = np.zeros(4, "float32")
+        model.save(path)
+        self.assertFalse(np.asarray(syncblob.load(path)["lstm"][2]).any())
+        self.assertEqual([found.name for found in pathlib.Path().iterdir()], ["net.caffemodel"])
 
     def test_a_solver_state(self):
         state = syncblob.Model(format="solverstate")
@@ -375,8 +370,7 @@ class Changing(unittest.TestCase):
         state.add_blob([0.5])
         for model in (files.made(), state, syncblob.Model("empty")):
             for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-                self.assertEqual((again.format, again.to_bytes()),
-                                 (model.format, model.to_bytes()))
+                self.assertEqual((again.format, again.to_bytes()), (model.format, model.to_bytes()))
             self.assertNotIn(b"_syncblob", pickle.dumps(model))  # no private name
         again = copy.copy(model)
         again.add_layer("more")

@@ -4,7 +4,6 @@ import contextlib
 import gc
 import random
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -59,7 +58,7 @@ def in_turns(turn):
         thread.join()
 
 
-class Lock(unittest.TestCase):
+class Lock(files.InFolder):
     def lets_others_run(self, work):
         """Returns whether another thread ran during the work. The long switch interval prevents timed
         switches: another thread can run only if the work releases the lock."""
@@ -87,13 +86,12 @@ class Lock(unittest.TestCase):
                                       input_param { shape { dim: 1 } } }
             layer { name: "fc" type: "Parameter" top: "w"
                     parameter_param { shape { dim: 4194304 } } }''', model)
-        with tempfile.NamedTemporaryFile() as file:
-            for work in (large.asum_data, lambda: large.scale_data(2), large.copy,
-                         lambda: large.fill("gaussian"), lambda: large.save(file.name),
-                         lambda: model.save(file.name), model.to_bytes, model.state_dict,
-                         net.to_onnx, lambda: net.to_onnx(file.name),
-                         lambda: syncblob.load(content)["fc"][0].load()):
-                self.assertTrue(self.lets_others_run(work))
+        for work in (large.asum_data, lambda: large.scale_data(2), large.copy,
+                     lambda: large.fill("gaussian"), lambda: large.save("file"),
+                     lambda: model.save("file"), model.to_bytes, model.state_dict,
+                     net.to_onnx, lambda: net.to_onnx("file"),
+                     lambda: syncblob.load(content)["fc"][0].load()):
+            self.assertTrue(self.lets_others_run(work))
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
