@@ -12,29 +12,40 @@ static void fill(sb_blob *blob, sb_part part, double first) {
 
 static const int64_t two_by_three[] = {2, 3};
 
+static void assert_read(const Sb__BlobProto *read, const sb_blob *blob, bool with_diff) {
+    const size_t count = (size_t)sb_blob_count(blob), diff_count = with_diff ? count : 0;
+    const bool is_double = sb_blob_dtype(blob) == SB_DTYPE_F64;
+    assert_int_equal(read->n_data, is_double ? 0 : count);
+    assert_int_equal(read->n_diff, is_double ? 0 : diff_count);
+    assert_int_equal(read->n_double_data, is_double ? count : 0);
+    assert_int_equal(read->n_double_diff, is_double ? diff_count : 0);
+    for (size_t k = 0; k < count; k++)
+        assert_true((is_double ? read->double_data[k] : (double)read->data[k]) == 3 + (double)k);
+    for (size_t k = 0; k < diff_count; k++)
+        assert_true((is_double ? read->double_diff[k] : (double)read->diff[k]) == 7 + (double)k);
+    assert_int_equal(read->shape != NULL, sb_blob_num_axes(blob) > 0); /* as in messages of Caffe */
+    assert_int_equal(read->shape ? read->shape->n_dim : 0, sb_blob_num_axes(blob));
+    for (int k = 0; k < sb_blob_num_axes(blob); k++)
+        assert_int_equal(read->shape->dim[k], sb_blob_shape(blob)[k]);
+    assert_int_equal(read->base.n_unknown_fields, 0);
+    assert_false(read->has_num);
+}
+
 TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
-    for (int axes = 0; axes <= 4; axes++) {
-        for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
-            sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, axes, dims[i]);
-            void *bytes;
-            size_t size;
-            fill(blob, SB_DATA, 3);
-            assert_ok(blob_message(blob, 0, &bytes, &size, &err));
-            Sb__BlobProto *read = sb__blob_proto__unpack(NULL, size, bytes);
-            assert_non_null(read);
-            assert_int_equal(read->n_data, sb_blob_count(blob));
-            for (size_t k = 0; k < read->n_data; k++)
-                assert_true(read->data[k] == 3 + (float)k);
-            assert_int_equal(read->shape != NULL, axes > 0); /* as in messages of Caffe */
-            assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
-            for (int k = 0; k < axes; k++)
-                assert_int_equal(read->shape->dim[k], dims[i][k]);
-            assert_false(read->has_num || read->n_diff || read->n_double_data);
-            assert_int_equal(read->base.n_unknown_fields, 0);
-            sb__blob_proto__free_unpacked(read, NULL);
-            free(bytes);
-        }
+    for (int i = 0; i < 4 * 4 * 5; i++) {
+        const int32_t dtype = i & 1 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+        sb_blob *blob = test_blob(NULL, dtype, i / 16, dims[i / 4 % 4]);
+        void *bytes;
+        size_t size;
+        fill(blob, SB_DATA, 3);
+        fill(blob, SB_DIFF, 7);
+        assert_ok(blob_message(blob, i & 2 ? SB_PROTO_WRITE_DIFF : 0, &bytes, &size, &err));
+        Sb__BlobProto *read = sb__blob_proto__unpack(NULL, size, bytes);
+        assert_non_null(read);
+        assert_read(read, blob, i & 2);
+        sb__blob_proto__free_unpacked(read, NULL);
+        free(bytes);
     }
 }
 
