@@ -7,19 +7,17 @@ repository), the FILEs, and files that Google's protobuf makes here, one for eac
 reader could make. Needs protoc and requirements.txt.
 """
 import functools
-import json
 import os
 import pathlib
 import subprocess
 import typing
 
-import jsonschema
 import pytest
 
 from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from made_files import made_files
-from reading import MESSAGE_OF
 
+MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": "SolverState"}
 SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
 FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -83,12 +81,3 @@ def cli(request, tmp_path):
 
 def read_message(messages, path, file_format):
     return getattr(messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
-
-
-@functools.cache
-def validator(command):
-    """Returns the validator of the lines that a command prints."""
-    path = ROOT / f"bindings/syncblob-cli/schema/{command}-v1.schema.json"
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
