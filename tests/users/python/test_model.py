@@ -302,36 +302,25 @@ class Changing(files.InFolder):
     def test_a_layer_is_not_added_if_memory_runs_out(self):
         """Runs in a process whose address space is limited, and which has a blob of a gigabyte that it
         does not touch."""
-        code = """if True:
+        done = files.run_code("""if True:
             import resource, syncblob
             blob = syncblob.Blob(1 << 28)
             blob.data
             with open("/proc/self/statm") as file:
-                used = int(file.read().split()[0]) * resource.getpagesize()
-            bound = used + (1 << 28), -1
+                bound = int(file.read().split()[0]) * resource.getpagesize() + (1 << 28), -1
             resource.setrlimit(resource.RLIMIT_AS, bound)
             if resource.getrlimit(resource.RLIMIT_AS) != bound:
                 raise SystemExit(77)
             model = syncblob.Model()
-            model.add_layer("early")
-            for name in ("late", "early", ""):
-                try:
-                    model.add_layer(name, "X", [[1.0], blob])
-                except MemoryError:
-                    print(list(model), model.layers, len(model.to_bytes()))
-            model.add_layer("late", "X", [[1.0]])
-            print(list(model), len(model["late"]))
-        """
-        done = files.run_code(code)
+            for name in ("late", ""):
+                try: model.add_layer(name, "X", [[1.0], blob])
+                except MemoryError: print(list(model), model.layers, model.to_bytes())
+            model.add_layer("late")
+            print(list(model))
+        """)
         if done.returncode == 77:
             self.skipTest("out of memory: this system does not limit the address space")
-        self.assertEqual(done.stderr, "")
-        *failed, last = done.stdout.splitlines()
-        self.assertEqual(last, "['early', 'late'] 1")
-        self.assertEqual(len(failed), 3)
-        for line in failed:
-            self.assertTrue(line.startswith("['early'] (<syncblob.Layer "), line)
-            self.assertEqual(line, failed[0])
+        self.assertEqual((done.stdout, done.stderr), ("[] () b''\n" * 2 + "['late']\n", ""))
 
     def test_layers_added_one_by_one_have_the_names_of_a_file(self):
         names = ["a", "b", "a", "", "a#2", "c", "", "#3", "a#3", "b", "a#2"]
