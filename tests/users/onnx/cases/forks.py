@@ -90,6 +90,7 @@ def scale_and_shift(draw, channels):
 
 
 def bn(draw, net, parameters, blobs, least_batch=1):
+    """Draws a BN. If it uses the batch's variance, the batch has several images, so that this is not 0."""
     shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     **maybe("bn_param", parameters))
@@ -100,13 +101,8 @@ def bn_inference(draw, net):
     bn(draw, net, {"bn_mode": "INFERENCE", **parameters}, scale_and_shift(draw, draw.between(1, 5)))
 
 
-def of_batch(draw, net, parameters, blobs):
-    """Draws more than one value for each channel: otherwise the variance would be 0."""
-    bn(draw, net, parameters, blobs, least_batch=2)
-
-
 def bn_learn(draw, net):
-    of_batch(draw, net, some(draw, bn_mode=("LEARN",)), scale_and_shift(draw, draw.between(1, 5)))
+    bn(draw, net, some(draw, bn_mode=("LEARN",)), scale_and_shift(draw, draw.between(1, 5)), 2)
 
 
 def statistics(draw, channels):
@@ -128,7 +124,7 @@ def bn_moving_average(draw, net):
     if draw.chance(50):
         bn(draw, net, {"moving_average": True, **parameters}, blobs)
     else:
-        of_batch(draw, net, parameters, blobs)
+        bn(draw, net, parameters, blobs, 2)
 
 
 def batch_norm_scaled(draw, net):
