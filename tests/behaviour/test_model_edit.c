@@ -295,16 +295,16 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
 
 TEST(test_a_solver_state_is_edited) {
     const struct wire wire = wire_of("1:10 2:'old' 3:{[2]1} 4:1 55:1");
-    struct wire expected = wire_of("1:99");
+    struct wire expected = wire_of("1:-99");
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     wire_bytes(&expected, 2, "\0", 1);
     wire_write(&expected, "4:-7 3:{[2]1} 55:1");
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     const sb_solver_info set = {
-        .struct_size = sizeof set, .learned_net = {"\0", 1}, .iter = 99, .current_step = -7};
+        .struct_size = sizeof set, .learned_net = {"\0", 1}, .iter = -99, .current_step = -7};
     assert_ok(sb_model_set_solver_info(model, &set, &err));
     assert_ok(sb_model_solver_info(model, &info, &err));
-    assert_int_equal(info.iter, 99);
+    assert_int_equal(info.iter, -99);
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "\0\0", 2);
     assert_ok(sb_model_set_solver_info(model, &info, &err)); /* the model owns these texts */

@@ -223,6 +223,8 @@ mod tests {
         assert_eq!(of(&[1.0_f32]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
         assert_ne!(of(&[1.0_f64]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
         assert_eq!(of::<f32>(&[]).sha256, Some(Sha256::digest(b"").into()));
+        let blocks = Sha256::digest(1.0_f32.to_le_bytes().repeat(BLOCK + 1));
+        assert_eq!(of(&[1.0_f32; BLOCK + 1]).sha256, Some(blocks.into()));
         assert_eq!(Stats::of(&[1.0_f32], Dtype::F32, false).sha256, None);
     }
 

@@ -78,6 +78,7 @@ fn a_tolerance_is_absolute_or_relative_or_both() {
         let (differences, summary) = json(options, &a, &b);
         let found = differences.first().map_or(0, |found| found["differing"].as_u64().unwrap());
         assert_eq!((found, &summary["max_abs"]), (differing, &4.0.into()), "{options:?}");
+        assert_eq!(summary["max_rel"], 0.5 / 1.5);
     }
     let (_, out, _) = diff(&["--tolerance", "4"], &a, &b);
     assert!(out.contains("within the tolerance (max abs 4.000000"), "{out}");
@@ -104,17 +105,23 @@ fn names_types_shapes_dtypes_and_diffs_are_compared() {
     );
     let b = files.net(
         "b",
-        &[("s", "T", &[3, 2], &[0.0; 6]), ("x", "Bias", &[1], one), ("only_b", "T", &[1], one)],
+        &[
+            ("s", "T", &[3, 2], &[0.0; 6]),
+            ("in_b", "T", &[1], one),
+            ("x", "Bias", &[1], one),
+            ("only_b", "T", &[1], one),
+        ],
     );
     let (differences, _) = json(&[], &a, &b);
     let wanted = [
         json!({ "kind": "type", "tensor": "x.0", "a": "Scale", "b": "Bias" }),
         json!({ "kind": "only", "tensor": "only_a.0", "in": "a" }),
         json!({ "kind": "shape", "tensor": "s.0", "a": "2x3", "b": "3x2" }),
+        json!({ "kind": "only", "tensor": "in_b.0", "in": "b" }),
         json!({ "kind": "only", "tensor": "only_b.0", "in": "b" }),
     ];
     assert_eq!(differences, wanted);
-    assert_eq!(json(&["--ignore", "type"], &a, &b).0.len(), 3);
+    assert_eq!(json(&["--ignore", "type"], &a, &b).0.len(), 4);
 
     let mut blob = Blob::<f64>::from_slice([1, 1, 1, 2], &[1.0, 2.0]).unwrap();
     blob.diff_mut().unwrap();

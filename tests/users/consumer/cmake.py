@@ -65,24 +65,17 @@ def found_and_built(prefix, wanted, library="syncblob::syncblob"):
     return built(find(prefix, wanted, library)[0], "in_c", "in_cxx")
 
 
-def test_found_without_components():
-    check(found_and_built(whole(), "REQUIRED").count("libsyncblob.so.0.1") == 2)
-
-
-def test_found_shared():
-    needed = found_and_built(whole(), "0.1 REQUIRED COMPONENTS shared", "syncblob::shared")
-    check("libsyncblob.so.0.1" in needed and not [x for x in needed if "protobuf" in x], needed)
-
-
-def test_found_static():
-    needed = found_and_built(whole(), "0.1.0 REQUIRED COMPONENTS static")
-    check("libsyncblob.so.0.1" not in needed and "libprotobuf-c.so.1" in needed, needed)
-
-
-def test_found_both():
-    prefix, wanted = whole(), "REQUIRED COMPONENTS static shared"
-    check("libsyncblob.so.0.1" in found_and_built(prefix, wanted))
-    check("libsyncblob.so.0.1" not in found_and_built(prefix, wanted, "syncblob::static"))
+def test_found():
+    """Each way to name the components finds the wanted library for both programs."""
+    for wanted, library, is_shared in (
+            ("REQUIRED", "syncblob::syncblob", True),
+            ("0.1 REQUIRED COMPONENTS shared", "syncblob::shared", True),
+            ("0.1.0 REQUIRED COMPONENTS static", "syncblob::syncblob", False),
+            ("REQUIRED COMPONENTS static shared", "syncblob::syncblob", True),
+            ("REQUIRED COMPONENTS static shared", "syncblob::static", False)):
+        needed = found_and_built(whole(), wanted, library)
+        counts = [needed.count(name) for name in ("libsyncblob.so.0.1", "libprotobuf-c.so.1")]
+        check(counts == ([2, 0] if is_shared else [0, 2]), wanted, library, needed)
 
 
 def test_found_static_alone():
@@ -94,16 +87,12 @@ def test_found_static_alone():
     refused(prefix, "REQUIRED COMPONENTS shared", "syncblob's shared library is not installed here")
 
 
-def found_with_testing(wanted):
-    prefix = install(*LIBRARIES, "Testing", "TestingDevelopment")
-    return built(find(prefix, wanted)[0], "in_testing")
-
-
 def test_found_testing():
-    needed = found_with_testing("REQUIRED COMPONENTS testing")
-    check("libsyncblob.so.0.1" in needed and "libsyncblob-testing.so.0.1" in needed, needed)
-    needed = found_with_testing("REQUIRED COMPONENTS testing static")
-    check(not [x for x in needed if "syncblob" in x], needed)
+    prefix = install(*LIBRARIES, "Testing", "TestingDevelopment")
+    for wanted, libraries in (("testing", {"libsyncblob.so.0.1", "libsyncblob-testing.so.0.1"}),
+                              ("testing static", set())):
+        needed = built(find(prefix, f"REQUIRED COMPONENTS {wanted}")[0], "in_testing")
+        check({name for name in needed if "syncblob" in name} == libraries, wanted, needed)
 
 
 def test_missing_components():

@@ -50,9 +50,6 @@ def write(path, text):
     path.write_text(text)
 
 
-# --- crates and libraries ------------------------------------------------------------------
-
-
 def consumer(name, syncblob, syncblob_sys, lock=True):
     """Creates a crate from rust/ with these dependencies."""
     crate = work() / name
@@ -152,9 +149,6 @@ def pkg_config_without(name):
     return script
 
 
-# --- by path, packed, installed ----------------------------------------------------------------
-
-
 def test_packages_are_whole():
     """The package has all sources, headers and licences, and is too small to have much else."""
     crate = unpack("syncblob-sys", fresh("whole"))
@@ -226,9 +220,6 @@ def test_documentation_needs_no_tools():
           "the documentation lacks the feature that an item needs")
 
 
-# --- messages ------------------------------------------------------------------------------------
-
-
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
     """Checks that building the crate fails, and that `message` matches its only error line."""
     printed = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
@@ -294,9 +285,6 @@ def test_checkout_without_symbolic_links():
     check("is not a symbolic link, so that `cargo package` would pack no" in printed, printed)
     printed = cargo("package", "--offline", "--allow-dirty", cwd=crate, target="no-links", status=1)
     check("the C sources are not in" in printed, printed)
-
-
-# --- causes of a new build -------------------------------------------------------------------------
 
 
 def test_built_again():

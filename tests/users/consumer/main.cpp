@@ -31,7 +31,7 @@ namespace {
 template <class T> void computed_and_saved(const raii::Context &context) {
     raii::Blob<T> blob({4, 5}, context);
     std::iota(blob.mutable_data(), blob.mutable_data() + blob.size(), T{0});
-    std::fill_n(blob.mutable_diff(), blob.size(), T{1});
+    std::fill_n(blob.mutable_data(SB_DIFF), blob.size(), T{1});
     blob.update();
     CHECK(blob.asum() == 1 + 18 * 19 / 2);
 
@@ -39,7 +39,7 @@ template <class T> void computed_and_saved(const raii::Context &context) {
     const raii::Blob<T> read = raii::Blob<T>::read("blob.binaryproto", context);
     CHECK(read.shape() == blob.shape());
     CHECK(std::equal(read.data(), read.data() + read.size(), blob.data()));
-    CHECK(read.diff()[19] == 1);
+    CHECK(read.data(SB_DIFF)[19] == 1);
 
     raii::Blob<T> moved = std::move(blob);
     CHECK(moved.size() == 20 && !blob.get());

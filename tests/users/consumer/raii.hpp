@@ -96,17 +96,16 @@ template <class T> class Blob {
         return static_cast<std::size_t>(sb_blob_count(get()));
     }
 
-    const T *data() const {
-        return bytes(sb_blob_cpu, SB_DATA);
+    const T *data(sb_part part = SB_DATA) const {
+        const void *out = nullptr;
+        call(sb_blob_cpu, get(), part, &out);
+        return static_cast<const T *>(out);
     }
-    const T *diff() const {
-        return bytes(sb_blob_cpu, SB_DIFF);
-    }
-    T *mutable_data() {
-        return bytes(sb_blob_mutable_cpu, SB_DATA);
-    }
-    T *mutable_diff() {
-        return bytes(sb_blob_mutable_cpu, SB_DIFF);
+
+    T *mutable_data(sb_part part = SB_DATA) {
+        void *out = nullptr;
+        call(sb_blob_mutable_cpu, get(), part, &out);
+        return static_cast<T *>(out);
     }
 
     void update() { // data -= diff
@@ -124,19 +123,6 @@ template <class T> class Blob {
     }
 
   private:
-    const T *bytes(sb_status (*function)(const sb_blob *, sb_part, const void **, sb_error *),
-                   sb_part part) const {
-        const void *out = nullptr;
-        call(function, get(), part, &out);
-        return static_cast<const T *>(out);
-    }
-
-    T *bytes(sb_status (*function)(sb_blob *, sb_part, void **, sb_error *), sb_part part) {
-        void *out = nullptr;
-        call(function, get(), part, &out);
-        return static_cast<T *>(out);
-    }
-
     struct Destroy {
         void operator()(sb_blob *blob) const {
             sb_blob_destroy(blob);

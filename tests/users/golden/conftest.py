@@ -1,25 +1,23 @@
 """The options and fixtures of the tests:
 
-    pytest test_X.py --proto caffe.proto (--cli PROGRAM | --library libsyncblob.so) [--file FILE]...
+    pytest test_X.py --proto caffe.proto --cli PROGRAM [--file FILE]...
 
 The files to test are the real files of SYNCBLOB_TEST_DATA (else ../shared/data beside the
 repository), the FILEs, and files that Google's protobuf makes here, one for each mistake that a
 reader could make. Needs protoc and requirements.txt.
 """
 import functools
-import json
 import os
 import pathlib
 import subprocess
 import typing
 
-import jsonschema
 import pytest
 
 from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from made_files import made_files
-from reading import MESSAGE_OF
 
+MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": "SolverState"}
 SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
 FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -34,7 +32,6 @@ class File(typing.NamedTuple):
 
 def pytest_addoption(parser):
     parser.addoption("--cli", type=pathlib.Path, help="the program syncblob")
-    parser.addoption("--library", type=pathlib.Path, help="libsyncblob.so")
     parser.addoption("--proto", required=True, help="Caffe's caffe.proto")
     parser.addoption("--file", action="append", default=[], type=pathlib.Path, help="another real file")
 
@@ -56,10 +53,9 @@ def messages_of(proto):
 
 def pytest_generate_tests(metafunc):
     real = [(path.name, FORMAT_OF[path.suffix], path) for path in real_files(metafunc.config)]
-    made = made_files(*messages_of(metafunc.config.getoption("proto")))
-    for fixture, files in (("real_file", real), ("file", [*real, *made])):
-        if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, files, ids=[name for name, *_ in files], indirect=True)
+    files = [*real, *made_files(*messages_of(metafunc.config.getoption("proto")))]
+    if "file" in metafunc.fixturenames:
+        metafunc.parametrize("file", files, ids=[name for name, *_ in files], indirect=True)
 
 
 @pytest.fixture
@@ -69,9 +65,6 @@ def file(request, messages, tmp_path):
         content, path = path, tmp_path / "made"
         path.write_bytes(content)
     return File(path, file_format, read_message(messages, path, file_format))
-
-
-real_file = file
 
 
 @pytest.fixture
@@ -88,12 +81,3 @@ def cli(request, tmp_path):
 
 def read_message(messages, path, file_format):
     return getattr(messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
-
-
-@functools.cache
-def validator(command):
-    """Returns the validator of the lines that a command prints."""
-    path = ROOT / f"bindings/syncblob-cli/schema/{command}-v1.schema.json"
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)

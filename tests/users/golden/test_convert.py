@@ -12,17 +12,30 @@ from safetensors import numpy as safetensors
 
 from conftest import SUFFIX_OF, read_message
 from made_files import normal, shaped
-from reading import old_layer_info, payload, shape_of
 
 
-# --- the contents of Caffe's messages -------------------------------------------------
+RAW_CODES = "dfeiI"  # of the module struct, by NVCaffe's numbers
+LEGACY = ("num", "channels", "height", "width")
+
+
+def payload(blob, name):
+    """Returns the values and their type as a code of the module struct: doubles if present, else floats,
+    else NVCaffe's bytes."""
+    raw = getattr(blob, f"raw_{name}")
+    for values, code in ((getattr(blob, f"double_{name}"), "d"), (getattr(blob, name), "f")):
+        if len(values) or (code == "f" and not raw):
+            return values, code
+    code = RAW_CODES[getattr(blob, f"raw_{name}_type")]
+    return numpy.frombuffer(raw, f"<{code}"), code
 
 
 def array_of(blob):
     """Returns a blob's data as the program loads it: halves as f32, integers as f64."""
-    data, diff = payload(blob, "data"), payload(blob, "diff")
-    code = (data if data.values else diff).code
-    return numpy.array(data.values, "<f4" if code in "fe" else "<f8").reshape(shape_of(blob))
+    values, code = payload(blob, "data")
+    code = code if len(values) else payload(blob, "diff")[1]
+    is_legacy = any(blob.HasField(name) for name in LEGACY)
+    shape = [getattr(blob, name) for name in LEGACY] if is_legacy else blob.shape.dim
+    return numpy.array(values, "<f4" if code in "fe" else "<f8").reshape(list(shape))
 
 
 def layers_of(net):
@@ -31,8 +44,10 @@ def layers_of(net):
         return [(layer.name, layer.type, layer.blobs) for layer in net.layer]
     layers = []
     for layer in net.layers:
-        holder = layer.layer if layer.HasField("layer") else layer
-        layers.append((holder.name, old_layer_info(layer)["type"], holder.blobs))
+        if layer.HasField("layer"):  # V0: the whole layer is nested
+            layers.append((layer.layer.name, layer.layer.type, layer.layer.blobs))
+        else:
+            layers.append((layer.name, layer.LayerType.Name(layer.type), layer.blobs))
     return layers
 
 
@@ -70,9 +85,6 @@ def unique_names(layers):
     return unique
 
 
-# --- comparing ---------------------------------------------------------------------------
-
-
 def check_array(found, wanted, where):
     """Tests that types, shapes and bits are equal; the bits of NaNs may differ."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
@@ -102,9 +114,6 @@ def check_message(found, wanted, file_format):
     if file_format == "solverstate":
         for field in ("iter", "learned_net", "current_step"):
             assert getattr(found, field) == getattr(wanted, field)
-
-
-# --- conversions ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -193,9 +202,6 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
     if kind == "f4":  # NumPy has no bf16: compares the bits at the end of the file
         made = convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
-
-
-# --- the comparisons notice a single wrong bit, name, type or layer ------------------------------
 
 
 RIGHT = numpy.array([1.0, numpy.nan], "<f4")

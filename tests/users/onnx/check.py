@@ -59,9 +59,6 @@ def kept(convert, folder, text, model):
     return converted
 
 
-# --- cases of layers --------------------------------------------------------------------------------
-
-
 def check_row(name, arguments):
     """Returns the results of the cases of a row, or of one case; runs in a separate process."""
     convert = converter(arguments)
@@ -95,9 +92,6 @@ def check_layers(arguments):
             sums, bad = sums + counts, bad + failed
     print(f"{'all':26}{sums['right']:7}{sums['wrong']:7}{sums['refused']:9}")
     return sums.total() - bad, bad
-
-
-# --- whole nets ---------------------------------------------------------------------------------------
 
 
 def is_expected(outcome):

@@ -33,7 +33,9 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """Adds a layer; returns its first top, or None."""
+        """Adds a layer, and an input "data" if the bottom is an array; returns the layer's first top, or None."""
+        if isinstance(bottoms, numpy.ndarray):
+            bottoms = self.input("data", bottoms)
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))
         name = parameters.pop("name", f"{tops[0] if tops else bottoms[0]}_{len(self.messages)}")
         self.messages.append({"name": name, "type": kind, "bottom": bottoms, "top": tops, **parameters})
@@ -61,9 +63,6 @@ class Net:
         return field(1, b"net") + layers
 
 
-# --- the text format ------------------------------------------------------------------------
-
-
 def text_of(fields, indent=""):
     return "".join(f"{indent}{key}{value_text(key, value, indent)}\n"
                    for key, values in fields.items()
@@ -76,9 +75,6 @@ def value_text(key, value, indent):
     if isinstance(value, bool):
         return f": {'true' if value else 'false'}"
     return f': "{value}"' if key in QUOTED else f": {value}"
-
-
-# --- the wire format ------------------------------------------------------------------------
 
 
 def layer_message(name, kind, arrays):
@@ -95,9 +91,6 @@ def blob_message(array):
 def old_blob_message(array):
     """Encodes an array with four sizes in Caffe's legacy fields."""
     return legacy(*array.shape) + field(5, array.tobytes())
-
-
-# --- files of Caffe's program -----------------------------------------------------------------
 
 
 def write_inputs(arrays):

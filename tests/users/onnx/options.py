@@ -69,9 +69,6 @@ def check_halves(program, row, case):
     check_outputs(case, run_model(model, case.inputs))
 
 
-# --- batches ----------------------------------------------------------------------------------------
-
-
 def batches(program):
     for row, case in cases_of_layers((*MAY_BE_REFUSED, *NO_BATCH)):
         yield case.name, lambda row=row, case=case: check_batch(program, case, row in FIXED_BATCH)
@@ -88,8 +85,7 @@ def multiples():
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()
-        net.input("data", Draw("multiples", 0).numbers([2, 4]))
-        net.layer("ReLU", "data", "a")
+        net.layer("ReLU", Draw("multiples", 0).numbers([2, 4]), "a")
         net.layer(kind, bottoms, "b", **parameters)
         net.layer("TanH", "b", "out")
         yield kind, net
@@ -133,9 +129,6 @@ def of_size(array, size):
     return numpy.stack(items)
 
 
-# --- preprocessing ------------------------------------------------------------------------------------
-
-
 def preprocessing(program):
     draw = Draw("preprocessing", 0)
     pixels, image = draw.integers([2, 3, 4, 5], 256), draw.integers([3, 4, 5], 256)
@@ -150,8 +143,7 @@ def preprocessing(program):
 
 def check_pixels(program, pixels, mean, words, wanted):
     net = nets.Net()
-    net.input("data", pixels)
-    net.layer("Power", "data", "out", power_param={"shift": 1})
+    net.layer("Power", pixels, "out", power_param={"shift": 1})
     with temporary_folder() as folder:
         if mean is not None and mean.size > 3:
             (folder / "mean.binaryproto").write_bytes(nets.blob_message(mean[None]))
@@ -163,17 +155,13 @@ def check_pixels(program, pixels, mean, words, wanted):
     compare(run_model(model, {"data": pixels}), {"out": wanted + 1}, net)
 
 
-# --- more weights than one ONNX file can have -------------------------------------------------------
-
-
 def huge(program):
     yield "2 GiB", lambda: check_huge(program)
 
 
 def check_huge(program):
     net = nets.Net()
-    net.input("data", numpy.ones((1, WIDTH), "f4"))
-    net.layer("InnerProduct", "data", "out", name="fc",
+    net.layer("InnerProduct", numpy.ones((1, WIDTH), "f4"), "out", name="fc",
               inner_product_param={"num_output": WIDTH, "bias_term": False})
     with temporary_folder() as folder:
         names = [folder / name for name in ("net.prototxt", "net.caffemodel", "net.onnx")]

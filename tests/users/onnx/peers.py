@@ -37,21 +37,21 @@ SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
 
 Answer = collections.namedtuple("Answer", "status message")
 
-# The environment of each peer, and its commands: programs of the environment, or scripts in peers/.
+# The environment of each peer, and its commands: modules of the environment, or peers/run.py.
 # The commands write net.onnx or outputs.npz in the folder.
 CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
 OURS = "syncblob"
 PEERS = {
     OURS: (None, [CONVERT]),
-    "CV 5 classic": ("opencv5", [CONVERT, ("run_opencv.py", ".", "classic")]),
-    "CV 5 new": ("opencv5", [CONVERT, ("run_opencv.py", ".", "new")]),
-    "OpenCV 4": ("opencv4", [("run_opencv.py", ".", "caffe")]),
+    "CV 5 classic": ("opencv5", [CONVERT, ("run.py", "opencv", "CLASSIC")]),
+    "CV 5 new": ("opencv5", [CONVERT, ("run.py", "opencv", "NEW")]),
+    "OpenCV 4": ("opencv4", [("run.py", "opencv", "CAFFE")]),
     "caffe2onnx": ("caffe2onnx", [("-m", "caffe2onnx.convert", "--prototxt", "net.prototxt", "--caffemodel",
                                    "net.caffemodel", "--onnx", "net.onnx")]),
     "caffe-onnx": ("caffe-onnx", [("-m", "src.cli", "net.prototxt", "net.caffemodel", "net", ".")]),
-    "X2Paddle": ("x2paddle", [("run_paddle.py", ".")]),
-    "MNN": ("mnn", [("run_mnn.py", ".")]),
-    "mmdnn": ("mmdnn", [("run_mmdnn.py", ".")]),
+    "X2Paddle": ("x2paddle", [("run.py", "x2paddle")]),
+    "MNN": ("mnn", [("run.py", "mnn")]),
+    "mmdnn": ("mmdnn", [("run.py", "mmdnn")]),
 }
 
 

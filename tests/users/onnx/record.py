@@ -45,9 +45,6 @@ def run_caffe(build, files, folder, **variables):
     return nets.read_answers((folder / "out").read_bytes())
 
 
-# --- cases ------------------------------------------------------------------------------------------
-
-
 def files_of(case, folder):
     stem = folder / case.name.replace("/", "-")
     files = [stem.with_suffix(suffix) for suffix in (".prototxt", ".caffemodel", ".inputs")]
@@ -95,9 +92,6 @@ def case_problems(row, build, write):
             continue
         problems = {name: case.wanted[name].problem(array, ROUNDING) for name, array in outputs.items()}
         yield from (f"{case.name}: {name}: {why}" for name, why in problems.items() if why)
-
-
-# --- whole nets -------------------------------------------------------------------------------------
 
 
 class Caffe:

@@ -45,23 +45,21 @@ def power(layer, bottoms, _):
 
 def pooling_mask(layer, bottoms, _):
     """Pools adjacent windows, which do not overlap; the last window may be truncated."""
-    (data,), p = bottoms, layer["pooling_param"]
-    kernel = pair(p, "kernel_size", None)
-    height, width = data.shape[2:]
-    numbers = [-(-size // step) for size, step in zip((height, width), kernel)]
-    values, places = (numpy.empty([*data.shape[:2], *numbers], numpy.float32) for _ in range(2))
-    for at in numpy.ndindex(*values.shape):
-        top, left = at[2] * kernel[0], at[3] * kernel[1]
-        window = data[at[0], at[1], top:top + kernel[0], left:left + kernel[1]]
-        row, column = numpy.unravel_index(window.argmax(), window.shape)
-        values[at], places[at] = window[row, column], (top + row) * width + left + column
-    return values, places
+    (data,), kernel = bottoms, pair(layer["pooling_param"], "kernel_size", None)
+    rows, columns = (-(-size // step) for size, step in zip(data.shape[2:], kernel))
+    missing = [(0, number * step - size) for number, step, size in zip((rows, columns), kernel, data.shape[2:])]
+    padded = numpy.pad(data, [(0, 0), (0, 0), *missing], constant_values=-numpy.inf)
+    windows = padded.reshape(*data.shape[:2], rows, kernel[0], columns, kernel[1]).swapaxes(3, 4)
+    windows = windows.reshape(*data.shape[:2], rows, columns, -1)
+    row, column = numpy.divmod(windows.argmax(-1), kernel[1])
+    row, column = row + numpy.arange(rows)[:, None] * kernel[0], column + numpy.arange(columns) * kernel[1]
+    return windows.max(-1), row * data.shape[3] + column
 
 
 def scatter(values, places, sides):
     top = numpy.zeros([*values.shape[:2], sides[0] * sides[1]], numpy.float32)
-    for at in numpy.ndindex(*values.shape):
-        top[at[0], at[1], int(places[at])] = values[at]
+    flat = values.shape[:2] + (-1,)
+    numpy.put_along_axis(top, places.astype(int).reshape(flat), values.reshape(flat), 2)
     return [top.reshape([*values.shape[:2], *sides])]
 
 
@@ -110,18 +108,13 @@ def bn(layer, bottoms, blobs):
 
 def convolution(data, weights, bias, strides, pads, dilations):
     """Convolves over any number of axes; each output channel reads all input channels."""
-    axes = len(strides)
+    axes, kernel = range(2, data.ndim), weights.shape[2:]
     data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
-    kernel = weights.shape[2:]
-    numbers = [(size - dilation * (length - 1) - 1) // stride + 1 for size, dilation, length, stride
-               in zip(data.shape[2:], dilations, kernel, strides)]
-    top = numpy.zeros([len(data), len(weights), *numbers])
-    for at in numpy.ndindex(*kernel):
-        begin = [place * dilation for place, dilation in zip(at, dilations)]
-        part = data[(..., *(slice(first, first + (number - 1) * stride + 1, stride)
-                            for first, number, stride in zip(begin, numbers, strides)))]
-        top += numpy.einsum("nc...,oc->no...", part, weights[(..., *at)])
-    return top + bias.reshape([-1] + [1] * axes)
+    spans = [dilation * (length - 1) + 1 for dilation, length in zip(dilations, kernel)]
+    windows = numpy.lib.stride_tricks.sliding_window_view(data, spans, tuple(axes))
+    windows = windows[(..., *(slice(None, None, step) for step in (*strides, *dilations)))]
+    summed = (1, *range(data.ndim, windows.ndim)), (1, *axes)
+    return numpy.moveaxis(numpy.tensordot(windows, weights, summed) + bias, -1, 1)
 
 
 def bias_of(blobs):
@@ -191,39 +184,29 @@ def axpy(_, bottoms, __):
 def reorg(layer, bottoms, _):
     """Computes Darknet's reorg, which indexes the bottom as if it had the top's sizes."""
     (data,), p = bottoms, layer["reorg_param"]
-    stride, reverse = p["stride"], p.get("reverse", False)
-    number, channels, height, width = data.shape
+    stride, (number, channels, height, width) = p["stride"], data.shape
     few = channels // (stride * stride)
-    many, large = (number, channels, height, width), (number, few, height * stride, width * stride)
-    source, top = data.reshape(many if reverse else large), numpy.empty(large if reverse else many)
-    for image, channel, row, column in numpy.ndindex(*many):
-        offset = channel // few
-        at = (image, channel % few, row * stride + offset // stride, column * stride + offset % stride)
-        if reverse:
-            top[at] = source[image, channel, row, column]
-        else:
-            top[image, channel, row, column] = source[at]
-    shape = large if reverse else (number, channels * stride * stride, height // stride, width // stride)
-    return [top.reshape(shape)]
+    if p.get("reverse", False):
+        top = data.reshape(number, stride, stride, few, height, width).transpose(0, 3, 4, 1, 5, 2)
+        return [top.reshape(number, few, height * stride, width * stride)]
+    top = data.reshape(number, few, height, stride, width, stride).transpose(0, 3, 5, 1, 2, 4)
+    return [top.reshape(number, channels * stride * stride, height // stride, width // stride)]
 
 
-def sigmoid(values):
-    return 1 / (1 + numpy.exp(-values))
+GATES = {
+    "Clip": lambda x, p: numpy.clip(x, p["min"], p["max"]),
+    "HardSigmoid": lambda x, p: numpy.clip(p.get("alpha", 0.2) * x + p.get("beta", 0.5), 0, 1),
+    "HardSwish": lambda x, _: x * numpy.clip(x / 6 + 0.5, 0, 1),
+    "Mish": lambda x, _: x * numpy.tanh(numpy.log1p(numpy.exp(x))),
+    "ReLU6": lambda x, _: numpy.clip(x, 0, 6),
+    "SpatialDropout": lambda x, _: x,
+    "Swish": lambda x, p: x / (1 + numpy.exp(-p.get("beta", 1) * x)),
+}
 
 
 def gate(layer, bottoms, _):
-    x = bottoms[0].astype(numpy.float64)
-    if layer["type"] == "Swish":
-        return [x * sigmoid(parameters_of(layer, "swish_param").get("beta", 1) * x)]
-    if layer["type"] == "HardSigmoid":
-        p = parameters_of(layer, "hardsigmoid_param")
-        return [numpy.clip(p.get("alpha", 0.2) * x + p.get("beta", 0.5), 0, 1)]
-    if layer["type"] == "Clip":
-        return [numpy.clip(x, layer["clip_param"]["min"], layer["clip_param"]["max"])]
-    return [{"ReLU6": lambda: numpy.clip(x, 0, 6),
-             "Mish": lambda: x * numpy.tanh(numpy.log1p(numpy.exp(x))),
-             "SpatialDropout": lambda: x,
-             "HardSwish": lambda: x * numpy.clip(x / 6 + 0.5, 0, 1)}[layer["type"]]()]
+    parameters = parameters_of(layer, f"{layer['type'].lower()}_param")
+    return [GATES[layer["type"]](bottoms[0].astype(numpy.float64), parameters)]
 
 
 def transpose(layer, bottoms, _):
@@ -242,26 +225,20 @@ def continuation_indicator(layer, *_):
 
 
 LAYERS = {
+    **dict.fromkeys(GATES, gate),
     "Axpy": axpy,
     "BN": bn,
-    "Clip": gate,
     "ContinuationIndicator": continuation_indicator,
     "Convolution3D": c3d_convolution,
     "DepthwiseConvolution": depthwise,
-    "HardSigmoid": gate,
-    "HardSwish": gate,
     "Interp": interp,
-    "Mish": gate,
     "Normalize": normalize,
     "NormalizeBBox": normalize,
     "Pooling": pooling_mask,
     "Pooling3D": c3d_pooling,
     "Power": power,
-    "ReLU6": gate,
     "Reorg": reorg,
     "Reverse": reverse,
-    "SpatialDropout": gate,
-    "Swish": gate,
     "Transpose": transpose,
     "Unpooling": unpooling,
     "Upsample": upsample,

@@ -132,9 +132,6 @@ def model_of(name, shapes, factors):
     return NO_WEIGHTS + b"".join(nets.field(100, nets.layer_message(*layer)) for layer in layers)
 
 
-# --- a net in its model ------------------------------------------------------------------------------
-
-
 def messages_of(proto):
     """Returns Caffe's message classes for Google's protobuf; protoc makes their descriptors."""
     sys.path.append(str(ROOT / "tests/users/golden"))
@@ -160,9 +157,6 @@ def model_with_net(messages, net):
 
 def is_detections(name, shape):
     return len(shape) == 4 and shape[3] == 7 and '"DetectionOutput"' in text_of(name)
-
-
-# --- stored answers -------------------------------------------------------------------------------
 
 
 class Kept:

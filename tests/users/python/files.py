@@ -1,10 +1,10 @@
 """Models that the tests read: real files, if available, and models made here; and shared functions."""
-import contextlib
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import unittest
 
 import numpy as np
 import syncblob
@@ -37,16 +37,14 @@ def cifar10():
     return found if all(path.exists() for path in found.values()) else {}
 
 
-@contextlib.contextmanager
-def empty_folder():
-    """Makes an empty folder, and makes it the current folder; removes it at the end."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield pathlib.Path(folder)
-        finally:
-            os.chdir(before)
+class InFolder(unittest.TestCase):
+    """Tests that each run in an empty current folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
 
 
 def run_code(code):

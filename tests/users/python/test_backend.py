@@ -3,7 +3,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import files
@@ -13,11 +12,10 @@ COMPILER = shutil.which("cc")
 
 
 @unittest.skipUnless(COMPILER, "no C compiler makes a backend")
-class Backend(unittest.TestCase):
+class Backend(files.InFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, "backend.so")
+        super().setUp()
+        self.path = os.path.abspath("backend.so")
         subprocess.run([COMPILER, "-shared", "-fPIC", f"-I{files.ROOT}/c/include", "-o", self.path,
                         files.ROOT / "bindings/syncblob-tests/src/backend.c"], check=True)
 

@@ -4,7 +4,6 @@ import gc
 import os
 import pickle
 import sys
-import tempfile
 import unittest
 
 import files
@@ -27,7 +26,7 @@ def types():
 TYPES = types()
 
 
-class Basics(unittest.TestCase):
+class Basics(files.InFolder):
     def test_a_new_blob_is_zeros_of_its_shape(self):
         for given, shape in (((2, 3), (2, 3)), ([4], (4,)), (5, (5,)), ((), ()), ((2, 0), (2, 0)),
                              (np.ones((2, 1)).shape, (2, 1)), (np.int64(3), (3,))):
@@ -179,9 +178,8 @@ class Basics(unittest.TestCase):
             blob = Blob((1, 3, 2), name)
             blob.fill("gaussian", seed=3)
             blob.diff[...] = 2
-            with tempfile.NamedTemporaryFile(suffix=".binaryproto") as file:
-                blob.save(file.name)
-                again = syncblob.load_blob(file.name)
+            blob.save("a.binaryproto")
+            again = syncblob.load_blob("a.binaryproto")
             self.assertEqual((again.dtype, again.shape), (name, (1, 3, 2)))
             self.assertTrue((again.data == blob.data).all())
             self.assertEqual(again.diff_head, "UNINITIALIZED")

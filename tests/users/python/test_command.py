@@ -2,8 +2,6 @@
 import pathlib
 import subprocess
 import sys
-import tempfile
-import unittest
 
 import files
 import numpy as np
@@ -17,7 +15,7 @@ def run(*words, program=(COMMAND,)):
                           timeout=files.DEADLINE)
 
 
-class Command(unittest.TestCase):
+class Command(files.InFolder):
     def test_both_ways_to_call_it(self):
         for program in ((COMMAND,), (sys.executable, "-m", "syncblob")):
             done = run("--version", program=program)
@@ -27,13 +25,12 @@ class Command(unittest.TestCase):
             self.assertEqual(run("info", "/nonexistent", program=program).returncode, 1)
 
     def test_the_output_is_whole(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "net.caffemodel")
-            model = files.made()
-            for i in range(2000):
-                model.add_layer(f"more{i}")
-            model.save(path)
-            done = run("info", path)
+        path = pathlib.Path("net.caffemodel")
+        model = files.made()
+        for i in range(2000):
+            model.add_layer(f"more{i}")
+        model.save(path)
+        done = run("info", path)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("more1999", done.stdout)
 
@@ -46,16 +43,15 @@ class Command(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (-2, ""))
 
     def test_state_dict_is_what_it_converts(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = pathlib.Path(folder, "made.caffemodel")
-            files.made().save(made)
-            for path in [made, *files.real_models()]:
-                for names in ("torch", "caffe"):
-                    with self.subTest(path=path.name, names=names):
-                        out = pathlib.Path(folder, "out.npz")
-                        done = run("convert", path, out, "--names", names, "--force")
-                        self.assertEqual(done.returncode, 0, done.stderr)
-                        self.compare(out, syncblob.load(path).state_dict(names=names))
+        made = pathlib.Path("made.caffemodel")
+        files.made().save(made)
+        for path in [made, *files.real_models()]:
+            for names in ("torch", "caffe"):
+                with self.subTest(path=path.name, names=names):
+                    out = pathlib.Path("out.npz")
+                    done = run("convert", path, out, "--names", names, "--force")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.compare(out, syncblob.load(path).state_dict(names=names))
 
     def compare(self, out, arrays):
         with np.load(out) as converted:

@@ -74,7 +74,7 @@ def is_there(word):
     return bool(NETS[word]() if word in NETS else importlib.util.find_spec(word))
 
 
-class Pages(unittest.TestCase):
+class Pages(files.InFolder):
     """Runs every block of Python on every page of the repository, except the blocks that
     tests/users/golden runs. The blocks of a page run in order, as in one session. If a page shows
     the output after a block that uses a real net, the output is compared."""
@@ -112,11 +112,10 @@ class Pages(unittest.TestCase):
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")
         self.ran = 0
-        with files.empty_folder():
-            self.make_files()
-            for _, blocks in self.pages:
-                if any(set(words) <= set(block.info) for block, _ in blocks):
-                    self.run_page(blocks, set(words))
+        self.make_files()
+        for _, blocks in self.pages:
+            if any(set(words) <= set(block.info) for block, _ in blocks):
+                self.run_page(blocks, set(words))
         self.assertGreater(self.ran, 0)
 
     def test_no_block_needs_anything_else(self):

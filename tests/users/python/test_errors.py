@@ -7,8 +7,6 @@ import io
 import itertools
 import os
 import pickle
-import tempfile
-import unittest
 
 import files
 import numpy as np
@@ -16,7 +14,7 @@ import syncblob
 from syncblob import Blob, Model, Net
 
 
-class Kinds(unittest.TestCase):
+class Kinds(files.InFolder):
     def check(self, kinds, code, call):
         with self.assertRaises(syncblob.Error) as caught:
             call()
@@ -37,16 +35,15 @@ class Kinds(unittest.TestCase):
         self.assertIn("3 bytes are missing", str(error))
 
     def test_an_error_names_the_format_of_a_foreign_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "net.caffemodel")
-            for content, words in files.foreign():
-                with open(path, "wb") as file:
-                    file.write(content)
-                for source in (content, path):
-                    with self.assertRaises(syncblob.DataError) as caught:
-                        syncblob.load(source)
-                    self.assertTrue(str(caught.exception).endswith(f"; this is {words}"),
-                                    caught.exception)
+        path = "net.caffemodel"
+        for content, words in files.foreign():
+            with open(path, "wb") as file:
+                file.write(content)
+            for source in (content, path):
+                with self.assertRaises(syncblob.DataError) as caught:
+                    syncblob.load(source)
+                self.assertTrue(str(caught.exception).endswith(f"; this is {words}"),
+                                caught.exception)
 
     def test_another_of_caffes_formats_is_named(self):
         state = Model(format="solverstate")
@@ -74,28 +71,27 @@ class Kinds(unittest.TestCase):
                    lambda: syncblob.load_blob(mean, max_memory=1000))
 
     def test_files(self):
-        with tempfile.TemporaryDirectory() as folder:
-            missing = os.path.join(folder, "missing")
-            error = self.check((FileNotFoundError, syncblob.FileError), "SB_ERR_IO",
-                               lambda: syncblob.load(missing))
-            self.assertEqual((error.errno, error.device_code, error.filename), (2, 2, missing))
-            self.assertIn(missing, str(error))
-            files.made().save(os.fsencode(missing))
-            Blob(1).save(os.fsencode(missing))
-            error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
-                               lambda: syncblob.load(missing, format="solverstate"))
-            self.assertEqual(error.filename, missing)
-            self.assertIsNone(self.check((ValueError,), "SB_ERR_MALFORMED",
-                                         lambda: syncblob.load(b"<html>")).filename)
-            os.remove(missing)
-            self.check((OSError,), "SB_ERR_IO", lambda: syncblob.load(folder))
-            self.check((OSError,), "SB_ERR_IO", lambda: files.made().save(folder))
-            self.check((FileNotFoundError,), "SB_ERR_IO",
-                       lambda: Blob(1).save(os.path.join(missing, "mean")))
-            if os.getuid():
-                os.chmod(folder, 0)
-                self.check((PermissionError,), "SB_ERR_IO", lambda: syncblob.load(missing))
-                os.chmod(folder, 0o700)
+        folder, missing = os.getcwd(), "missing"
+        error = self.check((FileNotFoundError, syncblob.FileError), "SB_ERR_IO",
+                           lambda: syncblob.load(missing))
+        self.assertEqual((error.errno, error.device_code, error.filename), (2, 2, missing))
+        self.assertIn(missing, str(error))
+        files.made().save(os.fsencode(missing))
+        Blob(1).save(os.fsencode(missing))
+        error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
+                           lambda: syncblob.load(missing, format="solverstate"))
+        self.assertEqual(error.filename, missing)
+        self.assertIsNone(self.check((ValueError,), "SB_ERR_MALFORMED",
+                                     lambda: syncblob.load(b"<html>")).filename)
+        os.remove(missing)
+        self.check((OSError,), "SB_ERR_IO", lambda: syncblob.load(folder))
+        self.check((OSError,), "SB_ERR_IO", lambda: files.made().save(folder))
+        self.check((FileNotFoundError,), "SB_ERR_IO",
+                   lambda: Blob(1).save(os.path.join(missing, "mean")))
+        if os.getuid():
+            os.chmod(folder, 0)
+            self.check((PermissionError,), "SB_ERR_IO", lambda: syncblob.load(missing))
+            os.chmod(folder, 0o700)
 
     def test_pickled_and_copied(self):
         for call in (lambda: syncblob.load("/none"), lambda: syncblob.load(b"<html>"),
@@ -177,12 +173,11 @@ class Kinds(unittest.TestCase):
             (lambda: Blob(True), "not bool"),
             (lambda: syncblob.from_dlpack([1, 2]), "list does not support DLPack"),
         )
-        with files.empty_folder():
-            for call, words in rows:
-                with self.subTest(words=words), self.assertRaisesRegex(
-                        (ValueError, TypeError, KeyError), words):
-                    call()
-            self.assertEqual((os.listdir(), model.to_bytes()), ([], content))
+        for call, words in rows:
+            with self.subTest(words=words), self.assertRaisesRegex(
+                    (ValueError, TypeError, KeyError), words):
+                call()
+        self.assertEqual((os.listdir(), model.to_bytes()), ([], content))
 
     def test_values_are_converted_to_the_blobs_type(self):
         floats = np.arange(8, dtype="float32")
@@ -298,7 +293,7 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
        np.zeros(0), np.zeros((2, 2))[::2], np.array(["b"]), np.array(None), Blob(), Blob(2, "int8"))
 
 
-class Anything(unittest.TestCase):
+class Anything(files.InFolder):
     """Calls every callable of the module with every odd argument. A failure must be a Python
     exception, not a panic."""
 
@@ -331,14 +326,13 @@ class Anything(unittest.TestCase):
 
     def test_one_argument_and_two(self):
         count = 0
-        with files.empty_folder():  # some calls write a file
-            for name, function in self.callables():
-                self.call(name, function)
-                for first in ODD:
-                    self.call(name, function, first)
-                    for second in (None, -1, 10**40, "float32", "\0", Raising(), np.ones(2)):
-                        self.call(name, function, first, second)
-                        count += 1
+        for name, function in self.callables():
+            self.call(name, function)
+            for first in ODD:
+                self.call(name, function, first)
+                for second in (None, -1, 10**40, "float32", "\0", Raising(), np.ones(2)):
+                    self.call(name, function, first, second)
+                    count += 1
         self.assertGreater(count, 5000)
 
     def test_named_arguments(self):

@@ -1,7 +1,6 @@
 """Tests nets: their attributes, their weights for PyTorch, and their conversion."""
 import os
 import pathlib
-import tempfile
 import unittest
 
 import files
@@ -12,7 +11,7 @@ from syncblob import Net
 TEXT = files.PROTOTXT
 
 
-class Reading(unittest.TestCase):
+class Reading(files.InFolder):
     def test_the_properties_of_a_net(self):
         net = Net(TEXT)
         self.assertEqual((net.name, net.inputs, net.outputs, net.warnings),
@@ -38,18 +37,17 @@ class Reading(unittest.TestCase):
 
     def test_sources_of_a_net(self):
         content = files.carrying()
-        with tempfile.TemporaryDirectory() as folder:
-            text, weights = pathlib.Path(folder, "a.prototxt"), pathlib.Path(folder, "a.caffemodel")
-            text.write_bytes(TEXT)
-            weights.write_bytes(content)
-            wanted = Net(TEXT, content).to_onnx()
-            for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
-                for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
-                    found, paths = Net(prototxt, model).to_onnx(), (text, str(text), weights, str(weights))
-                    self.assertIn(wanted[64:], found)  # the graph
-                    for key, source in ((b"caffe.prototxt", prototxt), (b"caffe.model", model)):
-                        known = any(source is path for path in paths)
-                        self.assertEqual((key in found, key + b".blake3" in found), (known, known))
+        text, weights = pathlib.Path("a.prototxt"), pathlib.Path("a.caffemodel")
+        text.write_bytes(TEXT)
+        weights.write_bytes(content)
+        wanted = Net(TEXT, content).to_onnx()
+        for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
+            for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
+                found, paths = Net(prototxt, model).to_onnx(), (text, str(text), weights, str(weights))
+                self.assertIn(wanted[64:], found)  # the graph
+                for key, source in ((b"caffe.prototxt", prototxt), (b"caffe.model", model)):
+                    known = any(source is path for path in paths)
+                    self.assertEqual((key in found, key + b".blake3" in found), (known, known))
         alone = Net(None, content, inputs={"x": (2, 3, 4, 4)})
         self.assertEqual((alone.to_onnx(), alone.shapes), (wanted, Net(TEXT).shapes))
 
@@ -146,26 +144,24 @@ class StateDict(unittest.TestCase):
         self.assertEqual(Net(TEXT).state_dict(), {})
 
 
-class Converting(unittest.TestCase):
+class Converting(files.InFolder):
     def test_a_file_has_the_bytes(self):
         net = Net(TEXT, files.carrying())
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("a.onnx", os.fsencode("b.onnx"), pathlib.Path("c.onnx")):
-                path = os.path.join(folder, os.fsdecode(name))
-                self.assertIsNone(net.to_onnx(path))
-                self.assertEqual(pathlib.Path(path).read_bytes(), net.to_onnx())
+        for name in ("a.onnx", os.fsencode("b.onnx"), pathlib.Path("c.onnx")):
+            path = os.fsdecode(name)
+            self.assertIsNone(net.to_onnx(path))
+            self.assertEqual(pathlib.Path(path).read_bytes(), net.to_onnx())
 
     def test_a_failure_keeps_the_old_file(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "a.onnx")
-            path.write_bytes(b"old")
-            with self.assertRaisesRegex(syncblob.UnsupportedError, r"^layer 'm' \(Mine\): "):
-                net.to_onnx(path)
-            self.assertEqual((path.read_bytes(), os.listdir(folder)), (b"old", ["a.onnx"]))
-            with self.assertRaises(syncblob.MissingFileError):
-                net.to_onnx(pathlib.Path(folder, "none", "a.onnx"), outputs=["z"])
-            self.assertRaises(syncblob.FileError, net.to_onnx, folder, outputs=["z"])
+        path = pathlib.Path("a.onnx")
+        path.write_bytes(b"old")
+        with self.assertRaisesRegex(syncblob.UnsupportedError, r"^layer 'm' \(Mine\): "):
+            net.to_onnx(path)
+        self.assertEqual((path.read_bytes(), os.listdir()), (b"old", ["a.onnx"]))
+        with self.assertRaises(syncblob.MissingFileError):
+            net.to_onnx(pathlib.Path("none", "a.onnx"), outputs=["z"])
+        self.assertRaises(syncblob.FileError, net.to_onnx, os.curdir, outputs=["z"])
 
     def test_unknown_layers_become_nodes(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
@@ -209,12 +205,11 @@ class Converting(unittest.TestCase):
             self.assertRaisesRegex(error, words, call)
 
     def test_an_error_names_the_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "a.prototxt")
-            for content in (None, b"layer {"):
-                if content:
-                    pathlib.Path(path).write_bytes(content)
-                with self.assertRaises(syncblob.Error) as caught:
-                    Net(path)
-                self.assertEqual(caught.exception.filename, path)
-                self.assertTrue(caught.exception.code.startswith("SB_ERR_"))
+        path = "a.prototxt"
+        for content in (None, b"layer {"):
+            if content:
+                pathlib.Path(path).write_bytes(content)
+            with self.assertRaises(syncblob.Error) as caught:
+                Net(path)
+            self.assertEqual(caught.exception.filename, path)
+            self.assertTrue(caught.exception.code.startswith("SB_ERR_"))

@@ -5,7 +5,6 @@ import tvm_ffi
 
 class Tvm(test_arrays.Sharing):
     from_dlpack = staticmethod(tvm_ffi.from_dlpack)
-    is_read_only = False
 
     def pointer(self, array):
         return array.data_ptr()

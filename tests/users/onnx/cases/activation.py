@@ -22,6 +22,16 @@ def maybe(name, parameters):
     return {name: parameters} if parameters else {}
 
 
+def axis_of(draw, axis, axes, default=1, percent=30, old=None):
+    """Draws the field of an axis, counted from either end; the default axis may be left out. `old` is the
+    name of a field that counts only from the first axis."""
+    if axis == default and not draw.chance(percent):
+        return {}
+    if old and draw.chance(30):
+        return {old: axis}
+    return {"axis": draw.choice((axis, axis - axes))}
+
+
 def some(draw, **options):
     """Draws some of the options, each with one of its possible values."""
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
@@ -40,8 +50,7 @@ def prelu(draw, net):
     shape = any_shape(draw, 2, 4)
     shared = draw.chance(40)
     slopes = draw.numbers([] if shared else [shape[1]], 0.5)
-    net.input("data", draw.numbers(shape))
-    net.layer("Power", "data", "middle")
+    net.layer("Power", draw.numbers(shape), "middle")
     net.layer("PReLU", "middle", draw.choice(("prelu", "middle")), [slopes],
               **maybe("prelu_param", {"channel_shared": True} if shared else {}))
 
@@ -53,8 +62,7 @@ def elu(draw, net):
 
 def absval(draw, net):
     """Draws an AbsVal, which Caffe does not run in place."""
-    net.input("data", draw.numbers(any_shape(draw)))
-    net.layer("AbsVal", "data", "absval")
+    net.layer("AbsVal", draw.numbers(any_shape(draw)), "absval")
 
 
 def power(draw, net):

@@ -3,16 +3,14 @@
 import functools
 import math
 
-from .activation import any_shape, maybe, some
+from .activation import any_shape, axis_of, maybe, some
 
 
 def scale_or_bias(draw, net, kind):
     shape = draw.shape(draw.between(2, 4), 6)
     axes = len(shape)
     axis = 1 if draw.chance(50) else draw.below(axes)
-    parameters = {}
-    if axis != 1 or draw.chance(30):
-        parameters["axis"] = draw.choice((axis, axis - axes))
+    parameters = axis_of(draw, axis, axes)
     covered = draw.choice((1, 1, 1, 0, axes - axis, draw.between(1, axes - axis)))
     part = shape[axis:axis + covered]
     net.input("data", draw.numbers(shape))
@@ -48,8 +46,7 @@ def reduction(draw, net):
     shape = draw.shape(draw.between(1, 4))
     axis = draw.below(len(shape))
     parameters = some(draw, operation=("SUM", "ASUM", "SUMSQ", "MEAN"), coeff=(0.5, -2, 1))
-    if axis or draw.chance(30):
-        parameters["axis"] = draw.choice((axis, axis - len(shape)))
+    parameters.update(axis_of(draw, axis, len(shape), default=0))
     # The values are not centred at 0, because positive and negative values would cancel in sums.
     net.input("data", draw.uniform(shape, -0.5, 1.5) / math.sqrt(math.prod(shape[axis:])))
     net.layer("Reduction", "data", "reduced", **maybe("reduction_param", parameters))
@@ -65,8 +62,7 @@ def arg_max(draw, net):
         most = shape[axis]
     if draw.chance(60):
         parameters["top_k"] = draw.between(1, most)
-    net.input("data", draw.numbers(shape))
-    net.layer("ArgMax", "data", "best", **maybe("argmax_param", parameters))
+    net.layer("ArgMax", draw.numbers(shape), "best", **maybe("argmax_param", parameters))
 
 
 TABLE = {

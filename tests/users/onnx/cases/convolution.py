@@ -5,6 +5,8 @@ import math
 
 from nets import old_blob_message
 
+from .activation import axis_of
+
 
 def window(draw, axes, largest_kernel=4, dilations=(1, 1, 1, 2, 3)):
     """Draws kernel, pad, stride and dilation of each axis."""
@@ -120,17 +122,14 @@ def inner_product(draw, net):
     shape = draw.shape(draw.between(2, 4), 7)
     axis = draw.choice((1, 1, 1, *range(1, len(shape))))
     inner, outputs = math.prod(shape[axis:]), draw.between(1, 12)
-    parameters = {"num_output": outputs}
-    if axis != 1 or draw.chance(20):
-        parameters["axis"] = draw.choice((axis, axis - len(shape)))
+    parameters = {"num_output": outputs, **axis_of(draw, axis, len(shape), percent=20)}
     weight = [outputs, inner]
     if draw.chance(30):
         parameters["transpose"] = True
         weight.reverse()
     blobs = [draw.numbers(weight, 1 / math.sqrt(inner))]
     add_bias(draw, parameters, blobs)
-    net.input("data", draw.numbers(shape))
-    net.layer("InnerProduct", "data", "ip", blobs, inner_product_param=parameters)
+    net.layer("InnerProduct", draw.numbers(shape), "ip", blobs, inner_product_param=parameters)
 
 
 def old_shapes(draw, net):

@@ -48,8 +48,7 @@ def upsample(draw, net):
 def pool_with_mask(draw, net, scales, sides):
     """Adds a pooling layer whose windows do not overlap, with its mask, and a blob that has the
     pooled shape, but other values than the maxima."""
-    net.input("data", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]))
-    net.layer("Pooling", "data", ("pool", "mask"),
+    net.layer("Pooling", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]), ("pool", "mask"),
               pooling_param=parameters_of(draw, scales, (0, 0), scales))
     return net.layer("Power", "pool", "other", power_param={"scale": -2, "shift": 1})
 
@@ -91,6 +90,7 @@ def scale_and_shift(draw, channels):
 
 
 def bn(draw, net, parameters, blobs, least_batch=1):
+    """Draws a BN. If it uses the batch's variance, the batch has several images, so that this is not 0."""
     shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     **maybe("bn_param", parameters))
@@ -101,13 +101,8 @@ def bn_inference(draw, net):
     bn(draw, net, {"bn_mode": "INFERENCE", **parameters}, scale_and_shift(draw, draw.between(1, 5)))
 
 
-def of_batch(draw, net, parameters, blobs):
-    """Draws more than one value for each channel: otherwise the variance would be 0."""
-    bn(draw, net, parameters, blobs, least_batch=2)
-
-
 def bn_learn(draw, net):
-    of_batch(draw, net, some(draw, bn_mode=("LEARN",)), scale_and_shift(draw, draw.between(1, 5)))
+    bn(draw, net, some(draw, bn_mode=("LEARN",)), scale_and_shift(draw, draw.between(1, 5)), 2)
 
 
 def statistics(draw, channels):
@@ -129,7 +124,7 @@ def bn_moving_average(draw, net):
     if draw.chance(50):
         bn(draw, net, {"moving_average": True, **parameters}, blobs)
     else:
-        of_batch(draw, net, parameters, blobs)
+        bn(draw, net, parameters, blobs, 2)
 
 
 def batch_norm_scaled(draw, net):
@@ -138,8 +133,7 @@ def batch_norm_scaled(draw, net):
     channels = [shape[1]]
     blobs = [draw.numbers(channels, draw.choice((0.5, 0.5, 40))), draw.uniform(channels, 0.5, 2),
              numpy.float32([1]), draw.numbers(channels), draw.numbers(channels)]
-    net.input("data", draw.numbers(shape))
-    net.layer("Power", "data", "middle")
+    net.layer("Power", draw.numbers(shape), "middle")
     net.layer("BatchNorm", "middle", draw.choice(("norm", "middle")), blobs, batch_norm_param={
         "scale_bias": True, **some(draw, eps=(1e-05, 0.001), moving_average_fraction=(0.9,))})
 
@@ -256,8 +250,7 @@ def reorg(draw, net):
     shape = [draw.between(1, 2), stride * stride * draw.between(1, 2),
              *[stride * draw.between(1, 3) for _ in range(2)]]
     parameters = {"stride": stride, **some(draw, reverse=(False, True))}
-    net.input("data", draw.numbers(shape))
-    net.layer("Reorg", "data", "reorg", reorg_param=parameters)
+    net.layer("Reorg", draw.numbers(shape), "reorg", reorg_param=parameters)
 
 
 def shuffle_channel(draw, net):
@@ -283,8 +276,7 @@ def text_layer(draw, net):
     """Draws the layers that text recognition uses around recurrent layers."""
     shape = draw.shape(draw.between(2, 4))
     order = draw.sample(range(len(shape)))
-    net.input("data", draw.numbers(shape))
-    net.layer("Transpose", "data", "transposed", transpose_param={"dim": order})
+    net.layer("Transpose", draw.numbers(shape), "transposed", transpose_param={"dim": order})
     axis = draw.below(len(shape))
     net.layer("Reverse", "data", "reversed", **maybe("reverse_param", {"axis": axis} if axis else {}))
     net.layer("ContinuationIndicator", [], "cont", name="cont", continuation_indicator_param={

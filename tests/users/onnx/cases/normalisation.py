@@ -51,8 +51,7 @@ def batch_norm_of(draw, net, parameters, factor):
     channels = [shape[1]]
     scale = numpy.float32(factor or 1)
     mean, variance = scale * draw.numbers(channels, 0.5), scale * draw.uniform(channels, 0.5, 2)
-    net.input("data", draw.numbers(shape))
-    net.layer("Power", "data", "middle")
+    net.layer("Power", draw.numbers(shape), "middle")
     net.layer("BatchNorm", "middle", draw.choice(("norm", "middle")),
               [mean, variance, numpy.float32([factor])],
               **maybe("batch_norm_param", parameters))
@@ -75,17 +74,15 @@ def normalize(draw, net):
     if not shared or draw.chance(50):
         parameters["channel_shared"] = shared
     parameters = {**parameters, **some(draw, scale_filler=({"type": "constant", "value": 20},))}
-    net.input("data", draw.numbers([draw.between(1, 3), channels, *draw.shape(2)]))
-    net.layer("Normalize", "data", "norm", [draw.uniform([] if shared else [channels], 0.5, 4)],
-              **maybe("norm_param", parameters))
+    net.layer("Normalize", draw.numbers([draw.between(1, 3), channels, *draw.shape(2)]), "norm",
+              [draw.uniform([] if shared else [channels], 0.5, 4)], **maybe("norm_param", parameters))
 
 
 def mvn(draw, net):
     parameters = some(draw, normalize_variance=(True, False), across_channels=(True, False),
                       eps=(1e-09, 0.001))
     sizes = [draw.between(1, 3), draw.between(1, 3), draw.between(2, 5), draw.between(2, 5)]
-    net.input("data", draw.numbers(sizes))
-    net.layer("MVN", "data", "norm", **maybe("mvn_param", parameters))
+    net.layer("MVN", draw.numbers(sizes), "norm", **maybe("mvn_param", parameters))
 
 
 TABLE = {

@@ -56,9 +56,8 @@ def windows_beyond(draw):
 
 def pooling(draw, net):
     if draw.chance(10):
-        net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 7)]))
-        net.layer("Pooling", "data", "pool",
-                  pooling_param={"pool": draw.choice(("MAX", "AVE")), "global_pooling": True})
+        net.layer("Pooling", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 7)]),
+                  "pool", pooling_param={"pool": draw.choice(("MAX", "AVE")), "global_pooling": True})
     else:
         draw_pooling(draw, net)
 

@@ -3,7 +3,7 @@
 import math
 
 from drawing import counted
-from .activation import maybe
+from .activation import axis_of, maybe
 
 
 def reshape(draw, net):
@@ -19,8 +19,7 @@ def reshape(draw, net):
             parameters["num_axes"] = end - begin
     dims = new_dims(draw, shape[begin:end])
     parameters = {"shape": {"dim": dims}, **parameters}
-    net.input("data", counted(shape))
-    net.layer("Reshape", "data", "reshaped", reshape_param=parameters)
+    net.layer("Reshape", counted(shape), "reshaped", reshape_param=parameters)
 
 
 def new_dims(draw, old):
@@ -49,8 +48,7 @@ def flatten(draw, net):
     if draw.chance(60):
         end = draw.between(begin, axes - 1)
         parameters["end_axis"] = draw.choice((end, end - axes))
-    net.input("data", counted(shape))
-    net.layer("Flatten", "data", "flat", **maybe("flatten_param", parameters))
+    net.layer("Flatten", counted(shape), "flat", **maybe("flatten_param", parameters))
 
 
 def permute(draw, net):
@@ -58,8 +56,7 @@ def permute(draw, net):
     order = draw.sample(range(axes))
     if draw.chance(40):  # axes that are not listed follow in order
         order = order[:draw.between(1, axes)]
-    net.input("data", counted(draw.shape(axes, 4)))
-    net.layer("Permute", "data", "permuted", permute_param={"order": order})
+    net.layer("Permute", counted(draw.shape(axes, 4)), "permuted", permute_param={"order": order})
 
 
 def slice_layer(draw, net):
@@ -67,27 +64,20 @@ def slice_layer(draw, net):
     axes = len(shape)
     axis = 1 if draw.chance(50) else draw.below(axes)
     tops = draw.between(1, 4)
-    parameters = {}
-    if axis != 1 or draw.chance(30):
-        word = "slice_dim" if axis < 4 and draw.chance(30) else "axis"
-        parameters[word] = draw.choice((axis, axis - axes)) if word == "axis" else axis
+    parameters = axis_of(draw, axis, axes, old="slice_dim")
     if draw.chance(50):
         shape[axis] = tops * draw.between(1, 3)
     else:
         shape[axis] = max(shape[axis], tops)
         parameters["slice_point"] = sorted(draw.sample(range(1, shape[axis]))[:tops - 1])
-    net.input("data", counted(shape))
-    net.layer("Slice", "data", [f"part{i}" for i in range(tops)], slice_param=parameters)
+    net.layer("Slice", counted(shape), [f"part{i}" for i in range(tops)], slice_param=parameters)
 
 
 def concat(draw, net):
     shape = draw.shape(draw.between(2, 4), 4)
     axes = len(shape)
     axis = 1 if draw.chance(50) else draw.below(axes)
-    parameters = {}
-    if axis != 1 or draw.chance(30):
-        word = "concat_dim" if draw.chance(30) else "axis"
-        parameters[word] = draw.choice((axis, axis - axes)) if word == "axis" else axis
+    parameters = axis_of(draw, axis, axes, old="concat_dim")
     names, begin = [], 0
     for number in range(draw.between(1, 4)):
         shape[axis] = draw.between(1, 4)
@@ -102,9 +92,7 @@ def crop(draw, net):
     shape = draw.shape(4, 6)
     axis = draw.choice((2, 2, 0, 1, 3))
     offsets = [draw.below(size) for size in shape[axis:]]
-    parameters = {}
-    if axis != 2 or draw.chance(30):
-        parameters["axis"] = draw.choice((axis, axis - 4))
+    parameters = axis_of(draw, axis, 4, default=2)
     way = draw.choice(("none", "one", "all"))
     if way == "none":
         offsets = [0] * len(offsets)
@@ -123,11 +111,8 @@ def crop(draw, net):
 def tile(draw, net):
     shape = draw.shape(draw.between(2, 4), 4)
     axis = draw.below(len(shape))
-    parameters = {"tiles": draw.between(1, 4)}
-    if axis != 1 or draw.chance(30):
-        parameters["axis"] = draw.choice((axis, axis - len(shape)))
-    net.input("data", counted(shape))
-    net.layer("Tile", "data", "tiled", tile_param=parameters)
+    parameters = {"tiles": draw.between(1, 4), **axis_of(draw, axis, len(shape))}
+    net.layer("Tile", counted(shape), "tiled", tile_param=parameters)
 
 
 def split(draw, net):

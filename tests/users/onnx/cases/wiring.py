@@ -28,16 +28,14 @@ def in_place_on_input(draw, net):
     """Draws a layer that works in place on an input; in ONNX the output cannot have the input's
     name."""
     net.names_differ = True
-    net.input("data", draw.numbers(draw.shape(4)))
-    net.layer("ReLU", "data", "data")
+    net.layer("ReLU", draw.numbers(draw.shape(4)), "data")
     if draw.chance(50):
         net.layer("Power", "data", "data", power_param={"scale": 2})
 
 
 def chain_in_place(draw, net):
     """Draws several layers that work in place on one blob, then layers that read the blob."""
-    net.input("data", draw.numbers(draw.shape(4)))
-    net.layer("Power", "data", "x", power_param={"scale": 2})
+    net.layer("Power", draw.numbers(draw.shape(4)), "x", power_param={"scale": 2})
     for kind in draw.sample(("ReLU", "TanH", "Sigmoid", "Dropout"))[:draw.between(1, 4)]:
         net.layer(kind, "x", "x")
     for number in range(draw.between(0, 2)):
@@ -46,8 +44,7 @@ def chain_in_place(draw, net):
 
 def shared(draw, net):
     """Draws a blob with several readers, one of which may be a Silence."""
-    net.input("data", draw.numbers(draw.shape(4)))
-    net.layer("Power", "data", "x")
+    net.layer("Power", draw.numbers(draw.shape(4)), "x")
     net.layer("TanH", "x", "a")
     net.layer("Eltwise", ["x", "a"], "b", eltwise_param={"operation": draw.choice(("SUM", "PROD", "MAX"))})
     if draw.chance(50):
