@@ -5,7 +5,6 @@
 #include "fake_nccl.h"
 #include "halves.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +41,7 @@ struct ncclComm {
     struct group *group;
     int rank;
     CUcontext context;
-    pthread_t maker;
+    int64_t maker; /* the number of a thread */
     uint64_t operations;
     struct part *parts;   /* newest first */
     struct part *posting; /* the operation that is not yet on the stream, or NULL */
@@ -317,7 +316,7 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
     for (int r = 0; r < group->size; r++) {
         if (group->comms[r] && group->comms[r]->context == now_current())
             return ncclInvalidUsage; /* two ranks on one device */
-        if (group->comms[r] && depth == 0 && pthread_equal(group->comms[r]->maker, pthread_self()))
+        if (group->comms[r] && depth == 0 && group->comms[r]->maker == fake_thread())
             fake_violation("one thread makes two ranks outside of a group, which hangs");
     }
     return ncclSuccess;
@@ -337,7 +336,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     *made = (struct ncclComm){.group = group,
                               .rank = rank,
                               .context = now_current(),
-                              .maker = pthread_self(),
+                              .maker = fake_thread(),
                               .delay = draw_delay(),
                               .is_alive = true};
     group->comms[rank] = *comm = made;
