@@ -159,7 +159,7 @@ int main(int argc, char **argv) {
     for (int32_t size = 2; size <= all; size += size < all && all > 2 ? all - 2 : 1) {
         printf("%d threads\n", size);
         run_threads(size, bytes);
-        if (driver->is_fake) {
+        if (driver.is_fake) {
             printf("skipped: %d processes: each has a separate fake NCCL\n", size);
             continue;
         }

@@ -41,7 +41,6 @@ TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;
     sb__cu_ptr lent = 0;
-    assert_non_null(driver->cuCtxCreate_v2);
     cu_ok(cuDeviceGet(&device, 0));
     cu_ok(cuCtxCreate_v2(&made, 0, device));
     cu_ok(cuMemAlloc_v2(&lent, BYTES));
