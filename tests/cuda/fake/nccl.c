@@ -124,43 +124,24 @@ static struct part *part_of(ncclComm_t comm, uint64_t number) {
     return part;
 }
 
-static sb_dtype half_type(ncclDataType_t type) {
-    return type == ncclFloat16 ? SB_DTYPE_F16 : type == ncclBfloat16 ? SB_DTYPE_BF16 : 0;
+static sb_dtype dtype_of(const struct part *part) {
+    return part->type == ncclFloat64   ? SB_DTYPE_F64
+           : part->type == ncclFloat32 ? SB_DTYPE_F32
+           : part->type == ncclFloat16 ? SB_DTYPE_F16
+                                       : SB_DTYPE_BF16;
 }
 
-static double value_at(const struct part *part, size_t i) {
-    const char *at = part->bytes;
-    if (part->type == ncclFloat64)
-        return ((const double *)(const void *)at)[i];
-    if (part->type == ncclFloat32)
-        return (double)((const float *)(const void *)at)[i];
-    if (half_type(part->type))
-        return value_of_half(half_type(part->type), ((const uint16_t *)(const void *)at)[i]);
-    return (double)((const unsigned char *)at)[i];
-}
-
-static double combine(struct part *const *parts, int size, size_t i) {
-    double value = value_at(parts[0], i);
+static double combine(struct part *const *parts, int size, int64_t i) {
+    const sb_dtype dtype = dtype_of(parts[0]);
+    double value = get_value(dtype, parts[0]->bytes, i);
     for (int r = 1; r < size; r++) {
-        const double other = value_at(parts[r], i);
+        const double other = get_value(dtype, parts[r]->bytes, i);
         if (parts[0]->op == ncclSum)
             value += other;
         else if (parts[0]->op == ncclMin ? other < value : other > value)
             value = other;
     }
     return value;
-}
-
-static void put(const struct part *part, size_t i, double value) {
-    char *at = part->bytes;
-    if (part->type == ncclFloat64)
-        ((double *)(void *)at)[i] = value;
-    else if (part->type == ncclFloat32)
-        ((float *)(void *)at)[i] = (float)value;
-    else if (half_type(part->type)) /* does not round, because the tests' sums are exact */
-        ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
-    else
-        ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
 /* Checks that each rank's device has access to the buffers of the other ranks. NCCL up to 2.22
@@ -187,11 +168,12 @@ static void carry_out(struct part *const *parts, int size) {
         }
     }
     check_access(parts, size, bytes);
-    for (size_t i = 0; i < first->count; i++) {
-        const double value =
-            first->kind == REDUCE ? combine(parts, size, i) : value_at(parts[first->root], i);
+    for (int r = 0; r < size && first->kind == BROADCAST; r++)
+        memmove(parts[r]->bytes, parts[first->root]->bytes, bytes);
+    for (int64_t i = 0; i < (int64_t)first->count && first->kind == REDUCE; i++) {
+        const double value = combine(parts, size, i);
         for (int r = 0; r < size; r++)
-            put(parts[r], i, value);
+            put_value(dtype_of(first), parts[r]->bytes, i, value);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "mirror.h"
 
 #include "blobs.h"
+#include "halves.h"
 
 const char *const mirror_cause = "the mirror is broken";
 
@@ -43,10 +44,7 @@ static void combine(const struct mirror_sent *sent) {
     assert_non_null(bytes);
     bytes_get(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     for (int64_t i = 0; i < buffer->count; i++)
-        if (buffer->dtype == SB_DTYPE_F32)
-            ((float *)bytes)[i] *= 2;
-        else
-            ((double *)bytes)[i] *= 2;
+        put_value(buffer->dtype, bytes, i, 2 * get_value(buffer->dtype, bytes, i));
     bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     free(bytes);
 }
