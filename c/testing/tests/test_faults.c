@@ -58,19 +58,10 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
     const sb_backend *t = b->sim.table;
     void *d = b->sim.device;
     sb_stream own = b->own;
-    double sum;
     b->out = NULL;
     switch (op) {
     case SB_SIM_ALLOC:
         return t->alloc(d, BYTES, own, &b->out, err);
-    case SB_SIM_ZERO:
-        return t->zero(d, b->y, BYTES, own, err);
-    case SB_SIM_UPLOAD:
-        return t->upload(d, b->y, b->source, BYTES, own, err);
-    case SB_SIM_DOWNLOAD:
-        return t->download(d, b->target, b->x, BYTES, own, err);
-    case SB_SIM_COPY:
-        return t->copy(d, b->y, b->x, BYTES, own, err);
     case SB_SIM_ALLOC_PINNED:
         return t->alloc_pinned(d, BYTES, &b->out, err);
     case SB_SIM_CHECK_POINTER:
@@ -87,14 +78,9 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
         return t->event_wait(d, b->event, err);
     case SB_SIM_PREPARE_ARITHMETIC:
         return t->prepare_arithmetic(d, err);
-    case SB_SIM_AXPY:
-        return t->axpy(d, SB_DTYPE_F32, 16, 2, b->x, b->y, own, err);
-    case SB_SIM_SCALE:
-        return t->scale(d, SB_DTYPE_F32, 16, 2, b->y, own, err);
-    case SB_SIM_ASUM:
-        return t->asum(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
     default:
-        return t->sumsq(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
+        return operate(&b->sim, op, op == SB_SIM_DOWNLOAD ? b->target : b->y,
+                       op == SB_SIM_UPLOAD ? b->source : b->x, own, err);
     }
 }
 
@@ -271,7 +257,7 @@ static const unsigned int scripts[][10] = {
     {OTHER | UPLOAD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS, RECORD, WAIT_FOR_LAST,
      WAIT},
     /* An event reports the failure also after another thread has received it. */
-    {UPLOAD, RECORD, OTHER | WAIT | FAILS, OTHER | WAIT, WAIT_FOR_FIRST | FAILS},
+    {UPLOAD, RECORD, OTHER | WAIT | FAILS, OTHER | WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS},
 };
 
 struct player {
