@@ -125,11 +125,15 @@ static void end_device(void *ptr) {
     primary_ok(cuMemFree_v2(address(ptr)));
 }
 
+void *device_own(sb__cu_ptr ptr) {
+    test_own_loan((void *)(uintptr_t)ptr, end_device);
+    return (void *)(uintptr_t)ptr;
+}
+
 void *device_make(size_t bytes) {
     sb__cu_ptr ptr = 0;
     primary_ok(cuMemAlloc_v2(&ptr, bytes));
-    test_own_loan((void *)(uintptr_t)ptr, end_device);
-    return (void *)(uintptr_t)ptr;
+    return device_own(ptr);
 }
 
 static void nap(void *user) {

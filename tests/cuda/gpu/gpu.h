@@ -97,6 +97,8 @@ void stream_wait(sb_stream stream);
 
 /* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
+/* Makes the test the owner of the memory. @return the memory */
+void *device_own(sb__cu_ptr ptr);
 /* Queues a pause of some milliseconds, except on a fake driver, whose schedule delays the work. */
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);

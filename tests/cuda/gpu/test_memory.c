@@ -49,15 +49,10 @@ TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     cu_ok(cuCtxDestroy_v2(made));
 }
 
-static void end_managed(void *ptr) {
-    primary_ok(cuMemFree_v2((sb__cu_ptr)(uintptr_t)ptr));
-}
-
 TEST_ON(stage, managed_memory_is_the_devices) {
     sb__cu_ptr managed = 0;
     primary_ok(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
-    void *lent = (void *)(uintptr_t)managed;
-    test_own_loan(lent, end_managed);
+    void *lent = device_own(managed);
     queue_fill(NULL, lent, 6, BYTES);
     stream_wait(NULL);
     sb_mem *mem = test_mem(f->context, BYTES);
