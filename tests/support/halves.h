@@ -31,6 +31,22 @@ static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     return half & 0x8000 ? -value : value;
 }
 
+/* Read and write element i of an array of F32, F64, F16 or BF16. */
+static inline double get_value(sb_dtype dtype, const void *values, int64_t i) {
+    if (is_half(dtype))
+        return value_of_half(dtype, ((const uint16_t *)values)[i]);
+    return dtype == SB_DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static inline void put_value(sb_dtype dtype, void *values, int64_t i, double value) {
+    if (dtype == SB_DTYPE_F32)
+        ((float *)values)[i] = (float)value;
+    else if (is_half(dtype)) /* does not round, because the tests' values are exact */
+        ((uint16_t *)values)[i] = half_of(dtype, value);
+    else
+        ((double *)values)[i] = value;
+}
+
 /* The bits of two ranks' values, and of the result that each rank receives. */
 static const struct half_row {
     sb_dtype dtype;

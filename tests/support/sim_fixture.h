@@ -117,4 +117,29 @@ static inline void fail_call(struct sim *f, int32_t op, int64_t nth, int32_t mod
     assert_ok(sb_sim_fail(f->context, op, nth, mode, &err));
 }
 
+/* Calls operation `op` on 64 bytes; ignores `dst` or `src` if the operation does not use it. */
+static inline sb_status operate(struct sim *f, int32_t op, void *dst, void *src, sb_stream stream,
+                                sb_error *err) {
+    const sb_backend *t = f->table;
+    double sum = 0;
+    switch (op) {
+    case SB_SIM_ZERO:
+        return t->zero(f->device, dst, 64, stream, err);
+    case SB_SIM_UPLOAD:
+        return t->upload(f->device, dst, src, 64, stream, err);
+    case SB_SIM_DOWNLOAD:
+        return t->download(f->device, dst, src, 64, stream, err);
+    case SB_SIM_COPY:
+        return t->copy(f->device, dst, src, 64, stream, err);
+    case SB_SIM_AXPY:
+        return t->axpy(f->device, SB_DTYPE_F32, 16, 2, src, dst, stream, err);
+    case SB_SIM_SCALE:
+        return t->scale(f->device, SB_DTYPE_F64, 8, 2, dst, stream, err);
+    case SB_SIM_ASUM:
+        return t->asum(f->device, SB_DTYPE_F32, 16, src, &sum, stream, err);
+    default:
+        return t->sumsq(f->device, SB_DTYPE_F64, 8, src, &sum, stream, err);
+    }
+}
+
 #endif

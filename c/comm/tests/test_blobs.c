@@ -123,7 +123,8 @@ TEST_ON(mirrored, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_ok(sb_comm_broadcast_blobs(comm, &a, 1, SB_DIFF, 0, &err));
     assert_status(INVALID, sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
     assert_int_equal(err.device_code, 0);
-    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err));
+    assert_error(INVALID, sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err),
+                 "blob 1 is NULL");
     assert_status(INVALID, sb_comm_all_reduce_blobs(comm, typed, -1, SB_DATA, SB_COMM_SUM, &err));
     assert_status(INVALID, sb_comm_all_reduce_blobs(comm, &a, 1, SB_DATA, 9, &err));
     assert_status(INVALID, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 2, &err));

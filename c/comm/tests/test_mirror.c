@@ -3,7 +3,12 @@
 #include "comms.h"
 #include "mirror.h"
 
+#include "context/context.h"
+
+#include "../src/reducer.h"
+
 #define MOST MIRROR_BLOBS
+enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
@@ -28,6 +33,8 @@ static const struct sizes rows[] = {
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
     {SIZE_MAX, {1, 7, 60}, {68}},  /* all blobs are gathered */
     {SIZE_MAX, {1}, {1}},
+    /* A large blob is sent in place, which is faster than gathering, and at once. */
+    {25 << 20, {7, LARGE + 1, LARGE - 1, 5, LARGE, 3}, {-LARGE - 1, -LARGE, LARGE + 14}},
 };
 
 static bool is_in_place(struct mirrored *w, const void *ptr) {
@@ -70,7 +77,8 @@ TEST_ON(mirrored, a_bucket_is_filled_to_its_limit_and_no_further) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_buckets(f, &rows[i], &mirror_engine, 4);
         check_buckets(f, &rows[i], &mirror_engine_at_once, 4);
-        check_buckets(f, &rows[i], &mirror_engine, 8);
+        if (rows[i].blobs[1] < LARGE)
+            check_buckets(f, &rows[i], &mirror_engine, 8);
     }
 }
 
@@ -165,6 +173,7 @@ static void fail_step(struct mirrored *w, const sb_comm_engine *engine, enum slo
                       bool has_err) {
     world_of_rooms(w, engine);
     w->mirror.failure = SB_ERR_IO;
+    w->mirror.fails_late = true;
     *(slot == BEGIN  ? &w->mirror.fail_begin
       : slot == TEST ? &w->mirror.fail_test
                      : &w->mirror.fail_end) = nth;
@@ -239,6 +248,72 @@ TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
             assert_true(mirrored_holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
         f->is_broken = true;
     }
+}
+
+/* Waits for the end of the step, or destroys the reducer in the step. */
+TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
+    enum { BLOBS = 3 };
+    sb_mem *kept[BLOBS];
+    for (int how = 0; how < 4; how++) {
+        const bool gathers = how & 1;
+        mirrored_reopen(f, &mirror_engine, false);
+        for (int i = 0; i < BLOBS; i++) {
+            mirrored_add(f, SB_DTYPE_F32, 6, i, SB_HEAD_AT_CPU);
+            kept[i] = data_of(f->blobs[i]);
+        }
+        mirrored_register(f, SB_COMM_SUM, gathers ? SIZE_MAX : 0);
+        sb_mem *const rooms[] = {f->reducer->rooms[0].mem, f->reducer->rooms[1].mem};
+        void *const first = f->reducer->rooms[0].ptr;
+        f->mirror.failure = SB_ERR_COMM_FAILURE;
+        f->mirror.fail_end = 1;
+        f->mirror.keeps = f->is_broken = true;
+        for (int i = 0; i < BLOBS; i++)
+            assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(f->comm, &err));
+        if (how & 2)
+            assert_error(SB_ERR_COMM_FAILURE, sb_reducer_wait(f->reducer, &err), mirror_cause);
+        for (int i = 0; i < BLOBS && how & 2; i++)
+            assert_true(mirrored_holds(f, i, i, 1)); /* this engine wrote nothing */
+        test_end_after(f->rig.owned_before);
+        assert_int_equal(f->mirror.abandoned, gathers ? 1 : BLOBS);
+        assert_int_equal(f->rig.counting.live_buffers, gathers ? 1 : BLOBS);
+        for (int i = 0; i < BLOBS && !gathers; i++) {
+            assert_true(sb_mem_is_unique(kept[i]));
+            sb_mem_release(kept[i]); /* so that the test leaks nothing */
+        }
+        if (gathers)
+            sb_mem_release(rooms[f->mirror.sent[0].buffer.ptr != first]);
+    }
+}
+
+/* To write a read-only blob, the step allocates new storage. The step fails before that storage
+   belongs to the blob. */
+TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
+    static struct mirror mirror; /* static: the communicator may outlive this function */
+    rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    struct lent lent = lend_host(6 * sizeof(float), 0x3F);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
+                              &lent, &err));
+    sb_comm *comm = test_comm(f->context, &mirror_engine, &mirror);
+    sb_reducer *reducer = test_reducer(comm, &blob, 1, reducer_options(SB_DATA, SB_COMM_SUM, 0));
+    mirror = (struct mirror){.failure = SB_ERR_COMM_FAILURE, .fail_end = 1, .keeps = true};
+    assert_ok(sb_reducer_ready(reducer, blob, &err));
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(reducer, &err));
+    assert_int_equal(mirror.abandoned, 1);
+    void *sent = mirror.sent[0].buffer.ptr;
+    assert_ptr_not_equal(sent, lent.ptr);
+    assert_ptr_equal(host_of(blob, SB_DATA), lent.ptr);
+    sb_mem *kept = data_of(blob);
+    test_end(reducer);
+    test_end(blob);
+    test_end(comm);
+    assert_int_equal(lent.deleted, 0); /* the caller's memory is not freed either */
+    assert_true(sb_mem_is_unique(kept));
+    sb_mem_release(kept); /* so that the test leaks nothing */
+    assert_int_equal(lent.deleted, 1);
+    assert_int_equal(f->counting.live_buffers, 1);
+    sb__host_free(f->context, sent, 6 * sizeof(float), false);
 }
 
 /* --- a device that fails while it scales a mean ---------------------------------------------- */
@@ -369,20 +444,6 @@ TEST_ON(mirrored, a_device_without_arithmetic_leaves_means_to_the_host) {
 
 /* --- bytes that are sent --------------------------------------------------------------------- */
 
-TEST_ON(mirrored, blobs_are_broadcast_as_bytes) {
-    for (int32_t root = 0; root < 2; root++) {
-        mirrored_reopen(f, &mirror_engine, false);
-        f->mirror.fill = 0x11;
-        mirrored_add(f, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
-        assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, root, &err));
-        assert_int_equal(f->mirror.num_sent, 1);
-        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
-        assert_int_equal(f->mirror.sent[0].buffer.count, 3 * sizeof(double));
-        const void *bytes = host_of(f->blobs[0], SB_DATA);
-        assert_int_equal(bytes_are(bytes, 3 * sizeof(double), 0x11), root);
-    }
-}
-
 /* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
 TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
@@ -395,6 +456,9 @@ TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
         const struct tally before = rig_tally(&f->rig);
         assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, 1, &err));
         assert_int_equal(rig_since(&f->rig, &before).downloads, !whole);
+        assert_int_equal(f->mirror.num_sent, 1);
+        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8); /* sent as bytes */
+        assert_int_equal(f->mirror.sent[0].buffer.count, (whole ? 6 : 4) * sizeof(float));
         assert_ok(sb_blob_reshape(f->blobs[0], &six, 1, NULL, &err));
         const float after[] = {0, 0, 0, 0, whole ? 0.f : 5.f, whole ? 0.f : 6.f};
         assert_true(mem_holds(data_of(f->blobs[0]), after, sizeof after));
@@ -465,42 +529,4 @@ TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
                   sb_comm_all_reduce(f->comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
     assert_int_equal(err.offset, -1);
     assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
-}
-
-TEST_ON(mirrored, the_message_has_the_index_of_a_missing_blob) {
-    mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
-    mirrored_add(f, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
-    for (int i = 0; i < 3; i++) {
-        sb_blob *list[3] = {f->blobs[0], f->blobs[0], f->blobs[0]};
-        char text[40];
-        list[i] = NULL;
-        (void)snprintf(text, sizeof text, "blob %d is NULL", i);
-        assert_error(SB_ERR_INVALID_ARGUMENT,
-                     sb_comm_all_reduce_blobs(f->comm, list, 3, SB_DATA, SB_COMM_SUM, &err), text);
-        assert_error(SB_ERR_INVALID_ARGUMENT,
-                     sb_reducer_create(f->comm, list, 3, NULL, &f->reducer, &err), text);
-    }
-    assert_error(SB_ERR_UNSUPPORTED,
-                 sb_comm_all_reduce_blobs(f->comm, &f->blobs[1], 1, SB_DATA, SB_COMM_SUM, &err),
-                 "i32 values cannot be reduced");
-}
-
-/* Unregistered blobs lie between registered blobs in memory. */
-TEST_ON(mirrored, an_unregistered_blob_is_refused) {
-    for (int odd = 0; odd < 2; odd++) {
-        mirrored_reopen(f, &mirror_engine, false);
-        for (int i = 0; i < MOST; i++)
-            mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
-        sb_blob *registered[] = {f->blobs[odd], f->blobs[2 + odd], f->blobs[4 + odd]};
-        f->reducer =
-            test_reducer(f->comm, registered, 3, reducer_options(SB_DATA, SB_COMM_SUM, SIZE_MAX));
-        for (int i = 0; i < MOST; i++) {
-            const bool is_known = i % 2 == odd;
-            assert_status(is_known ? SB_OK : SB_ERR_INVALID_ARGUMENT,
-                          sb_reducer_ready(f->reducer, f->blobs[i], &err));
-            if (!is_known)
-                assert_string_equal(err.message, "the blob was not registered");
-        }
-        assert_ok(sb_reducer_wait(f->reducer, &err));
-    }
 }

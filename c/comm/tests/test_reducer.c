@@ -192,11 +192,15 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const int64_t longer = 5;
     double value = 1;
     sb_comm *comm = test_only_rank(NULL);
-    sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, 3), test_vector(NULL, SB_DTYPE_F32, 4)};
-    sb_blob *unregistered = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_blob *all[5]; /* probably in the order of their addresses */
+    for (int i = 0; i < 5; i++)
+        all[i] = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_blob *blobs[] = {all[1], all[3]}, *unregistered = all[4];
     sb_reducer *reducer = test_reducer(comm, blobs, 2, options);
     sb_reducer *other = test_reducer(comm, &unregistered, 1, options);
-    assert_status(INVALID, sb_reducer_ready(reducer, unregistered, &err));
+    for (int i = 0; i < 5; i += 2)
+        assert_error(INVALID, sb_reducer_ready(reducer, all[i], &err),
+                     "the blob was not registered");
     assert_status(INVALID, sb_reducer_wait(reducer, &err));
     assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
     for (int step = 0; step < 2; step++) {

@@ -58,19 +58,10 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
     const sb_backend *t = b->sim.table;
     void *d = b->sim.device;
     sb_stream own = b->own;
-    double sum;
     b->out = NULL;
     switch (op) {
     case SB_SIM_ALLOC:
         return t->alloc(d, BYTES, own, &b->out, err);
-    case SB_SIM_ZERO:
-        return t->zero(d, b->y, BYTES, own, err);
-    case SB_SIM_UPLOAD:
-        return t->upload(d, b->y, b->source, BYTES, own, err);
-    case SB_SIM_DOWNLOAD:
-        return t->download(d, b->target, b->x, BYTES, own, err);
-    case SB_SIM_COPY:
-        return t->copy(d, b->y, b->x, BYTES, own, err);
     case SB_SIM_ALLOC_PINNED:
         return t->alloc_pinned(d, BYTES, &b->out, err);
     case SB_SIM_CHECK_POINTER:
@@ -87,14 +78,9 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
         return t->event_wait(d, b->event, err);
     case SB_SIM_PREPARE_ARITHMETIC:
         return t->prepare_arithmetic(d, err);
-    case SB_SIM_AXPY:
-        return t->axpy(d, SB_DTYPE_F32, 16, 2, b->x, b->y, own, err);
-    case SB_SIM_SCALE:
-        return t->scale(d, SB_DTYPE_F32, 16, 2, b->y, own, err);
-    case SB_SIM_ASUM:
-        return t->asum(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
     default:
-        return t->sumsq(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
+        return operate(&b->sim, op, op == SB_SIM_DOWNLOAD ? b->target : b->y,
+                       op == SB_SIM_UPLOAD ? b->source : b->x, own, err);
     }
 }
 
@@ -167,16 +153,6 @@ TEST_ON(bench, a_call_that_fails_now_has_done_nothing) {
 static void upload_that_fails(struct bench *b, char *to, sb_stream stream) {
     fail_call(&b->sim, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b->sim, to, b->source, BYTES, stream);
-}
-
-/* Waits for the device's stream or, if `by_event`, for an event recorded on it. */
-static sb_status wait_for_work(struct bench *b, bool by_event) {
-    if (!by_event)
-        return try_synchronize(&b->sim, b->own);
-    void *event = record(&b->sim, b->own);
-    const sb_status st = try_event_wait(&b->sim, event);
-    event_destroy(&b->sim, event);
-    return st;
 }
 
 TEST_ON(bench, work_that_fails_later_is_not_done) {
@@ -259,133 +235,81 @@ TEST_ON(bench, events_report_failures_of_work_before_them) {
     }
 }
 
-struct other_thread {
-    struct bench *b;
-    sb_status synchronized, again, recorded;
+/* A step of this thread or, with OTHER, of a new thread: queues an upload that fails, waits for the
+   stream, records an event, or waits for the first or the last event. With FAILS, a wait returns
+   the failure. */
+enum step { END, UPLOAD, WAIT, RECORD, WAIT_FOR_FIRST, WAIT_FOR_LAST, FAILS = 8, OTHER = 16 };
+
+/* Each thread receives a failure once. The thread that queued the failed work receives it even
+   after other threads; after that thread has ended, only one other thread does. An event reports
+   the failures before it to each thread that waits for it. */
+static const unsigned int scripts[][10] = {
+    /* A wait of another thread does not consume the failure: before a wait, and before an event. */
+    {UPLOAD, OTHER | WAIT | FAILS, OTHER | WAIT, OTHER | RECORD, OTHER | WAIT_FOR_LAST,
+     WAIT | FAILS, WAIT, OTHER | WAIT},
+    {UPLOAD, OTHER | WAIT | FAILS, RECORD, WAIT_FOR_LAST | FAILS, OTHER | WAIT, OTHER | RECORD,
+     OTHER | WAIT_FOR_LAST},
+    /* An event of another thread does not consume the failure: before a wait, and an event. */
+    {UPLOAD, OTHER | RECORD, WAIT_FOR_FIRST | FAILS, WAIT | FAILS, WAIT},
+    {UPLOAD, OTHER | RECORD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_LAST | FAILS, WAIT},
+    /* The thread that queued the failed work has ended. */
+    {OTHER | UPLOAD, WAIT | FAILS, RECORD, WAIT_FOR_LAST, WAIT},
+    {OTHER | UPLOAD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS, RECORD, WAIT_FOR_LAST,
+     WAIT},
+    /* An event reports the failure also after another thread has received it. */
+    {UPLOAD, RECORD, OTHER | WAIT | FAILS, OTHER | WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS},
 };
 
-static void *wait_elsewhere(void *user) {
-    struct other_thread *t = user;
-    t->synchronized = wait_for_work(t->b, false);
-    t->again = wait_for_work(t->b, false);
-    t->recorded = wait_for_work(t->b, true);
+struct player {
+    struct bench *b;
+    unsigned int step;
+    void *events[3];
+    int num_events;
+    sb_status st;
+};
+
+static void *play(void *user) {
+    struct player *p = user;
+    p->st = SB_OK;
+    switch (p->step & 7) {
+    case UPLOAD:
+        upload_that_fails(p->b, p->b->y, p->b->own);
+        break;
+    case WAIT:
+        p->st = try_synchronize(&p->b->sim, p->b->own);
+        break;
+    case RECORD:
+        p->events[p->num_events++] = record(&p->b->sim, p->b->own);
+        break;
+    case WAIT_FOR_FIRST:
+        p->st = try_event_wait(&p->b->sim, p->events[0]);
+        break;
+    default:
+        p->st = try_event_wait(&p->b->sim, p->events[p->num_events - 1]);
+    }
     return NULL;
 }
 
-static void *in_another_thread(void *(*run)(void *user), void *user) {
-    pthread_t thread;
-    void *result;
-    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
-    assert_int_equal(pthread_join(thread, &result), 0);
-    return result;
-}
-
-static struct other_thread elsewhere(struct bench *b) {
-    struct other_thread other = {b, SB_OK, SB_OK, SB_OK};
-    (void)in_another_thread(wait_elsewhere, &other);
-    return other;
-}
-
-/* If another thread waits after a failed copy, this thread's wait must still report the failure. */
-TEST_ON(bench, another_thread_s_wait_does_not_consume_the_failure) {
-    for (size_t s = 0; s < COUNT_OF(schedules); s++)
-        for (int by_event = 0; by_event < 2; by_event++) {
-            bench_reopen(f, schedules[s]);
-            upload_that_fails(f, f->y, f->own);
-            struct other_thread other = elsewhere(f);
-            assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-            /* The other thread receives the failure only once. */
-            assert_int_equal(other.again, SB_OK);
-            assert_int_equal(other.recorded, SB_OK);
-            assert_status(SB_ERR_DEVICE_FAILURE, wait_for_work(f, by_event));
-            other = elsewhere(f);
-            assert_int_equal(other.synchronized, SB_OK);
-            assert_int_equal(other.recorded, SB_OK);
-        }
-}
-
-static void *record_elsewhere(void *user) {
-    struct sim *f = user;
-    return record(f, f->own);
-}
-
-/* Another thread records an event after a failed copy. If the thread that queued the copy receives
-   the failure from this event first, its own event or wait must still report the failure. */
-TEST_ON(bench, another_thread_s_event_does_not_consume_the_failure) {
-    for (size_t s = 0; s < COUNT_OF(schedules); s++)
-        for (int by_event = 0; by_event < 2; by_event++) {
-            bench_reopen(f, schedules[s]);
-            void *event = NULL;
-            upload_that_fails(f, f->y, f->own);
-            void *others = in_another_thread(record_elsewhere, &f->sim);
-            if (by_event)
-                event = record(&f->sim, f->own);
-            assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, others));
-            assert_status(SB_ERR_DEVICE_FAILURE, by_event ? try_event_wait(&f->sim, event)
-                                                          : try_synchronize(&f->sim, f->own));
-            synchronize(&f->sim, f->own); /* succeeds: the failure was reported */
-            event_destroy(&f->sim, others);
-            if (by_event)
-                event_destroy(&f->sim, event);
-        }
-}
-
-static void *wait_in_vain(void *user) {
-    struct bench *b = user;
-    sb_stream other = new_stream(&b->sim);
-    void *event = record(&b->sim, other);
-    fail_call(&b->sim, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
-    stream_wait(&b->sim, b->own, event);
-    event_destroy(&b->sim, event);
-    return NULL;
-}
-
-/* The thread that queued the failed work has ended: another thread receives the failure once. */
-TEST_ON(bench, a_failure_of_an_ended_thread_is_reported_once) {
-    for (size_t s = 0; s < COUNT_OF(schedules); s++)
-        for (int by_event = 0; by_event < 2; by_event++) {
-            bench_reopen(f, schedules[s]);
-            (void)in_another_thread(wait_in_vain, f);
-            if (by_event) {
-                void *event = record(&f->sim, f->own);
-                for (int i = 0; i < 2; i++)
-                    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
-                event_destroy(&f->sim, event);
+TEST_ON(bench, each_thread_receives_a_failure_once) {
+    for (size_t i = 0; i < COUNT_OF(schedules) * COUNT_OF(scripts); i++) {
+        const unsigned int *steps = scripts[i / COUNT_OF(schedules)];
+        bench_reopen(f, schedules[i % COUNT_OF(schedules)]);
+        struct player player = {.b = f};
+        for (int k = 0; steps[k] != END; k++) {
+            pthread_t thread;
+            player.step = steps[k];
+            if (steps[k] & OTHER) {
+                assert_int_equal(pthread_create(&thread, NULL, play, &player), 0);
+                assert_int_equal(pthread_join(thread, NULL), 0);
             } else {
-                assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, f->own));
+                (void)play(&player);
             }
-            for (int i = 0; i < 2; i++) {
-                assert_ok(wait_for_work(f, true));
-                synchronize(&f->sim, f->own);
-            }
+            if (player.st != (steps[k] & FAILS ? SB_ERR_DEVICE_FAILURE : SB_OK))
+                fail_with("step %d of script %d: %s", k, (int)(i / COUNT_OF(schedules)),
+                          sb_status_name(player.st));
         }
-}
-
-static void *synchronize_elsewhere(void *user) {
-    (void)wait_for_work(user, false);
-    return NULL;
-}
-
-static void *synchronize_around_another(void *user) {
-    struct other_thread *t = user;
-    t->synchronized = wait_for_work(t->b, false);
-    (void)in_another_thread(synchronize_elsewhere, t->b);
-    t->again = wait_for_work(t->b, false);
-    return NULL;
-}
-
-/* If two other threads wait in turn, only the first wait returns the failure. */
-TEST_ON(bench, a_failure_is_reported_once_to_all_other_threads) {
-    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
-        bench_reopen(f, schedules[s]);
-        upload_that_fails(f, f->y, f->own);
-        struct other_thread other = {.b = f};
-        (void)in_another_thread(synchronize_around_another, &other);
-        assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-        assert_int_equal(other.again, SB_OK);
-        /* This thread queued the work, so it also receives the failure. */
-        assert_int_equal(wait_for_work(f, false), SB_ERR_DEVICE_FAILURE);
-        assert_int_equal(wait_for_work(f, false), SB_OK);
+        while (player.num_events)
+            event_destroy(&f->sim, player.events[--player.num_events]);
     }
 }
 
@@ -399,20 +323,6 @@ TEST_ON(bench, an_event_does_not_report_failures_of_later_work) {
     assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
     assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, f->own));
     assert_non_null(strstr(err.message, "zero"));
-    event_destroy(&f->sim, event);
-}
-
-/* An event reports a failure also after another thread has received the failure. */
-TEST_ON(bench, any_thread_can_wait_for_an_event) {
-    bench_reopen(f, SB_SIM_LAZY);
-    upload_that_fails(f, f->y, f->own);
-    void *event = record(&f->sim, f->own);
-    struct other_thread other = elsewhere(f);
-    assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-    assert_int_equal(other.recorded, SB_OK);
-    other = elsewhere(f);
-    assert_int_equal(other.synchronized, SB_OK);
-    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
     event_destroy(&f->sim, event);
 }
 

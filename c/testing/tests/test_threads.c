@@ -1,15 +1,9 @@
 /* Many threads use one simulated device, so that ThreadSanitizer can find data races. */
 #include "sim_fixture.h"
 
-#include <pthread.h>
+#include "../../../tests/survival/threads/team.h"
 
 enum { THREADS = 8, ROUNDS = 300, VALUES = 64 };
-
-struct worker {
-    struct sim *f;
-    uint64_t seed;
-    bool right;
-};
 
 struct job {
     const sb_context *context;
@@ -25,72 +19,56 @@ static void add_one(void *user) {
 
 /* Uploads values, doubles them, adds one in a kernel, and sums and downloads them. Other threads
    may use the same stream. */
-static bool round_trip(struct sim *f, sb_stream stream, float value) {
-    const sb_backend *t = f->table;
+static void round_trip(struct sim *f, sb_stream stream, float value) {
     float values[VALUES];
     double sum = 0;
-    void *ptr = NULL;
-    void *event = NULL;
     for (int i = 0; i < VALUES; i++)
         values[i] = value;
-    bool done = t->alloc(f->device, sizeof values, stream, &ptr, &err) == SB_OK &&
-                t->upload(f->device, ptr, values, sizeof values, stream, &err) == SB_OK &&
-                t->scale(f->device, SB_DTYPE_F32, VALUES, 2, ptr, stream, &err) == SB_OK;
+    void *ptr = new_memory(f, sizeof values, stream);
     struct job job = {f->context, ptr};
-    done = done && sb_sim_launch(f->context, stream, add_one, &job, &err) == SB_OK &&
-           t->asum(f->device, SB_DTYPE_F32, VALUES, ptr, &sum, stream, &err) == SB_OK &&
-           t->download(f->device, values, ptr, sizeof values, stream, &err) == SB_OK &&
-           t->event_record(f->device, stream, &event, &err) == SB_OK;
-    if (!done)
-        return false;
-    t->free(f->device, ptr, sizeof values, stream);
-    done = t->event_wait(f->device, event, &err) == SB_OK;
-    t->event_destroy(f->device, event);
-    return done && values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1));
+    upload(f, ptr, values, sizeof values, stream);
+    assert_ok(f->table->scale(f->device, SB_DTYPE_F32, VALUES, 2, ptr, stream, &err));
+    assert_ok(sb_sim_launch(f->context, stream, add_one, &job, &err));
+    assert_ok(f->table->asum(f->device, SB_DTYPE_F32, VALUES, ptr, &sum, stream, &err));
+    download(f, values, ptr, sizeof values, stream);
+    void *event = record(f, stream);
+    free_memory(f, ptr, sizeof values, stream);
+    event_wait(f, event);
+    event_destroy(f, event);
+    expect(values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1)));
 }
 
 /* Writes and reads memory of sb_sim_malloc without streams. */
-static bool poke_and_peek(struct sim *f, uint64_t value) {
+static void poke_and_peek(struct sim *f, uint64_t value) {
     void *ptr = NULL;
     uint64_t found = 0;
-    return sb_sim_malloc(f->context, sizeof value, &ptr, &err) == SB_OK &&
-           sb_sim_poke(f->context, ptr, &value, sizeof value, &err) == SB_OK &&
-           sb_sim_peek(f->context, &found, ptr, sizeof found, &err) == SB_OK &&
-           sb_sim_free(f->context, ptr, &err) == SB_OK && found == value;
+    assert_ok(sb_sim_malloc(f->context, sizeof value, &ptr, &err));
+    poke(f, ptr, &value, sizeof value);
+    peek(f, &found, ptr, sizeof found);
+    assert_ok(sb_sim_free(f->context, ptr, &err));
+    expect(found == value);
 }
 
-static void *work(void *user) {
-    struct worker *w = user;
+static void work(void *arg, int member) {
+    struct sim *f = arg;
+    uint64_t seed = (uint64_t)member + 1;
     sb_stream mine = NULL;
-    w->right = true;
-    for (int round = 0; round < ROUNDS && w->right; round++) {
-        if (!mine)
-            w->right = sb_sim_stream_create(w->f->context, &mine, &err) == SB_OK;
-        uint64_t draw = test_random(&w->seed);
-        sb_stream streams[] = {mine, w->f->own, NULL};
-        w->right = w->right && round_trip(w->f, streams[draw % 3], (float)(draw % 1000)) &&
-                   poke_and_peek(w->f, draw);
+    for (int round = 0; round < ROUNDS; round++) {
+        mine = mine ? mine : new_stream(f);
+        uint64_t draw = test_random(&seed);
+        sb_stream streams[] = {mine, f->own, NULL};
+        round_trip(f, streams[draw % 3], (float)(draw % 1000));
+        poke_and_peek(f, draw);
         if (draw % 16 == 0) {
-            w->right = w->right && sb_sim_stream_destroy(w->f->context, mine, &err) == SB_OK;
+            assert_ok(sb_sim_stream_destroy(f->context, mine, &err));
             mine = NULL;
         }
         if (draw % 32 == 1)
-            w->right = w->right && sb_sim_set_schedule(w->f->context, (int32_t)(draw / 64 % 3),
-                                                       draw, &err) == SB_OK;
+            set_schedule(f, (int32_t)(draw / 64 % 3), draw);
     }
-    return NULL;
 }
 
 TEST_ON(sim, threads_do_not_disturb_each_other) {
-    pthread_t threads[THREADS];
-    struct worker workers[THREADS];
     set_schedule(f, SB_SIM_RANDOM, 1);
-    for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){f, (uint64_t)i + 1, false};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_true(workers[i].right);
-    }
+    team_run(THREADS, work, f);
 }

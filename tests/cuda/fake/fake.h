@@ -89,6 +89,9 @@ FAKE_API void fake_revive(CUcontext context);
    objects are live; this thread's stack of contexts is empty. */
 FAKE_API void fake_heal(void);
 
+/* Returns the number of this thread, which no other thread ever has, unlike a handle of pthread. */
+FAKE_API int64_t fake_thread(void);
+
 /* The lock of the fake driver, which is recursive. */
 FAKE_API int fake_lock(void);
 FAKE_API void fake_unlock(const int *held); /* may be NULL */

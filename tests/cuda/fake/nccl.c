@@ -5,7 +5,6 @@
 #include "fake_nccl.h"
 #include "halves.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +41,7 @@ struct ncclComm {
     struct group *group;
     int rank;
     CUcontext context;
-    pthread_t maker;
+    int64_t maker; /* the number of a thread */
     uint64_t operations;
     struct part *parts;   /* newest first */
     struct part *posting; /* the operation that is not yet on the stream, or NULL */
@@ -125,43 +124,24 @@ static struct part *part_of(ncclComm_t comm, uint64_t number) {
     return part;
 }
 
-static sb_dtype half_type(ncclDataType_t type) {
-    return type == ncclFloat16 ? SB_DTYPE_F16 : type == ncclBfloat16 ? SB_DTYPE_BF16 : 0;
+static sb_dtype dtype_of(const struct part *part) {
+    return part->type == ncclFloat64   ? SB_DTYPE_F64
+           : part->type == ncclFloat32 ? SB_DTYPE_F32
+           : part->type == ncclFloat16 ? SB_DTYPE_F16
+                                       : SB_DTYPE_BF16;
 }
 
-static double value_at(const struct part *part, size_t i) {
-    const char *at = part->bytes;
-    if (part->type == ncclFloat64)
-        return ((const double *)(const void *)at)[i];
-    if (part->type == ncclFloat32)
-        return (double)((const float *)(const void *)at)[i];
-    if (half_type(part->type))
-        return value_of_half(half_type(part->type), ((const uint16_t *)(const void *)at)[i]);
-    return (double)((const unsigned char *)at)[i];
-}
-
-static double combine(struct part *const *parts, int size, size_t i) {
-    double value = value_at(parts[0], i);
+static double combine(struct part *const *parts, int size, int64_t i) {
+    const sb_dtype dtype = dtype_of(parts[0]);
+    double value = get_value(dtype, parts[0]->bytes, i);
     for (int r = 1; r < size; r++) {
-        const double other = value_at(parts[r], i);
+        const double other = get_value(dtype, parts[r]->bytes, i);
         if (parts[0]->op == ncclSum)
             value += other;
         else if (parts[0]->op == ncclMin ? other < value : other > value)
             value = other;
     }
     return value;
-}
-
-static void put(const struct part *part, size_t i, double value) {
-    char *at = part->bytes;
-    if (part->type == ncclFloat64)
-        ((double *)(void *)at)[i] = value;
-    else if (part->type == ncclFloat32)
-        ((float *)(void *)at)[i] = (float)value;
-    else if (half_type(part->type)) /* does not round, because the tests' sums are exact */
-        ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
-    else
-        ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
 /* Checks that each rank's device has access to the buffers of the other ranks. NCCL up to 2.22
@@ -188,11 +168,12 @@ static void carry_out(struct part *const *parts, int size) {
         }
     }
     check_access(parts, size, bytes);
-    for (size_t i = 0; i < first->count; i++) {
-        const double value =
-            first->kind == REDUCE ? combine(parts, size, i) : value_at(parts[first->root], i);
+    for (int r = 0; r < size && first->kind == BROADCAST; r++)
+        memmove(parts[r]->bytes, parts[first->root]->bytes, bytes);
+    for (int64_t i = 0; i < (int64_t)first->count && first->kind == REDUCE; i++) {
+        const double value = combine(parts, size, i);
         for (int r = 0; r < size; r++)
-            put(parts[r], i, value);
+            put_value(dtype_of(first), parts[r]->bytes, i, value);
     }
 }
 
@@ -317,7 +298,7 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
     for (int r = 0; r < group->size; r++) {
         if (group->comms[r] && group->comms[r]->context == now_current())
             return ncclInvalidUsage; /* two ranks on one device */
-        if (group->comms[r] && depth == 0 && pthread_equal(group->comms[r]->maker, pthread_self()))
+        if (group->comms[r] && depth == 0 && group->comms[r]->maker == fake_thread())
             fake_violation("one thread makes two ranks outside of a group, which hangs");
     }
     return ncclSuccess;
@@ -337,7 +318,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     *made = (struct ncclComm){.group = group,
                               .rank = rank,
                               .context = now_current(),
-                              .maker = pthread_self(),
+                              .maker = fake_thread(),
                               .delay = draw_delay(),
                               .is_alive = true};
     group->comms[rank] = *comm = made;

@@ -43,6 +43,66 @@ static CUcontext primary;
 static CUdevice device;
 static CUresult early; /* the result of cuThreadExchangeStreamCaptureMode before cuInit */
 
+/* --- objects of the rows, which remain until the process ends -------------------------------- */
+
+CUstream stream;
+static CUstream other, blocking; /* `other` is non-blocking */
+
+static CUstream make_stream(unsigned int flags) {
+    CUstream made = NULL;
+    (void)CU(cuStreamCreate)(&made, flags);
+    return made;
+}
+
+static CUevent make_event(void) {
+    CUevent event = NULL;
+    (void)CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+    return event;
+}
+
+static CUmemoryPool make_pool(void) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemoryPool pool = NULL;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    (void)CU(cuMemPoolCreate)(&pool, &properties);
+    return pool;
+}
+
+static CUdeviceptr plain_memory(void) {
+    CUdeviceptr ptr = 0;
+    (void)CU(cuMemAlloc)(&ptr, BYTES);
+    return ptr;
+}
+
+static CUdeviceptr managed_memory(void) {
+    CUdeviceptr ptr = 0;
+    (void)CU(cuMemAllocManaged)(&ptr, BYTES, CU_MEM_ATTACH_GLOBAL);
+    return ptr;
+}
+
+/* Allocates on the stream, and waits for it. */
+static CUdeviceptr memory_of(CUmemoryPool pool, size_t bytes) {
+    CUdeviceptr ptr = 0;
+    (void)CU(cuMemAllocFromPoolAsync)(&ptr, bytes, pool, stream);
+    (void)CU(cuStreamSynchronize)(stream);
+    return ptr;
+}
+
+static void *pinned_memory(size_t bytes) {
+    void *ptr = NULL;
+    (void)CU(cuMemHostAlloc)(&ptr, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    return ptr;
+}
+
+static char up[BYTES], down[BYTES];
+
+static void fresh_bytes(void) {
+    static unsigned char next;
+    memset(up, ++next, BYTES);
+    memset(down, 0, BYTES);
+}
+
 /* --- contexts -------------------------------------------------------------------------------- */
 
 ROW(no_context) {
@@ -100,60 +160,27 @@ ROW(init_after_fork) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static CUmemoryPool make_pool(void) {
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
-    CUmemoryPool pool = NULL;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties.location.id = device;
-    (void)CU(cuMemPoolCreate)(&pool, &properties);
-    return pool;
-}
-
-static CUstream make_stream(unsigned int flags) {
-    CUstream stream = NULL;
-    (void)CU(cuStreamCreate)(&stream, flags);
-    return stream;
-}
-
-static char up[BYTES], down[BYTES];
-
-static void fresh_bytes(void) {
-    static unsigned char next;
-    memset(up, ++next, BYTES);
-    memset(down, 0, BYTES);
-}
-
 ROW(alloc_nothing) {
     CUdeviceptr ptr;
     return IS(CU(cuMemAlloc)(&ptr, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 ROW(pool_ready) {
-    CUmemoryPool pool = make_pool();
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr ptr;
     fresh_bytes();
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, s)) &&
-           OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s)) &&
-           OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, s)) && OK(CU(cuMemFreeAsync)(ptr, s)) &&
-           OK(CU(cuStreamSynchronize)(s)) && memcmp(up, down, BYTES) == 0 &&
-           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuStreamDestroy)(s));
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, make_pool(), stream)) &&
+           OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, stream)) &&
+           OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, stream)) &&
+           OK(CU(cuMemFreeAsync)(ptr, stream)) && OK(CU(cuStreamSynchronize)(stream)) &&
+           memcmp(up, down, BYTES) == 0;
 }
 
-ROW(pool_free_plain) {
-    CUmemoryPool pool = make_pool();
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, s)) &&
-           OK(CU(cuStreamSynchronize)(s)) && OK(CU(cuMemFree)(ptr)) &&
-           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuStreamDestroy)(s));
-}
+HOLDS(pool_free_plain, OK(CU(cuMemFree)(memory_of(make_pool(), BYTES))))
 
 ROW(pool_destroyed) {
     CUmemoryPool pool = make_pool();
-    CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
-           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuMemFreeAsync)(ptr, NULL)) &&
+    const CUdeviceptr ptr = memory_of(pool, BYTES);
+    return OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuMemFreeAsync)(ptr, NULL)) &&
            OK(CU(cuStreamSynchronize)(NULL));
 }
 
@@ -162,17 +189,16 @@ ROW(pool_destroyed) {
 static bool has_access(bool given, CUmemAccess_flags expected) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
-    CUdevice other;
+    CUdevice second;
     int can = 0;
-    if (!OK(CU(cuDeviceGet)(&other, 1)) || !OK(CU(cuDeviceCanAccessPeer)(&can, other, device)) ||
+    if (!OK(CU(cuDeviceGet)(&second, 1)) || !OK(CU(cuDeviceCanAccessPeer)(&can, second, device)) ||
         (given && !can))
         return skip("no second device is a peer");
     CUmemoryPool pool = make_pool();
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = other;
-    bool right = (!given || OK(CU(cuMemPoolSetAccess)(pool, &access, 1))) &&
-                 OK(CU(cuMemPoolGetAccess)(&flags, pool, &access.location)) && flags == expected;
-    return OK(CU(cuMemPoolDestroy)(pool)) && right;
+    access.location.id = second;
+    return (!given || OK(CU(cuMemPoolSetAccess)(pool, &access, 1))) &&
+           OK(CU(cuMemPoolGetAccess)(&flags, pool, &access.location)) && flags == expected;
 }
 
 HOLDS(pool_private, has_access(false, CU_MEM_ACCESS_FLAGS_PROT_NONE))
@@ -192,15 +218,10 @@ static uint64_t reserved(CUmemoryPool pool) {
    afterwards at least `least` and at most `most` bytes of the pool are mapped. */
 static bool maps(uint64_t threshold, bool trims, uint64_t least, uint64_t most) {
     CUmemoryPool pool = make_pool();
-    CUdeviceptr used = 0, freed;
-    bool right =
-        OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
-        OK(CU(cuMemAllocFromPoolAsync)(&used, LARGE, pool, NULL)) &&
-        OK(CU(cuMemAllocFromPoolAsync)(&freed, LARGE, pool, NULL)) &&
-        OK(CU(cuMemFreeAsync)(freed, NULL)) && OK(CU(cuStreamSynchronize)(NULL)) &&
-        (!trims || OK(CU(cuMemPoolTrimTo)(pool, 0))) && reserved(pool) >= least &&
-        reserved(pool) <= most;
-    return OK(CU(cuMemFree)(used)) && OK(CU(cuMemPoolDestroy)(pool)) && right;
+    return OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
+           memory_of(pool, LARGE) && OK(CU(cuMemFreeAsync)(memory_of(pool, LARGE), stream)) &&
+           OK(CU(cuStreamSynchronize)(stream)) && (!trims || OK(CU(cuMemPoolTrimTo)(pool, 0))) &&
+           reserved(pool) >= least && reserved(pool) <= most;
 }
 
 HOLDS(threshold_counts_used, maps(LARGE, false, 0, 2 * LARGE - 1))
@@ -210,39 +231,17 @@ HOLDS(pool_trim, maps(UINT64_MAX, true, LARGE, 2 * LARGE - 1))
 /* After a successful query of the stream, a trim unmaps freed memory without a wait. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    CUdeviceptr ptr;
     uint64_t threshold = UINT64_MAX;
     CUresult seen = CUDA_ERROR_NOT_READY;
     bool right =
         OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
-        OK(CU(cuMemAllocFromPoolAsync)(&ptr, LARGE, pool, s)) && OK(CU(cuMemFreeAsync)(ptr, s));
+        OK(CU(cuMemFreeAsync)(memory_of(pool, LARGE), stream));
     while (right && seen == CUDA_ERROR_NOT_READY)
-        seen = CU(cuStreamQuery)(s);
-    right = right && OK(seen) && OK(CU(cuMemPoolTrimTo)(pool, 0)) && reserved(pool) == 0;
-    return OK(CU(cuStreamDestroy)(s)) && OK(CU(cuMemPoolDestroy)(pool)) && right;
+        seen = CU(cuStreamQuery)(stream);
+    return right && OK(seen) && OK(CU(cuMemPoolTrimTo)(pool, 0)) && reserved(pool) == 0;
 }
 
 /* --- pointers ------------------------------------------------------------------------------- */
-
-static bool in_plain(bool (*check)(CUdeviceptr ptr)) {
-    CUdeviceptr ptr;
-    return OK(CU(cuMemAlloc)(&ptr, BYTES)) && check(ptr) && OK(CU(cuMemFree)(ptr));
-}
-
-static bool in_managed(bool (*check)(CUdeviceptr ptr)) {
-    CUdeviceptr ptr;
-    return OK(CU(cuMemAllocManaged)(&ptr, BYTES, CU_MEM_ATTACH_GLOBAL)) && check(ptr) &&
-           OK(CU(cuMemFree)(ptr));
-}
-
-static bool in_pool(bool (*check)(CUdeviceptr ptr)) {
-    CUmemoryPool pool = make_pool();
-    CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
-           OK(CU(cuStreamSynchronize)(NULL)) && check(ptr) && OK(CU(cuMemFree)(ptr)) &&
-           OK(CU(cuMemPoolDestroy)(pool));
-}
 
 static bool get(CUdeviceptr ptr, CUpointer_attribute which, void *out) {
     return OK(CU(cuPointerGetAttributes)(1, &which, &out, ptr));
@@ -259,35 +258,19 @@ static bool is_of(CUdeviceptr ptr, CUcontext expected) {
            has_type(ptr, CU_MEMORYTYPE_DEVICE);
 }
 
-static bool is_of_primary(CUdeviceptr ptr) {
-    return is_of(ptr, primary);
-}
-
-static bool is_of_none(CUdeviceptr ptr) {
-    return is_of(ptr, NULL);
-}
-
 static bool is_of_pool(CUdeviceptr ptr, CUmemoryPool expected) {
     CUmemoryPool pool = (CUmemoryPool)&pool;
     return get(ptr, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &pool) && pool == expected;
 }
 
-static bool has_no_pool(CUdeviceptr ptr) {
-    return is_of_pool(ptr, NULL);
-}
-
 ROW(pool_of) {
     CUmemoryPool pool = make_pool();
-    CUdeviceptr ptr;
-    bool right = OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
-                 OK(CU(cuStreamSynchronize)(NULL)) && is_of_pool(ptr, pool);
-    return right && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool)) &&
-           in_plain(has_no_pool);
+    return is_of_pool(memory_of(pool, BYTES), pool) && is_of_pool(plain_memory(), NULL);
 }
 
-HOLDS(context_plain, in_plain(is_of_primary))
-HOLDS(context_pool, in_pool(is_of_none))
-HOLDS(context_managed, in_managed(is_of_primary))
+HOLDS(context_plain, is_of(plain_memory(), primary))
+HOLDS(context_pool, is_of(memory_of(make_pool(), BYTES), NULL))
+HOLDS(context_managed, is_of(managed_memory(), primary))
 
 static bool has_range(CUdeviceptr ptr) {
     CUdeviceptr start = 0;
@@ -297,78 +280,57 @@ static bool has_range(CUdeviceptr ptr) {
            get(ptr + 7, CU_POINTER_ATTRIBUTE_RANGE_SIZE, &size) && size >= BYTES;
 }
 
-HOLDS(range_device, in_plain(has_range))
-HOLDS(range_pool, in_pool(has_range))
+HOLDS(range_device, has_range(plain_memory()))
+HOLDS(range_pool, has_range(memory_of(make_pool(), BYTES)))
 
-/* Three pages of reserved addresses, of which two are mapped. */
-struct mapped {
-    CUdeviceptr ptr;
-    size_t page;
-};
-
-static bool map(struct mapped *mapped) {
+/* Returns three pages of reserved addresses, of which two are mapped; 0 on failure. */
+static CUdeviceptr mapped_memory_of(size_t *page) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr ptr = 0;
     access.location.type = prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = prop.location.id = device;
-    bool right = OK(CU(cuMemGetAllocationGranularity)(&mapped->page, &prop,
-                                                      CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) &&
-                 OK(CU(cuMemAddressReserve)(&mapped->ptr, 3 * mapped->page, 0, 0, 0));
+    bool right =
+        OK(CU(cuMemGetAllocationGranularity)(page, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) &&
+        OK(CU(cuMemAddressReserve)(&ptr, 3 * *page, 0, 0, 0));
     for (size_t i = 0; i < 2 && right; i++) {
         CUmemGenericAllocationHandle handle;
-        right = OK(CU(cuMemCreate)(&handle, mapped->page, &prop, 0)) &&
-                OK(CU(cuMemMap)(mapped->ptr + i * mapped->page, mapped->page, 0, handle, 0)) &&
+        right = OK(CU(cuMemCreate)(&handle, *page, &prop, 0)) &&
+                OK(CU(cuMemMap)(ptr + i * *page, *page, 0, handle, 0)) &&
                 OK(CU(cuMemRelease)(handle));
     }
-    return right && OK(CU(cuMemSetAccess)(mapped->ptr, 2 * mapped->page, &access, 1));
+    return right && OK(CU(cuMemSetAccess)(ptr, 2 * *page, &access, 1)) ? ptr : 0;
 }
 
-static bool in_mapped(bool (*check)(const struct mapped *mapped)) {
-    struct mapped mapped;
-    return map(&mapped) && check(&mapped) && OK(CU(cuMemUnmap)(mapped.ptr, 2 * mapped.page)) &&
-           OK(CU(cuMemAddressFree)(mapped.ptr, 3 * mapped.page));
+ROW(mapped_memory) {
+    size_t page;
+    const CUdeviceptr ptr = mapped_memory_of(&page);
+    return is_of(ptr, NULL) && is_of_pool(ptr, NULL);
 }
 
-static bool has_no_owner(const struct mapped *mapped) {
-    return is_of_none(mapped->ptr) && has_no_pool(mapped->ptr);
-}
-
-static bool has_mappings(const struct mapped *mapped) {
+ROW(mapped_range) {
+    size_t page, size = 0;
+    const CUdeviceptr ptr = mapped_memory_of(&page);
     bool right = true;
-    for (size_t i = 0; i < 2; i++) {
-        CUdeviceptr start = 0, expected = mapped->ptr + i * mapped->page;
-        size_t size = 0;
-        right = right && get(expected + 7, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, &start) &&
-                get(expected + 7, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, &size) && start == expected &&
-                size == mapped->page;
-    }
-    return right;
+    for (CUdeviceptr start = 0, at = ptr; at < ptr + 2 * page; at += page)
+        right = right && get(at + 7, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, &start) &&
+                get(at + 7, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, &size) && start == at &&
+                size == page;
+    return ptr && right;
 }
 
-static bool ends(const struct mapped *mapped) {
-    return has_type(mapped->ptr + 2 * mapped->page, 0);
+ROW(unmapped) {
+    size_t page;
+    const CUdeviceptr ptr = mapped_memory_of(&page);
+    return ptr && has_type(ptr + 2 * page, 0);
 }
 
-HOLDS(mapped_memory, in_mapped(has_no_owner))
-HOLDS(mapped_range, in_mapped(has_mappings))
-HOLDS(unmapped, in_mapped(ends))
 HOLDS(range_host, has_type((CUdeviceptr)(uintptr_t)up, 0))
 
 /* --- streams and events ---------------------------------------------------------------------- */
 
-static CUevent make_event(void) {
-    CUevent event = NULL;
-    (void)CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
-    return event;
-}
-
-static bool on_new_event(CUresult(CUDAAPI *call)(CUevent event)) {
-    CUevent event = make_event();
-    return OK(call(event)) && OK(CU(cuEventDestroy)(event));
-}
-
-HOLDS(event_never, on_new_event(CU(cuEventSynchronize)))
-HOLDS(query_never, on_new_event(CU(cuEventQuery)))
+HOLDS(event_never, OK(CU(cuEventSynchronize)(make_event())))
+HOLDS(query_never, OK(CU(cuEventQuery)(make_event())))
 
 /* Delays later work of a stream. */
 static void nap(void *user) {
@@ -376,81 +338,50 @@ static void nap(void *user) {
     (void)usleep(20000);
 }
 
+enum order { BY_STREAMS, BY_EVENT, BY_DESTROYED_EVENT, BY_LEGACY_EVENT };
+
 /* Queues a delay and an upload on the stream `first`, and a download on `second`. An event recorded
-   on `recorded`, or the rules of the legacy default stream, must make the download wait. */
-static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
-                       bool destroyed_early) {
-    CUdeviceptr ptr;
+   on `first` or NULL, or the rules of the legacy default stream, must make the download wait. */
+static bool round_trip(CUstream first, CUstream second, enum order order) {
+    const CUdeviceptr ptr = plain_memory();
     CUevent between = make_event(), last = make_event();
-    void *from;
+    void *from = pinned_memory(BYTES);
     fresh_bytes();
-    if (!OK(CU(cuMemHostAlloc)(&from, BYTES, CU_MEMHOSTALLOC_PORTABLE)))
+    if (!from)
         return false;
     memcpy(from, up, BYTES);
-    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuLaunchHostFunc)(first, nap, NULL)) &&
-                 OK(CU(cuMemcpyHtoDAsync)(ptr, from, BYTES, first)) &&
-                 OK(CU(cuEventRecord)(between, recorded));
-    if (by_event)
-        right = right && OK(CU(cuStreamWaitEvent)(second, between, 0));
-    if (destroyed_early)
-        right = right && OK(CU(cuEventDestroy)(between));
-    right = right && OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, second)) &&
-            OK(CU(cuEventRecord)(last, second)) && OK(CU(cuEventSynchronize)(last)) &&
-            memcmp(up, down, BYTES) == 0;
-    if (!destroyed_early)
-        right = right && OK(CU(cuEventDestroy)(between));
-    return right && OK(CU(cuEventDestroy)(last)) && OK(CU(cuMemFree)(ptr)) &&
-           OK(CU(cuMemFreeHost)(from));
-}
-
-static bool on_streams(unsigned int flags, bool two, bool null_first, bool null_second,
-                       bool by_event, bool early) {
-    CUstream a = make_stream(flags), b = two ? make_stream(flags) : a;
-    const CUstream first = null_first ? NULL : a;
-    return round_trip(first, first, null_second ? NULL : b, by_event, early) &&
-           OK(CU(cuStreamDestroy)(a)) && (!two || OK(CU(cuStreamDestroy)(b)));
+    return OK(CU(cuLaunchHostFunc)(first, nap, NULL)) &&
+           OK(CU(cuMemcpyHtoDAsync)(ptr, from, BYTES, first)) &&
+           OK(CU(cuEventRecord)(between, order == BY_LEGACY_EVENT ? NULL : first)) &&
+           (order == BY_STREAMS || OK(CU(cuStreamWaitEvent)(second, between, 0))) &&
+           (order != BY_DESTROYED_EVENT || OK(CU(cuEventDestroy)(between))) &&
+           OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, second)) &&
+           OK(CU(cuEventRecord)(last, second)) && OK(CU(cuEventSynchronize)(last)) &&
+           memcmp(up, down, BYTES) == 0;
 }
 
 ROW(query_done) {
     CUevent event = make_event();
-    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     return OK(CU(cuEventRecord)(event, stream)) && OK(CU(cuStreamSynchronize)(stream)) &&
-           OK(CU(cuEventQuery)(event)) && OK(CU(cuStreamDestroy)(stream)) &&
-           OK(CU(cuEventDestroy)(event));
+           OK(CU(cuEventQuery)(event));
 }
 
-HOLDS(event_pageable, on_streams(CU_STREAM_NON_BLOCKING, false, false, false, false, false))
-HOLDS(event_other_stream, on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, false))
-HOLDS(event_destroyed, on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, true))
-HOLDS(legacy_after_blocking, on_streams(CU_STREAM_DEFAULT, false, false, true, false, false))
-HOLDS(blocking_after_legacy, on_streams(CU_STREAM_DEFAULT, false, true, false, false, false))
-HOLDS(legacy_after_per_thread,
-      round_trip(CU_STREAM_PER_THREAD, CU_STREAM_PER_THREAD, NULL, false, false))
-HOLDS(per_thread_after_legacy, round_trip(NULL, NULL, CU_STREAM_PER_THREAD, false, false))
+HOLDS(event_pageable, round_trip(stream, stream, BY_STREAMS))
+HOLDS(event_other_stream, round_trip(stream, other, BY_EVENT))
+HOLDS(event_destroyed, round_trip(stream, other, BY_DESTROYED_EVENT))
+HOLDS(legacy_after_blocking, round_trip(blocking, NULL, BY_STREAMS))
+HOLDS(blocking_after_legacy, round_trip(NULL, blocking, BY_STREAMS))
+HOLDS(legacy_after_per_thread, round_trip(CU_STREAM_PER_THREAD, NULL, BY_STREAMS))
+HOLDS(per_thread_after_legacy, round_trip(NULL, CU_STREAM_PER_THREAD, BY_STREAMS))
+HOLDS(legacy_event, round_trip(CU_STREAM_PER_THREAD, stream, BY_LEGACY_EVENT))
 
-ROW(legacy_event) {
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    return round_trip(CU_STREAM_PER_THREAD, NULL, s, true, false) && OK(CU(cuStreamDestroy)(s));
-}
-
-ROW(special_context) {
-    CUcontext legacy = NULL, per_thread = NULL;
-    return OK(CU(cuStreamGetCtx)(CU_STREAM_LEGACY, &legacy)) && legacy == primary &&
-           OK(CU(cuStreamGetCtx)(CU_STREAM_PER_THREAD, &per_thread)) && per_thread == primary;
-}
-
-ROW(stream_context) {
-    CUstream s = make_stream(CU_STREAM_DEFAULT);
+static bool is_of_primary(CUstream handle) {
     CUcontext context = NULL;
-    return OK(CU(cuStreamGetCtx)(s, &context)) && context == primary && OK(CU(cuStreamDestroy)(s));
+    return OK(CU(cuStreamGetCtx)(handle, &context)) && context == primary;
 }
 
-/* --- captures -------------------------------------------------------------------------------- */
-
-static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
-    CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
-    return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
-}
+HOLDS(special_context, is_of_primary(CU_STREAM_LEGACY) && is_of_primary(CU_STREAM_PER_THREAD))
+HOLDS(stream_context, is_of_primary(blocking))
 
 /* Skips the row on drivers for CUDA before 12.4, which have no green contexts. */
 ROW(green_context) {
@@ -471,10 +402,14 @@ ROW(green_context) {
            OK(CU(cuStreamDestroy)(s)) && OK(CU(cuGreenCtxDestroy)(green));
 }
 
-ROW(not_capturing) {
-    CUstream s = make_stream(CU_STREAM_DEFAULT);
-    return is_capturing(s, CU_STREAM_CAPTURE_STATUS_NONE) && OK(CU(cuStreamDestroy)(s));
+/* --- captures -------------------------------------------------------------------------------- */
+
+static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
+    CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
+    return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
 }
+
+HOLDS(not_capturing, is_capturing(blocking, CU_STREAM_CAPTURE_STATUS_NONE))
 
 static CUstream captured(unsigned int flags) {
     CUstream s = make_stream(flags);
@@ -485,11 +420,7 @@ static CUstream captured(unsigned int flags) {
 /* Ends the capture; returns whether it was still valid. */
 static bool end_capture(CUstream s) {
     CUgraph graph = NULL;
-    bool valid = OK(CU(cuStreamEndCapture)(s, &graph));
-    if (graph)
-        (void)CU(cuGraphDestroy)(graph);
-    (void)CU(cuStreamDestroy)(s);
-    return valid;
+    return OK(CU(cuStreamEndCapture)(s, &graph));
 }
 
 ROW(capturing) {
@@ -505,16 +436,25 @@ ROW(legacy_while_capturing) {
     return end_capture(s) && right;
 }
 
-ROW(record_in_capture) {
-    CUevent event = make_event();
-    CUstream s = captured(CU_STREAM_NON_BLOCKING);
-    bool right = OK(CU(cuEventRecord)(event, s));
+/* Makes the call in the relaxed capture mode. */
+static bool in_relaxed_mode(bool (*call)(void)) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    (void)CU(cuThreadExchangeStreamCaptureMode)(&mode);
-    right = right && IS(CU(cuEventSynchronize)(event), CUDA_ERROR_CAPTURED_EVENT);
-    (void)CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    bool right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && call();
+    return OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && right;
+}
+
+static CUevent in_capture;
+
+static bool is_captured_event(void) {
+    return IS(CU(cuEventSynchronize)(in_capture), CUDA_ERROR_CAPTURED_EVENT);
+}
+
+ROW(record_in_capture) {
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    in_capture = make_event();
+    bool right = OK(CU(cuEventRecord)(in_capture, s)) && in_relaxed_mode(is_captured_event);
     (void)end_capture(s);
-    return right && OK(CU(cuEventDestroy)(event));
+    return right;
 }
 
 ROW(sync_in_capture) {
@@ -533,9 +473,7 @@ ROW(alloc_in_capture) {
 /* Makes the call in the relaxed capture mode while this thread captures a stream. */
 static bool is_relaxed(bool (*call)(void)) {
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && call() &&
-                 OK(CU(cuThreadExchangeStreamCaptureMode)(&mode));
+    bool right = in_relaxed_mode(call);
     return end_capture(s) && right;
 }
 
@@ -567,11 +505,11 @@ ROW(exchange_mode) {
 }
 
 ROW(events_beside_capture) {
-    CUstream s = captured(CU_STREAM_NON_BLOCKING), other = make_stream(CU_STREAM_DEFAULT);
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
     CUevent event = make_event();
-    bool right = OK(CU(cuEventRecord)(event, other)) && OK(CU(cuStreamWaitEvent)(other, event, 0));
-    right = end_capture(s) && right;
-    return OK(CU(cuStreamDestroy)(other)) && OK(CU(cuEventDestroy)(event)) && right;
+    bool right =
+        OK(CU(cuEventRecord)(event, blocking)) && OK(CU(cuStreamWaitEvent)(blocking, event, 0));
+    return end_capture(s) && right;
 }
 
 /* --- kernels --------------------------------------------------------------------------------- */
@@ -590,13 +528,23 @@ ROW(events_beside_capture) {
     "    st.global.f64 [%l1], %d0;\n"                                                              \
     "    ret;\n"                                                                                   \
     "}\n"
-static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n" ENTRY;
+
+/* Returns the result of the search for the function. */
+static CUresult load_into(CUmodule *module, CUfunction *function, const char *name) {
+    const CUresult result =
+        CU(cuModuleLoadData)(module, ".version 6.0\n.target sm_50\n.address_size 64\n" ENTRY);
+    return result ? result : CU(cuModuleGetFunction)(function, *module, name);
+}
+
+static CUresult load(CUfunction *function, const char *name) {
+    CUmodule module;
+    return load_into(&module, function, name);
+}
 
 ROW(module_ptx) {
     CUmodule module;
     CUfunction function;
-    return OK(CU(cuModuleLoadData)(&module, ptx)) &&
-           OK(CU(cuModuleGetFunction)(&function, module, "move")) && OK(CU(cuModuleUnload)(module));
+    return OK(load_into(&module, &function, "move")) && OK(CU(cuModuleUnload)(module));
 }
 
 ROW(module_wrong) {
@@ -607,109 +555,84 @@ ROW(module_wrong) {
 HOLDS(module_relaxed, is_relaxed(module_ptx))
 
 ROW(function_none) {
-    CUmodule module;
     CUfunction function;
-    return OK(CU(cuModuleLoadData)(&module, ptx)) &&
-           IS(CU(cuModuleGetFunction)(&function, module, "none"), CUDA_ERROR_NOT_FOUND) &&
-           OK(CU(cuModuleUnload)(module));
-}
-
-/* Loads the kernel and allocates memory for it. */
-static bool load(CUmodule *module, CUfunction *move, CUdeviceptr *ptr) {
-    return OK(CU(cuModuleLoadData)(module, ptx)) &&
-           OK(CU(cuModuleGetFunction)(move, *module, "move")) && OK(CU(cuMemAlloc)(ptr, BYTES));
-}
-
-static bool unload(CUmodule module, CUdeviceptr ptr) {
-    return OK(CU(cuMemFree)(ptr)) && OK(CU(cuModuleUnload)(module));
+    return IS(load(&function, "none"), CUDA_ERROR_NOT_FOUND);
 }
 
 /* Launches the kernel, which copies a double from the start to the middle of a block of memory. */
 static bool launch(unsigned int blocks, CUresult expected) {
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    CUmodule module;
     CUfunction move;
-    CUdeviceptr ptr, from, to;
+    const CUdeviceptr ptr = plain_memory();
+    CUdeviceptr from = ptr, to = ptr + BYTES / 2;
     void *parameters[] = {&from, &to};
     fresh_bytes();
     up[0] ^= 0x55;
-    if (!load(&module, &move, &ptr) || !OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s)))
+    if (!OK(load(&move, "move")) || !OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, stream)))
         return false;
-    from = ptr;
-    to = ptr + BYTES / 2;
     bool right =
-        IS(CU(cuLaunchKernel)(move, blocks, 1, 1, 1, 1, 1, 0, s, parameters, NULL), expected);
+        IS(CU(cuLaunchKernel)(move, blocks, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), expected);
     from = to = 0;
-    right = right && OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), s)) &&
-            OK(CU(cuStreamSynchronize)(s)) &&
-            (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
-    return unload(module, ptr) && OK(CU(cuStreamDestroy)(s)) && right;
+    return right && OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), stream)) &&
+           OK(CU(cuStreamSynchronize)(stream)) &&
+           (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
 }
 
 HOLDS(launch_order, launch(1, CUDA_SUCCESS))
 HOLDS(launch_nothing, launch(0, CUDA_ERROR_INVALID_VALUE))
 
-/* Launches a kernel while this thread captures another stream. If `first`, the kernel has not run
-   before and the thread is in the relaxed mode; otherwise the kernel has run before. */
-static bool launch_while_capturing(bool first) {
-    CUmodule module;
-    CUfunction move;
-    CUdeviceptr ptr;
-    void *parameters[] = {&ptr, &ptr};
-    CUstream other = make_stream(CU_STREAM_DEFAULT);
-    if (!load(&module, &move, &ptr))
-        return false;
-    bool right =
-        first || OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
-    CUstream s = captured(CU_STREAM_NON_BLOCKING);
-    CUstreamCaptureMode mode =
-        first ? CU_STREAM_CAPTURE_MODE_RELAXED : CU_STREAM_CAPTURE_MODE_GLOBAL;
-    right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
-            OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL)) &&
-            OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && right;
-    right = end_capture(s) && right;
-    return OK(CU(cuStreamSynchronize)(other)) && OK(CU(cuStreamDestroy)(other)) &&
-           unload(module, ptr) && right;
+static CUfunction moving;
+static CUdeviceptr moved;
+
+static bool move_in_place(void) {
+    void *parameters[] = {&moved, &moved};
+    return OK(CU(cuLaunchKernel)(moving, 1, 1, 1, 1, 1, 1, 0, blocking, parameters, NULL));
 }
 
-HOLDS(launch_beside_capture, launch_while_capturing(false))
-HOLDS(launch_relaxed, launch_while_capturing(true))
+static bool may_move(void) {
+    moved = plain_memory();
+    return OK(load(&moving, "move"));
+}
+
+ROW(launch_beside_capture) {
+    if (!may_move() || !move_in_place())
+        return false;
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    bool right = move_in_place();
+    return end_capture(s) && right && OK(CU(cuStreamSynchronize)(blocking));
+}
+
+ROW(launch_relaxed) {
+    return may_move() && is_relaxed(move_in_place) && OK(CU(cuStreamSynchronize)(blocking));
+}
 
 /* --- page-locked memory ---------------------------------------------------------------------- */
 
 ROW(pinned_aligned) {
     bool right = true;
     for (size_t bytes = 1; bytes <= BYTES; bytes = bytes * 3 + 1) {
-        void *ptr;
-        right &= OK(CU(cuMemHostAlloc)(&ptr, bytes, CU_MEMHOSTALLOC_PORTABLE)) &&
-                 (uintptr_t)ptr % 64 == 0 && OK(CU(cuMemFreeHost)(ptr));
+        void *ptr = pinned_memory(bytes);
+        right &= ptr && (uintptr_t)ptr % 64 == 0 && OK(CU(cuMemFreeHost)(ptr));
     }
     return right;
 }
 
 ROW(pinned_inside) {
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    CUdeviceptr device_bytes;
-    void *ptr;
-    if (!OK(CU(cuMemHostAlloc)(&ptr, 2 * BYTES, CU_MEMHOSTALLOC_PORTABLE)) ||
-        !OK(CU(cuMemAlloc)(&device_bytes, BYTES)))
+    const CUdeviceptr ptr = plain_memory();
+    char *block = pinned_memory(2 * BYTES), *from = block + 64, *to = from + BYTES / 2;
+    if (!block)
         return false;
-    char *from = (char *)ptr + 64, *to = from + BYTES / 2;
-    memset(ptr, 0x5A, 2 * BYTES);
+    memset(block, 0x5A, 2 * BYTES);
     memset(from, 0x11, 640);
-    bool right = OK(CU(cuMemcpyHtoDAsync)(device_bytes, from, 640, s)) &&
-                 OK(CU(cuMemcpyDtoHAsync)(to, device_bytes, 640, s)) &&
-                 OK(CU(cuStreamSynchronize)(s)) && memcmp(from, to, 640) == 0 && to[640] == 0x5A;
-    return OK(CU(cuMemFreeHost)(ptr)) && OK(CU(cuMemFree)(device_bytes)) &&
-           OK(CU(cuStreamDestroy)(s)) && right;
+    return OK(CU(cuMemcpyHtoDAsync)(ptr, from, 640, stream)) &&
+           OK(CU(cuMemcpyDtoHAsync)(to, ptr, 640, stream)) && OK(CU(cuStreamSynchronize)(stream)) &&
+           memcmp(from, to, 640) == 0 && to[640] == 0x5A;
 }
 
 ROW(pinned_type) {
     CUmemorytype type = CU_MEMORYTYPE_DEVICE;
-    void *ptr;
-    return OK(CU(cuMemHostAlloc)(&ptr, BYTES, CU_MEMHOSTALLOC_PORTABLE)) &&
-           get((CUdeviceptr)(uintptr_t)ptr + 64, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) &&
-           type != CU_MEMORYTYPE_DEVICE && OK(CU(cuMemFreeHost)(ptr));
+    return get((CUdeviceptr)(uintptr_t)pinned_memory(BYTES) + 64, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+               &type) &&
+           type != CU_MEMORYTYPE_DEVICE;
 }
 
 HOLDS(pinned_relaxed, is_relaxed(pinned_aligned))
@@ -748,7 +671,10 @@ static bool open_driver(void) {
     if (driver)
         early = CU(cuThreadExchangeStreamCaptureMode)(&mode);
     return driver && OK(CU(cuInit)(0)) && OK(CU(cuDeviceGet)(&device, 0)) &&
-           OK(CU(cuDevicePrimaryCtxRetain)(&primary, device)) && OK(CU(cuCtxPushCurrent)(primary));
+           OK(CU(cuDevicePrimaryCtxRetain)(&primary, device)) &&
+           OK(CU(cuCtxPushCurrent)(primary)) && (stream = make_stream(CU_STREAM_NON_BLOCKING)) &&
+           (other = make_stream(CU_STREAM_NON_BLOCKING)) &&
+           (blocking = make_stream(CU_STREAM_DEFAULT));
 }
 
 int main(int argc, char **argv) {

@@ -28,6 +28,7 @@ void add_row(struct row *row);
     }
 
 extern void *driver, *nccl; /* from dlopen */
+extern CUstream stream;     /* non-blocking */
 void (*look_up(void *library, const char *name))(void);
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name

@@ -9,9 +9,7 @@
 #include "table.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <syncblob/nccl.h>
 
@@ -187,116 +185,70 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- running the scenarios ------------------------------------------------------------------- */
 
-/* Each letter of `shows` is a folder of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n:
-   NCCL. w: libraries with all these names, but without functions. -: files with these names that
-   cannot be opened, which hide the machine's libraries. */
+/* `path` is the search path of libraries. lib has the driver, libn NCCL, lib12 and lib13 a version
+   of cuBLAS; libw has libraries with all these names, but without functions; none has files with
+   these names that cannot be opened, which hide the machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);
     int32_t code;
-    const char *words, *shows, *variable, *value;
+    const char *words, *path, *variable;
 } scenarios[] = {
-    {"no driver", no_driver, 0, "there is no NVIDIA driver", "-", NULL, NULL},
-    {"no driver: the remedy", no_driver, 0, "install one", "-", NULL, NULL},
-    {"an old driver", no_driver, 0, "is made for CUDA 11.1; install", "d", "FAKE_VERSION", "11010"},
+    {"no driver", no_driver, 0, "there is no NVIDIA driver", "none", ""},
+    {"no driver: the remedy", no_driver, 0, "install one", "none", ""},
+    {"an old driver", no_driver, 0, "is made for CUDA 11.1; install", "lib", "FAKE_VERSION=11010"},
     {"a driver that lacks functions", no_driver, 0,
-     "the NVIDIA driver lacks cuInit; install a driver for CUDA 12.0 or later", "w", NULL, NULL},
-    {"no device", no_driver, 100, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device", "d",
-     "FAKE_INIT", "100"},
+     "the NVIDIA driver lacks cuInit; install a driver for CUDA 12.0 or later", "libw", ""},
+    {"no device", no_driver, 100, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device", "lib",
+     "FAKE_INIT=100"},
     {"an error without a name", no_driver, 888,
-     "the NVIDIA driver does not start: an unknown error; does", "d", "FAKE_INIT", "888"},
-    {"no fabric manager", no_driver, 802, "does NVIDIA's fabric manager run", "d", "FAKE_INIT",
-     "802"},
-    {"fewer devices", fewer_devices, 0, "there is no cuda:2: the driver reports 2 devices", "d",
-     NULL, NULL},
-    {"no cuBLAS", no_cublas, 0, "arithmetic needs cuBLAS (", "d-", NULL, NULL},
+     "the NVIDIA driver does not start: an unknown error; does", "lib", "FAKE_INIT=888"},
+    {"no fabric manager", no_driver, 802, "does NVIDIA's fabric manager run", "lib",
+     "FAKE_INIT=802"},
+    {"fewer devices", fewer_devices, 0, "there is no cuda:2: the driver reports 2 devices", "lib",
+     ""},
+    {"no cuBLAS", no_cublas, 0, "arithmetic needs cuBLAS (", "lib:none", ""},
     {"no cuBLAS: the remedy", no_cublas, 0, "install it, or name its folder in LD_LIBRARY_PATH",
-     "d-", NULL, NULL},
+     "lib:none", ""},
     {"a cuBLAS that lacks functions", no_cublas, 0,
-     "cuBLAS lacks cublasCreate_v2; install version 12.0 or later", "dw", NULL, NULL},
-    {"cuBLAS 13 before 12", one_cublas, 0, "libcublas.so.13", "d32", NULL, NULL},
-    {"cuBLAS 12 where 13 is missing", one_cublas, 0, "libcublas.so.12", "d2-", NULL, NULL},
-    {"cuBLAS 12 for a driver of CUDA 12", one_cublas, 0, "libcublas.so.12", "d32", "FAKE_VERSION",
-     "12000"},
-    {"the cuBLAS that is loaded already", cublas_12_is_loaded, 0, "libcublas.so.12", "d3", NULL,
-     NULL},
-    {"a cuBLAS that is too new is loaded", cublas_13_is_loaded, 0, "libcublas.so.12", "d2",
-     "FAKE_VERSION", "12000"},
-    {"no NCCL", no_nccl, 0, "this communicator needs NCCL (", "d-", NULL, NULL},
-    {"no NCCL: the loader's reason", no_nccl, 0, "libnccl.so.2: ", "d-", NULL, NULL},
-    {"no NCCL: the remedy", no_nccl, 0, "install it, or name its folder in LD_LIBRARY_PATH", "d-",
-     NULL, NULL},
+     "cuBLAS lacks cublasCreate_v2; install version 12.0 or later", "lib:libw", ""},
+    {"cuBLAS 13 before 12", one_cublas, 0, "libcublas.so.13", "lib:lib13:lib12", ""},
+    {"cuBLAS 12 where 13 is missing", one_cublas, 0, "libcublas.so.12", "lib:lib12:none", ""},
+    {"cuBLAS 12 for a driver of CUDA 12", one_cublas, 0, "libcublas.so.12", "lib:lib13:lib12",
+     "FAKE_VERSION=12000"},
+    {"the cuBLAS that is loaded already", cublas_12_is_loaded, 0, "libcublas.so.12", "lib:lib13",
+     ""},
+    {"a cuBLAS that is too new is loaded", cublas_13_is_loaded, 0, "libcublas.so.12", "lib:lib12",
+     "FAKE_VERSION=12000"},
+    {"no NCCL", no_nccl, 0, "this communicator needs NCCL (", "lib:none", ""},
+    {"no NCCL: the loader's reason", no_nccl, 0, "libnccl.so.2: ", "lib:none", ""},
+    {"no NCCL: the remedy", no_nccl, 0, "install it, or name its folder in LD_LIBRARY_PATH",
+     "lib:none", ""},
     {"an NCCL that lacks functions", no_nccl, 0,
-     "NCCL lacks ncclGetUniqueId; install version 2.14 or later", "dw", NULL, NULL},
-    {"NCCL", nccl_works, 0, "libnccl.so.2", "dn", NULL, NULL},
-    {"no library before the first use", loads_at_first_use, 0, "libcuda.so.1", "d32", NULL, NULL},
-    {"a forked child", a_child_gets_a_status, 0, "forked", "d32", NULL, NULL},
+     "NCCL lacks ncclGetUniqueId; install version 2.14 or later", "lib:libw", ""},
+    {"NCCL", nccl_works, 0, "libnccl.so.2", "lib:libn", ""},
+    {"no library before the first use", loads_at_first_use, 0, "libcuda.so.1", "lib:lib13:lib12",
+     ""},
+    {"a forked child", a_child_gets_a_status, 0, "forked", "lib:lib13:lib12", ""},
     {"a forked child of others' CUDA", a_child_of_others_cuda, 0,
-     "CUDA was initialised before this process was forked", "d32", NULL, NULL},
+     "CUDA was initialised before this process was forked", "lib:lib13:lib12", ""},
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-static char broken[] = "/tmp/syncblob-fake-XXXXXX";
-
-static void change_broken(bool makes) {
-    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13",
-                                        "libnccl.so.2"};
-    char path[256];
-    for (int i = 0; i < 4; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", broken, names[i]);
-        int file = makes ? open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : unlink(path);
-        assert_true(file >= 0);
-        if (makes)
-            (void)close(file);
-    }
-}
-
-static void search_path(char *path, size_t capacity, const char *shows) {
-    static const char letters[] = "-dnw23";
-    const char *const folders[] = {broken,
-                                   FAKE_FOLDER "/lib",
-                                   FAKE_FOLDER "/libn",
-                                   FAKE_FOLDER "/libw",
-                                   FAKE_FOLDER "/lib12",
-                                   FAKE_FOLDER "/lib13"};
-    size_t length = 0;
-    for (const char *s = shows; *s; s++) {
-        length += (size_t)snprintf(path + length, capacity - length,
-                                   "%s:", folders[strchr(letters, *s) - letters]);
-        assert_true(length < capacity);
-    }
-}
-
-static void run_child(const struct scenario *s, int output) {
-    char path[2048];
-    search_path(path, sizeof path, s->shows);
-    (void)setenv("LD_LIBRARY_PATH", path, 1);
-    if (s->variable)
-        (void)setenv(s->variable, s->value, 1);
-    (void)setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-    (void)dup2(output, 1);
-    (void)dup2(output, 2);
-    (void)execl("/proc/self/exe", "open", s->name, (char *)NULL);
-    _exit(3);
-}
-
 static void run_scenario(void **state) {
     const struct scenario *s = *state;
-    char text[512];
-    int ends[2], how = -1;
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        run_child(s, ends[1]);
-    (void)close(ends[1]);
-    ssize_t printed = read(ends[0], text, sizeof text - 1);
-    (void)close(ends[0]);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    text[printed > 0 ? printed : 0] = '\0';
-    if (how != 0 || printed != 0)
-        fail_with("a scenario ended with wait status %x and printed: %s", (unsigned)how, text);
+    char command[400], text[512];
+    (void)snprintf(command, sizeof command,
+                   "cd '" FAKE_FOLDER "' && LD_LIBRARY_PATH=%s ASAN_OPTIONS=detect_leaks=0 %s "
+                   "/proc/%d/exe \"%s\" 2>&1",
+                   s->path, s->variable, (int)getpid(), s->name);
+    FILE *child = popen(command, "r");
+    assert_non_null(child);
+    text[fread(text, 1, sizeof text - 1, child)] = '\0';
+    const int how = pclose(child);
+    if (how != 0 || text[0])
+        fail_with("%s ended with wait status %x and printed: %s", command, (unsigned)how, text);
 }
 
 int main(int argc, char **argv) {
@@ -310,10 +262,5 @@ int main(int argc, char **argv) {
         }
         tests[i] = (struct CMUnitTest){s->name, run_scenario, NULL, NULL, (void *)(uintptr_t)s};
     }
-    assert_non_null(mkdtemp(broken));
-    change_broken(true);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    change_broken(false);
-    (void)rmdir(broken);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

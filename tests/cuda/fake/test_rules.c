@@ -476,14 +476,16 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
 
 /* A caller may capture the library's stream. The graph has no work of the library, and the capture
    stays valid. Memory that is retired during the capture, with and without an exposed pointer, is
-   freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
+   freed afterwards, for all contexts of the device: the memory's own context would wait for the
+   stream again. Tested with and without pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;
         stage_reopen(f, i & 1, SB_CONTEXT_NO_HOST_CACHE);
+        sb_context *other = test_context_on("cuda:0");
         sb_blob *blob = blob_on_device(f->context, 10, 3);
         (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-        sb_mem *exposed = test_filled(f->context, BYTES, 7),
+        sb_mem *exposed = test_filled(f->context, 4 * BYTES, 7),
                *pushed = test_filled(f->context, BYTES, 7);
         (void)mem_pointer(exposed, MUTABLE_GPU);
         assert_ok(sb_mem_async_gpu_push(pushed, f->context->stream, &err));
@@ -501,30 +503,16 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
         end_capture(f, (CUstream)own);
         assert_ok(sb_context_synchronize(f->context, &err));
+        limit_memory(0);
+        if (i & 1)
+            test_end(device_mem(other, 4 * BYTES));
+        fake_set(FAKE_MEMORY, ALL_MEMORY);
         fake_drain();
         assert_int_equal(fake_live().blocks, 1);
         assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
         const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
         assert_true(x[9] == 6);
     }
-}
-
-/* After a synchronisation any context may reuse the memory. The test allocates in another context,
-   since the memory's own context would wait for the stream again. */
-TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait) {
-    sb_stream own;
-    stage_reopen(f, true, SB_CONTEXT_NO_HOST_CACHE);
-    sb_context *other = test_context_on("cuda:0");
-    sb_mem *kept = device_mem(f->context, 4 * BYTES);
-    assert_ok(sb_context_stream(f->context, &own, &err));
-    assert_ok(sb_context_synchronize(f->context, &err));
-    begin_capture(f, (CUstream)own);
-    test_end(kept);
-    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 4 * BYTES);
-    end_capture(f, (CUstream)own);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    limit_memory(0);
-    (void)device_mem(other, 4 * BYTES);
 }
 
 /* By default a pool may make an allocation wait for a free on another stream, and therefore for a

@@ -244,17 +244,13 @@ static double run_both(struct subject *s, bool pushes, int scales) {
     return now() - start;
 }
 
-static double push_alone(struct subject *s, int times) {
-    return run_both(s, true, 0 * times);
-}
-
-static double scales_alone(struct subject *s, int times) {
-    return run_both(s, false, s->scales * times);
-}
-
-static double push_and_scales(struct subject *s, int times) {
-    return run_both(s, true, s->scales * times);
-}
+#define BOTH(name, pushes, scales)                                                                 \
+    static double name(struct subject *s, int times) {                                             \
+        return run_both(s, pushes, scales * times);                                                \
+    }
+BOTH(push_alone, true, 0)
+BOTH(scales_alone, false, s->scales)
+BOTH(push_and_scales, true, s->scales)
 
 static void bench_overlap(struct subject *s, size_t bytes) {
     static const struct entry push[] = {{"push", push_alone, 1}};

@@ -5,10 +5,49 @@
 #define SB_TESTS_GPU_H
 
 #include "blobs.h"
-#include "driver.h"
+#include "libraries.h"
 #include "pointers.h"
 
-extern const struct driver *driver;
+#include <cuda.h>
+
+/* Functions that the tests use, but the library does not. A driver may lack those of green
+   contexts, whose pointers are then NULL. */
+#define APPLICATION_FUNCTIONS(F)                                                                   \
+    F(cuMemGetAllocationGranularity)                                                               \
+    F(cuMemAddressReserve)                                                                         \
+    F(cuMemAddressFree)                                                                            \
+    F(cuMemCreate)                                                                                 \
+    F(cuMemRelease)                                                                                \
+    F(cuMemMap)                                                                                    \
+    F(cuMemSetAccess)                                                                              \
+    F(cuMemUnmap)                                                                                  \
+    F(cuMemAllocManaged)                                                                           \
+    F(cuStreamBeginCapture_v2)                                                                     \
+    F(cuStreamEndCapture)                                                                          \
+    F(cuGraphGetNodes)                                                                             \
+    F(cuGraphDestroy)                                                                              \
+    F(cuLaunchHostFunc)                                                                            \
+    F(cuDeviceGetName)                                                                             \
+    F(cuDeviceGetDevResource)                                                                      \
+    F(cuDevResourceGenerateDesc)                                                                   \
+    F(cuGreenCtxCreate)                                                                            \
+    F(cuGreenCtxStreamCreate)                                                                      \
+    F(cuGreenCtxDestroy)                                                                           \
+    F(cuCtxDestroy_v2)                                                                             \
+    F(cuCtxCreate_v2)
+
+/* CUDA 13's header declares only a newer version of the function; the driver exports both. */
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+
+/* The CUDA driver, which the tests call as an application does. It is opened by name, so that the
+   programs start on a machine without a driver. */
+extern struct driver {
+    SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
+#define MEMBER(symbol) __typeof__(&(symbol)) symbol;
+    APPLICATION_FUNCTIONS(MEMBER)
+#undef MEMBER
+    bool is_fake;
+} driver;
 extern sb__cu_context primary; /* the primary context of device 0 */
 
 /* The exit status of a program that skips its tests. */
@@ -36,7 +75,7 @@ void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploa
 
 #define cu_ok(call)                                                                                \
     do {                                                                                           \
-        sb__cu_result result_ = driver->call;                                                      \
+        sb__cu_result result_ = driver.call;                                                       \
         if (result_)                                                                               \
             fail_with("%s: %u", #call, result_);                                                   \
     } while (0)
@@ -58,6 +97,9 @@ void stream_wait(sb_stream stream);
 
 /* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
+/* Makes the test the owner of the memory. @return the memory */
+void *device_own(sb__cu_ptr ptr);
+/* Queues a pause of some milliseconds, except on a fake driver, whose schedule delays the work. */
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);

@@ -11,7 +11,7 @@ static int take_all(void) {
     int count = 0;
     enter();
     for (size_t bytes = (size_t)64 << 30; bytes >= 4096; bytes /= 2)
-        while (count < CHUNKS && driver->cuMemAlloc_v2(&taken[count], bytes) == SB__CUDA_SUCCESS)
+        while (count < CHUNKS && driver.cuMemAlloc_v2(&taken[count], bytes) == SB__CUDA_SUCCESS)
             count++;
     leave();
     return count;

@@ -353,29 +353,13 @@ EACH(a_release_outlasts_a_capture) {
 
 /* --- streams of other contexts --------------------------------------------------------------- */
 
-static void end_context(void *context) {
-    cu_ok(cuCtxDestroy_v2(context));
-}
-
-/* Creates a context of the application, on the last device. */
-static sb__cu_context made_context(void) {
-    sb__cu_context made, popped;
-    sb__cu_device device;
-    assert_non_null(driver->cuCtxCreate_v2);
-    cu_ok(cuDeviceGet(&device, device_count() - 1));
-    cu_ok(cuCtxCreate_v2(&made, 0, device));
-    cu_ok(cuCtxPopCurrent_v2(&popped));
-    test_own(made, end_context);
-    return made;
-}
-
 TEST_ON(scene, a_stream_of_a_green_context_is_refused) {
     CUdevResource resource;
     CUdevResourceDesc description;
     CUgreenCtx green;
     sb__cu_stream stream;
     const void *in;
-    if (!driver->cuGreenCtxStreamCreate) {
+    if (!driver.cuGreenCtxStreamCreate) {
         print_message("skipped: the driver has no green contexts\n");
         test_skip();
     }
@@ -392,8 +376,10 @@ TEST_ON(scene, a_stream_of_a_green_context_is_refused) {
 TEST_ON(scene, a_stream_of_another_context_is_refused) {
     const void *in;
     sb__cu_stream stream = NULL;
-    sb__cu_context popped;
-    cu_ok(cuCtxPushCurrent_v2(made_context()));
+    sb__cu_context made, popped;
+    sb__cu_device device;
+    cu_ok(cuDeviceGet(&device, device_count() - 1));
+    cu_ok(cuCtxCreate_v2(&made, 0, device)); /* the application's context */
     cu_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     sb_mem *mem = test_filled(f->context, BYTES, 7);
@@ -403,4 +389,5 @@ TEST_ON(scene, a_stream_of_another_context_is_refused) {
     assert_int_equal(err.device_code, 0);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     cu_ok(cuStreamDestroy_v2(stream));
+    cu_ok(cuCtxDestroy_v2(made));
 }

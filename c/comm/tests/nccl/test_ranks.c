@@ -27,6 +27,7 @@ struct team {
     int32_t size;
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
+    uint8_t id[SB_NCCL_ID_BYTES];
     bool is_lost; /* a device of the test is lost */
 };
 
@@ -172,57 +173,26 @@ TEST(blobs_of_other_devices_go_through_the_host) {
 
 /* --- creation ------------------------------------------------------------------------------ */
 
-struct maker {
-    struct team *team;
-    uint8_t id[SB_NCCL_ID_BYTES];
-    int32_t rank;
-    uint32_t limit;
-    sb_status status;
-    sb_error err;
-};
-
-static void *make_one(void *user) {
-    struct maker *maker = user;
-    struct team *team = maker->team;
-    const int32_t rank = maker->rank;
-    maker->status = sb_nccl_comm_create(team->contexts[rank], maker->id, rank, team->size,
-                                        maker->limit, &team->comms[rank], &maker->err);
-    return NULL;
+/* Creates a rank of the team by its id. If fewer ranks run than the team has, creation fails. */
+static void make_by_id(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    const bool all_come = sb_comm_size(other) == team->size;
+    expect_status(all_come ? SB_OK : SB_ERR_COMM_FAILURE,
+                  sb_nccl_comm_create(team->contexts[rank], team->id, rank, team->size,
+                                      all_come ? LONG_LIMIT : SHORT_LIMIT, &team->comms[rank],
+                                      &err));
+    expect(all_come || (strstr(err.message, "not all of 3 ranks connected within 500 ms") &&
+                        err.device_code == 0));
 }
 
-/* Creates ranks 0 to `come` - 1. */
-static void make_by_id(struct team *team, struct maker *makers, int32_t come, uint32_t limit) {
-    pthread_t threads[MOST];
-    uint8_t id[SB_NCCL_ID_BYTES];
-    assert_ok(sb_nccl_id_create(id, &err));
-    for (int32_t i = 0; i < come; i++) {
-        makers[i] = (struct maker){.team = team, .rank = i, .limit = limit};
-        memcpy(makers[i].id, id, sizeof id);
-        assert_int_equal(pthread_create(&threads[i], NULL, make_one, &makers[i]), 0);
-    }
-    for (int32_t i = 0; i < come; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-}
-
-TEST_ON(team, ranks_connect_by_an_id) {
-    struct maker makers[MOST];
+TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     open_contexts(f, 3);
-    make_by_id(f, makers, 3, LONG_LIMIT);
-    for (int32_t i = 0; i < 3; i++)
-        assert_int_equal(makers[i].status, SB_OK);
+    for (int32_t come = 2; come <= 3; come++) {
+        assert_ok(sb_nccl_id_create(f->id, &err));
+        ranks_run(come, NULL, make_by_id, f);
+    }
     run_team(f, reduce_values);
-}
-
-TEST_ON(team, creation_fails_if_a_rank_does_not_come) {
-    struct maker makers[MOST];
-    open_contexts(f, 3);
-    make_by_id(f, makers, 2, SHORT_LIMIT);
-    for (int32_t i = 0; i < 2; i++) {
-        assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
-        assert_non_null(
-            strstr(makers[i].err.message, "not all of 3 ranks connected within 500 ms"));
-        assert_int_equal(makers[i].err.device_code, 0);
-    }
 }
 
 static void make_over(sb_comm *other, void *arg) {
@@ -247,73 +217,50 @@ TEST_ON(team, ranks_connect_through_another_communicator) {
     assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
 }
 
-/* One rank has no device. The other ranks do not wait for this rank. */
-static void make_over_without(sb_comm *other, void *arg) {
-    struct team *team = arg;
-    const int32_t rank = sb_comm_rank(other);
-    sb_comm *comm = NULL;
-    const sb_status st = sb_nccl_comm_create_over(rank == 1 ? NULL : team->contexts[rank], other,
-                                                  LONG_LIMIT, &comm, &err);
-    expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : SB_ERR_COMM_FAILURE));
-    expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
-}
+/* What is wrong with rank 1 of the other communicator. */
+struct obstacle {
+    enum { NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
+    const char *function; /* the function of NCCL whose first call fails, or NULL */
+    const char *text;     /* part of the message at the other ranks */
+    struct team *team;
+};
 
-/* Rank 1 of the other communicator makes no call and is destroyed. */
-static void make_over_broken(sb_comm *other, void *arg) {
-    struct team *team = arg;
+static void make_over_obstacle(sb_comm *other, void *arg) {
+    const struct obstacle *obstacle = arg;
     const int32_t rank = sb_comm_rank(other);
-    sb_comm *comm = NULL;
-    if (rank == 1)
-        return;
-    support_poison_error(&err);
-    const sb_status st = sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm,
-                                                  rank == 2 ? NULL : &err);
-    expect(st == SB_ERR_COMM_FAILURE);
-    if (rank == 2)
-        return;
-    expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
-}
-
-/* NCCL fails at one rank, after the other ranks may have connected. */
-static void make_over_failing(sb_comm *other, void *arg) {
-    struct team *team = arg;
+    const bool has_context = obstacle->what != NO_CONTEXT || rank != 1;
     sb_comm *comm = NULL;
     sb_error err;
-    support_poison_error(&err);
-    expect_status(SB_ERR_COMM_FAILURE, sb_nccl_comm_create_over(team->contexts[sb_comm_rank(other)],
-                                                                other, SHORT_LIMIT, &comm, &err));
-    expect(err.code == SB_ERR_COMM_FAILURE && !comm);
-    expect_ok(sb_comm_barrier(other, &err));
-}
-
-/* The other communicator fails after all ranks have connected. */
-static void make_over_cut(sb_comm *other, void *arg) {
-    struct team *team = arg;
-    const int32_t rank = sb_comm_rank(other);
-    sb_comm *comm = NULL;
-    if (rank == 1)
+    if (obstacle->what == NO_RANK && rank == 1)
+        return;
+    if (obstacle->what == CUT && rank == 1) /* fails after all ranks have connected */
         expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
-    expect_status(SB_ERR_COMM_FAILURE,
-                  sb_nccl_comm_create_over(team->contexts[rank], other, SHORT_LIMIT, &comm, &err));
-    expect(!comm);
+    support_poison_error(&err);
+    const sb_status st =
+        sb_nccl_comm_create_over(has_context ? obstacle->team->contexts[rank] : NULL, other,
+                                 SHORT_LIMIT, &comm, rank == 2 ? NULL : &err);
+    expect(st == (has_context ? SB_ERR_COMM_FAILURE : SB_ERR_INVALID_ARGUMENT) && !comm);
+    expect(rank == 2 || (err.code == st &&
+                         strstr(err.message, has_context ? obstacle->text : "context is NULL")));
+    if (obstacle->what == IN_NCCL)
+        expect_ok(sb_comm_barrier(other, &err));
 }
 
 TEST(all_ranks_fail_if_one_cannot_take_part) {
-    static const struct {
-        void (*task)(sb_comm *other, void *arg);
-        const char *function; /* the function of NCCL whose first call fails, or NULL */
-    } rows[] = {{make_over_without, NULL},
-                {make_over_broken, NULL},
-                {make_over_cut, NULL},
-                {make_over_failing, "ncclCommInitRankConfig"},
-                {make_over_failing, "ncclGroupEnd"},
-                {make_over_failing, "ncclCommGetAsyncError"}};
+    static const struct obstacle rows[] = {{NO_CONTEXT, NULL, "another rank cannot use NCCL", NULL},
+                                           {NO_RANK, NULL, "has ended", NULL},
+                                           {CUT, NULL, "", NULL},
+                                           {IN_NCCL, "ncclCommInitRankConfig", "", NULL},
+                                           {IN_NCCL, "ncclGroupEnd", "", NULL},
+                                           {IN_NCCL, "ncclCommGetAsyncError", "", NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct obstacle obstacle = rows[i];
         struct team team;
+        obstacle.team = &team;
         open_contexts(&team, 3);
-        fake_fail(rows[i].function, rows[i].function != NULL, FAKE_NOW, ncclSystemError);
-        ranks_run(3, NULL, rows[i].task, &team);
-        assert_true(!rows[i].function == !fake_fired());
+        fake_fail(obstacle.function, obstacle.function != NULL, FAKE_NOW, ncclSystemError);
+        ranks_run(3, NULL, make_over_obstacle, &obstacle);
+        assert_true(!obstacle.function == !fake_fired());
         team_close(&team);
     }
 }
@@ -323,9 +270,8 @@ TEST_ON(team, contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
-    uint8_t id[SB_NCCL_ID_BYTES];
     open_contexts(f, 1);
-    assert_ok(sb_nccl_id_create(id, &err));
+    assert_ok(sb_nccl_id_create(f->id, &err));
     table.name = "cuda";
     for (int i = 0; i < 3; i++) {
         char words[80];
@@ -336,7 +282,7 @@ TEST_ON(team, contexts_of_other_devices_are_refused) {
         sb_context *const last[] = {f->contexts[0], other}, *const first[] = {last[1], last[0]};
         (void)snprintf(words, sizeof words, "the library's CUDA backend, not on \"%s\"",
                        devices[i]);
-        assert_int_equal(sb_nccl_comm_create(other, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
+        assert_int_equal(sb_nccl_comm_create(other, f->id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
         assert_non_null(strstr(err.message, words));
         assert_int_equal(sb_nccl_comm_create_all(last, 2, 0, two, &err), SB_ERR_NO_DEVICE);
         assert_int_equal(sb_nccl_comm_create_all(first, 2, 0, two, &err), SB_ERR_NO_DEVICE);
@@ -348,37 +294,35 @@ TEST_ON(team, invalid_ranks_are_refused) {
     static const struct {
         int32_t rank, size;
     } rows[] = {{1, 1}, {2, 1}, {-1, 2}, {0, 0}, {-2, -1}};
-    uint8_t id[SB_NCCL_ID_BYTES];
     sb_comm *comm, *two[2];
     open_contexts(f, 1);
-    assert_ok(sb_nccl_id_create(id, &err));
+    assert_ok(sb_nccl_id_create(f->id, &err));
     sb_context *const same[] = {f->contexts[0], f->contexts[0]};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(
-            sb_nccl_comm_create(f->contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
+            sb_nccl_comm_create(f->contexts[0], f->id, rows[i].rank, rows[i].size, 0, &comm, &err),
             SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), SB_ERR_COMM_FAILURE);
     assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
     assert_int_equal(err.device_code, ncclInvalidUsage);
-    assert_ok(sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_ok(sb_nccl_comm_create(f->contexts[0], f->id, 0, 1, 0, &comm, &err));
     sb_comm_destroy(comm);
 }
 
 TEST_ON(team, a_lost_device_is_not_called) {
     const int64_t three = 3;
-    uint8_t id[SB_NCCL_ID_BYTES];
     sb_blob *blob;
     sb_comm *comm = NULL;
     void *p;
     open_contexts(f, 1);
-    assert_ok(sb_nccl_id_create(id, &err));
+    assert_ok(sb_nccl_id_create(f->id, &err));
     assert_ok(sb_blob_create_shaped(f->contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
     fake_fail("cuStreamSynchronize", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
     const int64_t calls = fake_calls(NULL);
     assert_status(SB_ERR_DEVICE_LOST,
-                  sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
+                  sb_nccl_comm_create(f->contexts[0], f->id, 0, 1, 0, &comm, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_nccl_comm_create_all(f->contexts, 1, 0, f->comms, &err));
     assert_int_equal(fake_calls(NULL), calls);
     assert_null(comm);
@@ -766,7 +710,8 @@ static void take_any_status(sb_comm *comm, void *arg) {
 }
 
 /* Makes the n-th call of `function` fail. Returns whether that call occurred. */
-static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
+static bool fails_in_turn(const char *function, int64_t nth) {
+    const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;
     const int64_t live = fake_nccl_live();
     open_contexts(&team, 2);
@@ -787,33 +732,15 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
 }
 
 TEST(every_call_fails_in_turn) {
-    static const struct {
-        const char *function;
-        unsigned int code;
-    } calls[] = {
-        {"ncclGetUniqueId", ncclSystemError},
-        {"ncclGroupStart", ncclInternalError},
-        {"ncclCommInitRankConfig", ncclSystemError},
-        {"ncclGroupEnd", ncclSystemError},
-        {"ncclCommGetAsyncError", ncclInternalError},
-        {"ncclAllReduce", ncclUnhandledCudaError},
-        {"ncclBroadcast", ncclUnhandledCudaError},
-        {"ncclCommFinalize", ncclSystemError},
-        {"ncclCommAbort", ncclSystemError},
-        {"cuEventRecord", CUDA_ERROR_UNKNOWN},
-        {"cuStreamWaitEvent", CUDA_ERROR_UNKNOWN},
-        {"cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY},
-        {"cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY},
-        {"cuEventQuery", CUDA_ERROR_UNKNOWN},
-        {"cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY},
-        {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_UNKNOWN},
-        {"cuPointerGetAttributes", CUDA_ERROR_UNKNOWN},
-        {"cuMemPoolGetAccess", CUDA_ERROR_UNKNOWN},
-        {"cuMemPoolSetAccess", CUDA_ERROR_OUT_OF_MEMORY},
-        {"ncclCommDestroy", ncclSystemError},
-    };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        for (int64_t nth = 1; nth <= 3; nth++)
-            if (!fails_in_turn(calls[i].function, nth, calls[i].code))
-                break;
+    static const char *const functions[] = {
+        "ncclGetUniqueId",      "ncclGroupStart",         "ncclCommInitRankConfig",
+        "ncclGroupEnd",         "ncclCommGetAsyncError",  "ncclAllReduce",
+        "ncclBroadcast",        "ncclCommFinalize",       "ncclCommAbort",
+        "cuEventRecord",        "cuStreamWaitEvent",      "cuEventCreate",
+        "cuStreamCreate",       "cuEventQuery",           "cuMemAllocFromPoolAsync",
+        "cuMemcpyHtoDAsync_v2", "cuPointerGetAttributes", "cuMemPoolGetAccess",
+        "cuMemPoolSetAccess",   "ncclCommDestroy"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int64_t nth = 1; nth <= 3 && fails_in_turn(functions[i], nth); nth++)
+            ;
 }

@@ -1,6 +1,7 @@
 #include "mirror.h"
 
 #include "blobs.h"
+#include "halves.h"
 
 const char *const mirror_cause = "the mirror is broken";
 
@@ -43,10 +44,7 @@ static void combine(const struct mirror_sent *sent) {
     assert_non_null(bytes);
     bytes_get(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     for (int64_t i = 0; i < buffer->count; i++)
-        if (buffer->dtype == SB_DTYPE_F32)
-            ((float *)bytes)[i] *= 2;
-        else
-            ((double *)bytes)[i] *= 2;
+        put_value(buffer->dtype, bytes, i, 2 * get_value(buffer->dtype, bytes, i));
     bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     free(bytes);
 }
@@ -125,18 +123,18 @@ static sb_status mirror_test(void *comm, void *request, int32_t *out_done, sb_er
 static sb_status mirror_wait(void *comm, void *request, sb_error *err) {
     struct mirror *mirror = comm;
     const sb_status st = count(mirror, &mirror->ends, mirror->fail_end, err);
-    if (st != SB_OK)
-        return st;
-    land(mirror, request);
-    combine(request);
-    return SB_OK;
+    if (st == SB_OK)
+        land(mirror, request);
+    if (st == SB_OK || mirror->fails_late)
+        combine(request);
+    return st;
 }
 
 static int32_t mirror_abandon(void *comm, void *request) {
     struct mirror *mirror = comm;
     land(mirror, request);
     mirror->abandoned++;
-    return 1;
+    return !mirror->keeps;
 }
 
 const sb_comm_engine mirror_engine = {
@@ -192,9 +190,9 @@ void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t t
 }
 
 void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head) {
-    double values[128];
+    static double values[MIRROR_VALUES];
     const int64_t count = sb_blob_count(m->blobs[i]);
-    assert_true(count <= 128);
+    assert_true(count <= MIRROR_VALUES);
     fill_values(sb_blob_dtype(m->blobs[i]), count, start, 1, values);
     mem_place(data_of(m->blobs[i]), head, values, sb_mem_size(data_of(m->blobs[i])));
 }
@@ -205,7 +203,7 @@ void mirrored_add(struct mirrored *m, sb_dtype dtype, int64_t count, double star
 }
 
 bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step) {
-    double values[128];
+    static double values[MIRROR_VALUES];
     const int64_t count = sb_blob_count(m->blobs[i]);
     fill_values(sb_blob_dtype(m->blobs[i]), count, start, step, values);
     return mem_holds(data_of(m->blobs[i]), values, sb_mem_size(data_of(m->blobs[i])));

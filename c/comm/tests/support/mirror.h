@@ -7,8 +7,9 @@
 #include "comms.h"
 #include "rig.h"
 
-#define MIRROR_MOST  64
-#define MIRROR_BLOBS 6
+#define MIRROR_MOST   64
+#define MIRROR_BLOBS  6
+#define MIRROR_VALUES (1 << 17) /* the most values of a blob */
 
 struct mirror_sent {
     sb_comm_buffer buffer;
@@ -23,6 +24,8 @@ struct mirror {
     int64_t fail_test;    /* the n-th test fails; 0: no call fails */
     sb_status failure;    /* the status of a failure */
     bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
+    bool fails_late;     /* a wait that fails has combined the elements */
+    bool keeps;          /* an abandoned request may still write to its memory */
     int fill;            /* the byte that the other rank sends */
     /* Counts since the last mirror_forget. */
     struct mirror_sent sent[MIRROR_MOST];

@@ -99,21 +99,6 @@ bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int
     return off <= most && -off <= most;
 }
 
-void put_value(sb_dtype dtype, void *values, int64_t i, double value) {
-    if (dtype == SB_DTYPE_F32)
-        ((float *)values)[i] = (float)value;
-    else if (is_half(dtype))
-        ((uint16_t *)values)[i] = half_of(dtype, value);
-    else
-        ((double *)values)[i] = value;
-}
-
-double get_value(sb_dtype dtype, const void *values, int64_t i) {
-    if (is_half(dtype))
-        return value_of_half(dtype, ((const uint16_t *)values)[i]);
-    return dtype == SB_DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
 void shuffle(int *order, int count, uint64_t *seed) {
     for (int i = 0; i < count; i++)
         order[i] = i;

@@ -43,9 +43,6 @@ double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
 /* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
 bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last, int blob,
                  int64_t i);
-/* Write and read element i of an array of F32, F64, F16 or BF16. */
-void put_value(sb_dtype dtype, void *values, int64_t i, double value);
-double get_value(sb_dtype dtype, const void *values, int64_t i);
 /* Fills `order` with the numbers below `count` in a random order. */
 void shuffle(int *order, int count, uint64_t *seed);
 

@@ -119,6 +119,12 @@ void fake_count_handle(void) {
     fake.live.handles++;
 }
 
+int64_t fake_thread(void) {
+    static _Atomic int64_t count;
+    static _Thread_local int64_t number;
+    return number ? number : (number = ++count);
+}
+
 static void count_call(const char *function) {
     int i = 0;
     while (functions[i].name && strcmp(functions[i].name, function) != 0)
@@ -565,7 +571,7 @@ static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    if (pthread_equal(stream->capturer, pthread_self()))
+    if (stream->capturer == fake_thread())
         return stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     return stream->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
            thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;

@@ -35,8 +35,8 @@ enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD,
 struct item { /* work that is queued on a stream */
     struct item *next;
     enum operation operation;
-    uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
-    pthread_t thread; /* the thread that queued the item */
+    uint64_t turn;  /* the item's number among the items of all streams, in the order of queueing */
+    int64_t thread; /* the thread that queued the item */
     CUresult failure;
     bool passing; /* `failure` is transient: waits return it, and the context is not lost */
     CUdeviceptr dst, src;
@@ -57,15 +57,15 @@ struct CUstream_st {
     CUcontext context;
     CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
-    pthread_t thread; /* for per_thread: the thread whose default stream this is */
+    int64_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure;    /* a transient failure, until the thread of the failed item waits for the
-                            stream or records an event */
-    pthread_t failed_by; /* the thread of the failed item */
-    bool is_reported;    /* a wait for the stream has returned the failure */
+    CUresult failure;  /* a transient failure, until the thread of the failed item waits for the
+                          stream or records an event */
+    int64_t failed_by; /* the thread of the failed item */
+    bool is_reported;  /* a wait for the stream or for an event has returned the failure */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
-    pthread_t capturer;
+    int64_t capturer;
     CUstream captured_from; /* the stream that began the capture */
     size_t nodes;
     CUstream next;

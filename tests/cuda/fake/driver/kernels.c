@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define MAX_STEPS  160
-#define MAX_LABELS 8
 #define MAX_PARAMS 4
 #define CLASS      16 /* registers of each class */
 #define REGISTERS  (5 * CLASS)
@@ -30,7 +29,8 @@
     X(SHR_64, "shr.u64", TO = A >> s->constant)                                                    \
     X(SHL_64, "shl.b64", TO = A << s->constant)                                                    \
     X(SETP_GE, "setp.ge.u64", TO = A >= B)                                                         \
-    X(BRA, "bra", at = label_at(f, s->name) - 1)                                                   \
+    X(LABEL, ":", (void)0)                                                                         \
+    X(BRA, "bra", at = label_at(f, s->name))                                                       \
     X(LD_F32, "ld.global.f32", load(launch, &TO, A, 1, 4))                                         \
     X(LD_F64, "ld.global.f64", load(launch, &TO, A, 1, 8))                                         \
     X(LD_V4_F32, "ld.global.v4.f32", load(launch, &TO, A, 4, 4))                                   \
@@ -59,12 +59,8 @@ struct CUfunc_st {
     CUcontext context;
     char name[32];
     char params[MAX_PARAMS][16];
-    int param_count, step_count, label_count;
+    int param_count, step_count;
     struct step steps[MAX_STEPS];
-    struct {
-        char name[16];
-        int at;
-    } labels[MAX_LABELS];
     CUfunction next;
 };
 
@@ -129,13 +125,14 @@ static bool read_line(CUfunction f, char *line) {
     size_t length = strlen(line);
     if (!length || *line == '{' || strncmp(line, ".reg", 4) == 0)
         return true;
-    if (line[length - 1] == ':' && f->label_count < MAX_LABELS) {
-        line[length - 1] = 0;
-        (void)snprintf(f->labels[f->label_count].name, sizeof f->labels[0].name, "%s", line);
-        f->labels[f->label_count++].at = f->step_count;
-        return true;
-    }
-    return f->step_count < MAX_STEPS && read_step(f, line);
+    if (f->step_count == MAX_STEPS)
+        return false;
+    if (line[length - 1] != ':')
+        return read_step(f, line);
+    struct step *label = &f->steps[f->step_count++];
+    label->opcode = LABEL;
+    (void)snprintf(label->name, sizeof label->name, "%.*s", (int)length - 1, line);
+    return true;
 }
 
 static void read_params(CUfunction f, char *head) {
@@ -230,9 +227,9 @@ static void load(struct launch *launch, uint64_t *to, CUdeviceptr ptr, size_t co
 }
 
 static int label_at(CUfunction f, const char *name) {
-    for (int i = 0; i < f->label_count; i++)
-        if (strcmp(f->labels[i].name, name) == 0)
-            return f->labels[i].at;
+    for (int i = 0; i < f->step_count; i++)
+        if (f->steps[i].opcode == LABEL && strcmp(f->steps[i].name, name) == 0)
+            return i;
     fake_violation("a branch to %s, which is not a label", name);
     return f->step_count;
 }

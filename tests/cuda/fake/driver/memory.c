@@ -367,35 +367,25 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
     static const struct block none = {.device = -2};
     const struct block *found = block_at(ptr), *block = found ? found : &none;
+    const size_t mapping = block->mapping ? block->mapping : block->bytes;
+#define ATTRIBUTE(name, type, expression)                                                          \
+    case CU_POINTER_ATTRIBUTE_##name:                                                              \
+        *(type *)value = (expression);                                                             \
+        return
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = block->context;
-        return;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(CUmemorytype *)value = found ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
-        return;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = block->device;
-        return;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)value = block->pool;
-        return;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = block->address;
-        return;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = block->bytes;
-        return;
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        *(CUdeviceptr *)value =
-            block->mapping ? ptr - (ptr - block->address) % block->mapping : block->address;
-        return;
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        *(size_t *)value = block->mapping ? block->mapping : block->bytes;
-        return;
+        ATTRIBUTE(CONTEXT, CUcontext, block->context);
+        ATTRIBUTE(MEMORY_TYPE, CUmemorytype, found ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0);
+        ATTRIBUTE(DEVICE_ORDINAL, int, block->device);
+        ATTRIBUTE(MEMPOOL_HANDLE, CUmemoryPool, block->pool);
+        ATTRIBUTE(RANGE_START_ADDR, CUdeviceptr, block->address);
+        ATTRIBUTE(RANGE_SIZE, size_t, block->bytes);
+        ATTRIBUTE(MAPPING_BASE_ADDR, CUdeviceptr,
+                  mapping ? ptr - (ptr - block->address) % mapping : 0);
+        ATTRIBUTE(MAPPING_SIZE, size_t, mapping);
     default:
         fake_violation("the fake driver lacks the pointer attribute %d", (int)attribute);
     }
+#undef ATTRIBUTE
 }
 
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,

@@ -14,13 +14,13 @@
    default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
-        if (s->per_thread && pthread_equal(s->thread, pthread_self()))
+        if (s->per_thread && s->thread == fake_thread())
             return s;
     CUstream made = need_memory(malloc(sizeof *made));
     *made = (struct CUstream_st){.context = context,
                                  .blocking = true,
                                  .per_thread = true,
-                                 .thread = pthread_self(),
+                                 .thread = fake_thread(),
                                  .next = context->streams};
     return context->streams = made;
 }
@@ -188,15 +188,14 @@ static CUresult run_free(const struct item *item) {
 
 /* Returns the stream's failure. After a wait of another thread has returned the failure, only the
    thread of the failed item gets the failure. */
-static CUresult failure_for(CUstream stream, pthread_t thread) {
-    return pthread_equal(stream->failed_by, thread) || !stream->is_reported ? stream->failure
-                                                                            : CUDA_SUCCESS;
+static CUresult failure_for(CUstream stream, int64_t thread) {
+    return stream->failed_by == thread || !stream->is_reported ? stream->failure : CUDA_SUCCESS;
 }
 
 static void run_record(CUstream stream, const struct item *item) {
     item->record->done = true;
     item->record->failure = item->failure ? item->failure : failure_for(stream, item->thread);
-    if (pthread_equal(stream->failed_by, item->thread))
+    if (stream->failed_by == item->thread)
         stream->failure = CUDA_SUCCESS;
 }
 
@@ -382,7 +381,7 @@ static void prepare(struct item *item) {
 static void append(CUstream stream, struct item *item) {
     item->next = NULL;
     item->turn = ++fake.turn;
-    item->thread = pthread_self();
+    item->thread = fake_thread();
     if (stream->tail)
         stream->tail->next = item;
     else
@@ -583,9 +582,9 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
         return result;
     run_stream(stream);
     trim_pools(c.context->device);
-    result = failure_for(stream, pthread_self());
+    result = failure_for(stream, fake_thread());
     stream->is_reported = true;
-    if (pthread_equal(stream->failed_by, pthread_self()))
+    if (stream->failed_by == fake_thread())
         stream->failure = CUDA_SUCCESS;
     return c.context->lost ? c.context->lost : result;
 }
@@ -639,10 +638,6 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
     return result;
 }
 
-static CUresult result_of(CUevent event, const struct record *record) {
-    return event->context->lost ? event->context->lost : record->failure;
-}
-
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     BEGIN(UNSAFE);
     struct record *record = event->latest;
@@ -658,7 +653,10 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     while (!record->done)
         run_first(record->stream);
     trim_pools(event->context->device);
-    return result_of(event, record);
+    for (CUstream s = event->context->streams; s && record->failure; s = s->next)
+        if (s == record->stream) /* a destroyed stream may not exist any more */
+            s->is_reported = true;
+    return event->context->lost ? event->context->lost : record->failure;
 }
 
 /* The first query of a recorded event runs no work, so it returns NOT_READY unless the event is
@@ -705,7 +703,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
         return CUDA_ERROR_ILLEGAL_STATE;
     stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     stream->capture_mode = mode;
-    stream->capturer = pthread_self();
+    stream->capturer = fake_thread();
     stream->captured_from = stream;
     stream->nodes = 0;
     return CUDA_SUCCESS;
