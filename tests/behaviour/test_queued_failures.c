@@ -143,10 +143,14 @@ static void fails(struct scene *s, int32_t op) {
 }
 
 /* A kernel of the caller writes the data of two blobs on one stream, and fails. */
-static void kernel(struct scene *s) {
+static void kernel_on_other(struct scene *s) {
     (void)blob_pointer_on(s->other, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
-    (void)blob_pointer_on(s->blob, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
     failed_kernel.stream = s->streams[ONE];
+}
+
+static void kernel(struct scene *s) {
+    (void)blob_pointer_on(s->blob, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
+    kernel_on_other(s);
 }
 
 enum step_call {
@@ -160,10 +164,12 @@ enum step_call {
     PULL,
     PREFETCH,
     WRITE_DIFF, /* writes the diff on the host */
+    SHARE_DIFF, /* replaces the diff by the data of `other` */
     DROP_DIFF,
     LEND_DATA, /* replaces the data by read-only bytes, which a write copies to new storage first */
     DERIVE_DIFF, /* replaces the diff by the result of work that reads the failing work's bytes */
-    KERNEL
+    KERNEL,
+    KERNEL_ON_OTHER
 };
 
 /* A call that uses `blob`. */
@@ -201,6 +207,9 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
     case PREFETCH:
         assert_ok(sb_mem_prefetch_cpu(data_of(s->blob), stream, &err));
         break;
+    case SHARE_DIFF:
+        assert_ok(sb_blob_set_mem(s->blob, SB_DIFF, data_of(s->other), &err));
+        break;
     case WRITE_DIFF:
         (void)blob_pointer(s->blob, SB_DIFF, MUTABLE_CPU);
         break;
@@ -218,6 +227,9 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
         break;
     case KERNEL:
         kernel(s);
+        break;
+    case KERNEL_ON_OTHER:
+        kernel_on_other(s);
         break;
     case END:
         break;
@@ -257,6 +269,9 @@ static const struct work kernels[] = {
     {"kernel_and_scale", {{KERNEL, 0}, {SCALE, TWO}}},
     {"kernel_and_scale_on_same", {{KERNEL, 0}, {SCALE, ONE}}},
     {"kernel_and_pointer", {{KERNEL, 0}, {POINTER, TWO}}},
+    {"read_kernel_on_same", {{KERNEL_ON_OTHER, 0}, {SHARE_DIFF, 0}, {UPDATE, ONE}}},
+    {"read_kernel_on_another", {{KERNEL_ON_OTHER, 0}, {SHARE_DIFF, 0}, {UPDATE, TWO}}},
+    {"read_kernel_on_own", {{KERNEL_ON_OTHER, 0}, {SHARE_DIFF, 0}, {UPDATE, OWN}}},
 };
 enum { WORKS = sizeof works / sizeof *works, WORKS_OF_KERNELS = sizeof kernels / sizeof *kernels };
 

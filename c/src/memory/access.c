@@ -11,6 +11,8 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     sb_status st = SB_OK;
     if (target->write && mem->bytes) {
         struct sb__events *made_by = &target->write->mem->made_by;
+        if (mem->writer == target->slot && mem->exposed_at < target->write->exposed_at)
+            target->write->exposed_at = mem->exposed_at;
         st = sb__await_oldest(mem, err);
         if (st == SB_OK)
             st = sb__events_share(context, made_by, &mem->made_by, err);

@@ -71,7 +71,7 @@ struct sb__target {
     enum sb__target_kind kind;
     int32_t slot;
     sb_stream stream;
-    const struct sb__write *write; /* the write of the arithmetic's result; NULL for other work */
+    struct sb__write *write; /* the write of the arithmetic's result; NULL for other work */
 };
 
 static inline bool sb__is_queued(const struct sb__target *target) {

@@ -138,7 +138,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
 
 static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum sb__write_mode mode,
                        const struct sb__target *target, sb_error *err) {
-    *write = (struct sb__write){.mem = mem, .side = side};
+    *write = (struct sb__write){.mem = mem, .side = side, .exposed_at = SB__NOT_EXPOSED};
     sb_status st = sb__lock(mem, err);
     if (st != SB_OK)
         return st;
@@ -194,6 +194,8 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
             mem->exposed_at = SB__NOT_EXPOSED; /* events cover the previous writer's work */
         if (!target->write && mem->exposed_at == SB__NOT_EXPOSED)
             mem->exposed_at = sb__counter_read(&mem->context->events.clock);
+        if (target->write && target->write->exposed_at < mem->exposed_at)
+            mem->exposed_at = target->write->exposed_at; /* the bytes depend on an operand's */
         mem->writer = target->slot;
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     }
