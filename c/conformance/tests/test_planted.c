@@ -110,12 +110,24 @@ static sb_status status_of_no_slot(void *device, void *dst, const void *src, siz
     return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "the copy failed");
 }
 
-/* The stream on which the last event was recorded. */
+/* The last event was recorded by this thread, on this stream. */
+static _Thread_local char thread;
+static const char *recorded_by;
 static sb_stream recorded_on;
 
 static sb_status noting_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    recorded_by = &thread;
     recorded_on = stream;
     return right.event_record(device, stream, out, err);
+}
+
+static sb_status wait_of_own_thread(void *device, void *event, sb_error *err) {
+    return recorded_by == &thread ? right.event_wait(device, event, err) : (sb_status)SB_OK;
+}
+
+static sb_status order_of_own_thread(void *device, sb_stream stream, void *event, sb_error *err) {
+    return recorded_by == &thread ? right.stream_wait(device, stream, event, err)
+                                  : (sb_status)SB_OK;
 }
 
 static sb_status failure_of_own_event(void *device, void *event, sb_error *err) {
@@ -184,7 +196,6 @@ static sb_status copy_that_fails_once(void *device, void *dst, const void *src, 
     return SB_OK;
 }
 
-static _Thread_local char thread;
 static const char *failed_by; /* the thread whose copy failed last */
 
 static sb_status noting_copy(void *device, void *dst, const void *src, size_t bytes,
@@ -319,6 +330,10 @@ static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) 
     stream = new_stream(device); /* a new stream does not wait for other streams */
     right.free(device, ptr, bytes, stream);
     ignore(right.stream_synchronize(device, stream, NULL));
+}
+
+static void free_on_own(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    right.free(device, ptr, bytes, right.own_stream(device));
 }
 
 /* A pool of one block, which ignores the streams of `free` and `alloc`. */
@@ -563,11 +578,15 @@ struct planted {
 
 static const struct planted planted[] = {
     {"event_wait waits for the work", {.event_wait = early_event_wait}},
+    {"event_wait waits for the work",
+     {.event_record = noting_record, .event_wait = wait_of_own_thread}},
     {"stream_synchronize waits for all work", {.stream_synchronize = nothing_on_stream}},
     {"event_query does not wait", {.event_query = waiting_query}},
     {"event_query writes 1 only if", {.event_query = early_query}},
     {"stream_wait does not wait", {.stream_wait = waiting_stream_wait}},
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
+    {"stream_wait orders streams",
+     {.event_record = noting_record, .stream_wait = order_of_own_thread}},
     {"stream_wait orders streams", {.stream_synchronize = own_synchronize}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
     {"returns the failure on every wait", {.event_wait = failure_of_the_wait}},
@@ -622,6 +641,7 @@ static const struct planted planted[] = {
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"close waits for queued work", {.close = late_close}},
     {"free releases memory only after the", {.free = early_free}},
+    {"free releases memory only after the", {.free = free_on_own}},
     {"free releases memory only after the",
      {.alloc = pool_alloc, .free = pool_free, .close = pool_close}},
     {"free releases memory only after the",
