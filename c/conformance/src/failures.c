@@ -13,12 +13,12 @@ struct copies {
     unsigned char old[BYTES];
 };
 
-static struct copies copies_make(struct sb__kit *kit, bool later) {
+static struct copies copies_make(struct sb__kit *kit, bool queued) {
     struct copies c = {.kit = kit, .stream = kit->stream};
     unsigned char bytes[BYTES];
     if (!kit->options.fail_copy)
         sb__kit_skip(kit, "the options have no function that makes a copy fail");
-    if (later)
+    if (queued)
         (void)sb__kit_has_streams(kit);
     sb__kit_fill(bytes, BYTES, 1);
     sb__kit_fill(c.old, BYTES, 2);
@@ -27,13 +27,15 @@ static struct copies copies_make(struct sb__kit *kit, bool later) {
     sb__kit_upload(kit, c.from, bytes, BYTES);
     sb__kit_upload(kit, c.to, c.old, BYTES);
     sb__kit_wait(kit, kit->stream);
-    if (sb__kit_goes(kit))
-        kit->options.fail_copy(kit->options.user, kit->device, later);
     return c;
 }
 
-/* Queues the copy that fails later. From then on the device may be lost. */
+/* Queues a copy that fails later. From then on the device may be lost. */
 static void queue_failure(struct copies *c, sb_stream stream) {
+    if (c->kit->wait_lost)
+        sb__kit_lose(c->kit);
+    if (sb__kit_goes(c->kit))
+        c->kit->options.fail_copy(c->kit->options.user, c->kit->device, true);
     SB__KIT_CALL(c->kit, copy, c->to, c->from, (size_t)BYTES, stream);
     c->stream = stream;
     c->kit->may_be_lost = true;
@@ -80,6 +82,7 @@ static void expect_failure(struct sb__kit *kit, const char *slot, sb_status foun
                      sb_status_name(found));
     else
         sb__kit_expect(kit, slot, found, found, err);
+    kit->wait_lost = kit->wait_lost || found == SB_ERR_DEVICE_LOST;
 }
 
 static bool is_status_of_slot(sb_status st) {
@@ -92,6 +95,7 @@ static void failed_copies_do_nothing(struct sb__kit *kit) {
     struct copies c = copies_make(kit, false);
     sb_error err = {.code = SB_OK};
     if (sb__kit_goes(kit)) {
+        kit->options.fail_copy(kit->options.user, kit->device, false);
         const sb_status st = kit->table.copy(kit->device, c.to, c.from, BYTES, kit->stream, &err);
         if (!is_status_of_slot(st))
             sb__kit_fail(kit, "copy returned %s, which a failed slot must not return",
@@ -118,13 +122,16 @@ static void wait_on_thread(void *arg) {
 static void stream_reports_failures(struct sb__kit *kit, sb_stream stream) {
     struct copies c = copies_make(kit, true);
     struct waiter waiter = {kit, NULL};
-    queue_failure(&c, stream);
-    SB__KIT_CALL(kit, event_record, stream, &waiter.event);
-    EXPECT_FAILURE(kit, event_wait, waiter.event);
-    EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
-    sb__kit_on_thread(kit, wait_on_thread, &waiter);
-    EXPECT_FAILURE(kit, event_wait, waiter.event);
-    destroy_event(kit, waiter.event);
+    for (int failures = 0; failures < 2; failures++) { /* a stream may fail more than once */
+        queue_failure(&c, stream);
+        SB__KIT_CALL(kit, event_record, stream, &waiter.event);
+        EXPECT_FAILURE(kit, event_wait, waiter.event);
+        EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
+        sb__kit_on_thread(kit, wait_on_thread, &waiter);
+        EXPECT_FAILURE(kit, event_wait, waiter.event);
+        destroy_event(kit, waiter.event);
+        waiter.event = NULL;
+    }
     copies_free(&c);
 }
 
@@ -138,20 +145,49 @@ static void other_streams_report_failures(struct sb__kit *kit) {
     sb__kit_stream_destroy(kit, stream);
 }
 
-static void read_stream_reports_failures(struct sb__kit *kit) {
+/* Returns NULL if the claim has ended. */
+static sb_stream read_stream(struct sb__kit *kit) {
     if (!kit->table.read_stream)
         sb__kit_skip(kit, "read_stream is NULL");
-    if (sb__kit_has_streams(kit))
-        stream_reports_failures(kit, kit->table.read_stream(kit->device));
+    return sb__kit_has_streams(kit) ? kit->table.read_stream(kit->device) : NULL;
 }
 
-static void synchronize_of_others_reports_failures(struct sb__kit *kit) {
-    sb_stream stream = sb__kit_stream_create(kit);
+static void read_stream_reports_failures(struct sb__kit *kit) {
+    stream_reports_failures(kit, read_stream(kit));
+}
+
+static void stream_synchronize_reports(struct sb__kit *kit, sb_stream stream) {
     struct copies c = copies_make(kit, true);
     queue_failure(&c, stream);
     EXPECT_FAILURE(kit, stream_synchronize, stream);
     copies_free(&c);
+}
+
+static void synchronize_of_others_reports_failures(struct sb__kit *kit) {
+    sb_stream stream = sb__kit_stream_create(kit);
+    stream_synchronize_reports(kit, stream);
     sb__kit_stream_destroy(kit, stream);
+}
+
+static void synchronize_of_reads_reports_failures(struct sb__kit *kit) {
+    stream_synchronize_reports(kit, read_stream(kit));
+}
+
+/* Waits for the stream before its end, since the driver may drop work of a destroyed stream. */
+static void events_outlive_streams(struct sb__kit *kit) {
+    sb_stream stream = sb__kit_stream_create(kit);
+    struct copies c = copies_make(kit, true);
+    void *event = NULL;
+    sb_error err;
+    queue_failure(&c, stream);
+    SB__KIT_CALL(kit, event_record, stream, &event);
+    for (int i = 0; i < 2 && stream; i++) /* the first call may return the failure */
+        (void)kit->table.stream_synchronize(kit->device, stream, &err);
+    sb__kit_stream_destroy(kit, stream);
+    c.stream = kit->stream;
+    EXPECT_FAILURE(kit, event_wait, event);
+    destroy_event(kit, event);
+    copies_free(&c);
 }
 
 static void record_on_thread(void *arg) {
@@ -310,14 +346,25 @@ static void wait_first(void *arg) { /* may return any status */
         (void)first->wait(first->kit, &err);
 }
 
-/* Another thread waits first; the thread that queued the work must still get the failure. */
+static void queue_on_thread(void *arg) {
+    struct copies *c = arg;
+    queue_failure(c, c->kit->stream);
+}
+
+/* Another thread waits first; the thread that queued the work must still get the failure, even if
+   work of other threads (`others_fail`) has failed before and after its work. */
 static void failure_returns(struct sb__kit *kit, const char *slot,
                             sb_status (*wait)(struct sb__kit *kit, sb_error *err),
-                            sb_status (*before)(struct sb__kit *kit, sb_error *err)) {
+                            sb_status (*before)(struct sb__kit *kit, sb_error *err),
+                            bool others_fail) {
     struct copies c = copies_make(kit, true);
     struct first_wait first = {kit, before};
     sb_error err = {.code = SB_OK};
+    if (others_fail)
+        sb__kit_on_thread(kit, queue_on_thread, &c);
     queue_failure(&c, kit->stream);
+    if (others_fail)
+        sb__kit_on_thread(kit, queue_on_thread, &c);
     sb__kit_on_thread(kit, wait_first, &first);
     if (sb__kit_goes(kit))
         expect_failure(kit, slot, wait(kit, &err), &err);
@@ -325,19 +372,27 @@ static void failure_returns(struct sb__kit *kit, const char *slot,
 }
 
 static void synchronize_returns_after_synchronize(struct sb__kit *kit) {
-    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_synchronize);
+    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_synchronize, false);
 }
 
 static void synchronize_returns_after_event(struct sb__kit *kit) {
-    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_event);
+    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_event, false);
 }
 
 static void event_returns_after_synchronize(struct sb__kit *kit) {
-    failure_returns(kit, "event_wait", wait_by_event, wait_by_synchronize);
+    failure_returns(kit, "event_wait", wait_by_event, wait_by_synchronize, false);
 }
 
 static void event_returns_after_event(struct sb__kit *kit) {
-    failure_returns(kit, "event_wait", wait_by_event, wait_by_event);
+    failure_returns(kit, "event_wait", wait_by_event, wait_by_event, false);
+}
+
+static void synchronize_returns_among_failures(struct sb__kit *kit) {
+    failure_returns(kit, "stream_synchronize", wait_by_synchronize, wait_by_synchronize, true);
+}
+
+static void event_returns_among_failures(struct sb__kit *kit) {
+    failure_returns(kit, "event_wait", wait_by_event, wait_by_event, true);
 }
 
 static void sum_reports_failures(struct sb__kit *kit, bool of_squares) {
@@ -371,6 +426,9 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"An event on read_stream returns the failure of earlier work", read_stream_reports_failures},
     {"stream_synchronize of a caller's stream returns the failure of queued work",
      synchronize_of_others_reports_failures},
+    {"stream_synchronize of read_stream returns the failure of queued work",
+     synchronize_of_reads_reports_failures},
+    {"An event that outlives its stream returns the failure", events_outlive_streams},
     {"An event that another thread records returns the failure, and does not clear it",
      events_of_other_threads_report},
     {"event_query of failed work does not fail, and does not clear the failure",
@@ -390,6 +448,10 @@ const struct sb__claim sb__kit_failure_claims[] = {
      event_returns_after_synchronize},
     {"event_wait returns a failure to its thread after another thread's event_wait",
      event_returns_after_event},
+    {"stream_synchronize returns a failure to its thread when other threads' work also fails",
+     synchronize_returns_among_failures},
+    {"event_wait returns a failure to its thread when other threads' work also fails",
+     event_returns_among_failures},
     {"asum returns the failure of earlier work on the stream", asum_reports_failures},
     {"sumsq returns the failure of earlier work on the stream", sumsq_reports_failures},
     {NULL, NULL},

@@ -21,6 +21,7 @@ struct sb__kit {
     struct sb__kit_block *kept; /* freed after the device is closed */
     sb_conformance_outcome outcome;
     bool may_be_lost; /* a copy was made to fail, so any later slot may return DEVICE_LOST */
+    bool wait_lost;   /* a wait has returned DEVICE_LOST: no work may be queued any more */
     bool is_lost;     /* a slot has done so; the rest of the claim is not tested */
     char detail[480];
 };

@@ -91,7 +91,7 @@ static void begin_claim(struct run *run, const char *claim) {
     if (run->kit.options.begin)
         run->kit.options.begin(run->kit.options.user, claim);
     run->kit.outcome = SB_CONFORMANCE_PASSED;
-    run->kit.may_be_lost = run->kit.is_lost = false;
+    run->kit.may_be_lost = run->kit.wait_lost = run->kit.is_lost = false;
     run->kit.detail[0] = '\0';
 }
 

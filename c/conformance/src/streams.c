@@ -58,9 +58,40 @@ static void event_wait(struct sb__kit *kit, void *event) {
     SB__KIT_CALL(kit, event_wait, event);
 }
 
+/* A call of event_record or event_wait on another thread. */
+struct call {
+    struct sb__kit *kit;
+    sb_stream stream;
+    void *event;
+};
+
+static void call_record(void *arg) {
+    struct call *call = arg;
+    call->event = record(call->kit, call->stream);
+}
+
+static void call_wait(void *arg) {
+    const struct call *call = arg;
+    event_wait(call->kit, call->event);
+}
+
+static void *record_on_thread(struct sb__kit *kit, sb_stream stream) {
+    struct call call = {kit, stream, NULL};
+    sb__kit_on_thread(kit, call_record, &call);
+    return call.event;
+}
+
+static void wait_on_thread(struct sb__kit *kit, void *event) {
+    struct call call = {.kit = kit, .event = event};
+    sb__kit_on_thread(kit, call_wait, &call);
+}
+
+/* The type of `record` and `record_on_thread`. */
+typedef void *recorder(struct sb__kit *kit, sb_stream stream);
+
 /* Makes later work on `to` wait for the work queued so far on `from`. */
-static void order(struct sb__kit *kit, sb_stream from, sb_stream to) {
-    void *event = record(kit, from);
+static void order(struct sb__kit *kit, recorder *record_event, sb_stream from, sb_stream to) {
+    void *event = record_event(kit, from);
     SB__KIT_CALL(kit, stream_wait, to, event);
     event_destroy(kit, event);
 }
@@ -127,6 +158,33 @@ static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     sb__kit_join(kit, &other);
 }
 
+/* Frees a block on `stream` while a copy from the block is queued there. Then reuses memory on
+   `unordered`, if it is not NULL, and on the stream of a second device. */
+static void free_on(struct sb__kit *kit, sb_stream stream, sb_stream unordered, void *second,
+                    sb_stream foreign) {
+    struct sb__kit on = *kit;
+    if (!sb__kit_goes(kit))
+        return;
+    on.stream = stream;
+    struct blocks b = blocks_make(&on);
+    struct load load = load_make(&on);
+    sb__kit_upload(&on, b.at[0], b.bytes, BYTES);
+    sb__kit_wait(&on, stream);
+    event_destroy(&on, load_queue(&load));
+    SB__KIT_CALL(&on, copy, b.at[1], b.at[0], (size_t)BYTES, stream);
+    sb__kit_free(&on, b.at[0], BYTES);
+    b.at[0] = NULL;
+    if (unordered)
+        reuse_memory(&on, kit->device, unordered);
+    reuse_memory(&on, second, foreign);
+    sb__kit_download(&on, b.found, b.at[1], BYTES);
+    sb__kit_wait(&on, stream);
+    check_found(&b, "free released memory before a queued copy had read it");
+    load_free(&load);
+    blocks_free(&b);
+    sb__kit_join(kit, &on);
+}
+
 /* Skips the claim if the device has no streams: then no work is queued when memory is freed. */
 static void free_waits(struct sb__kit *kit) {
     sb_stream caller = NULL, foreign;
@@ -136,22 +194,9 @@ static void free_waits(struct sb__kit *kit) {
     if (kit->options.stream_create)
         caller = sb__kit_stream_create(kit);
     sb__kit_open(kit, &second, &foreign);
-    struct blocks b = blocks_make(kit);
-    struct load load = load_make(kit);
-    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
-    sb__kit_wait(kit, kit->stream);
-    event_destroy(kit, load_queue(&load));
-    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
-    sb__kit_free(kit, b.at[0], BYTES);
-    b.at[0] = NULL;
+    free_on(kit, kit->stream, caller, second, foreign);
     if (caller)
-        reuse_memory(kit, kit->device, caller);
-    reuse_memory(kit, second, foreign);
-    sb__kit_download(kit, b.found, b.at[1], BYTES);
-    sb__kit_wait(kit, kit->stream);
-    check_found(&b, "free released memory before a queued copy had read it");
-    load_free(&load);
-    blocks_free(&b);
+        free_on(kit, caller, kit->stream, second, foreign);
     sb__kit_close(kit, second);
     sb__kit_stream_destroy(kit, caller);
 }
@@ -273,22 +318,34 @@ static void after_default_orders(struct sb__kit *kit) {
 
 /* --- events ---------------------------------------------------------------------------- */
 
-static void events_complete(struct sb__kit *kit) {
-    if (!sb__kit_has_streams(kit))
-        return;
+/* Queues a download behind long work, and waits with event_wait or wait_on_thread. */
+static void complete(struct sb__kit *kit, void (*wait)(struct sb__kit *kit, void *event),
+                     const char *what) {
     struct blocks b = blocks_make(kit);
+    struct load load = load_make(kit);
     void *first = record(kit, kit->stream); /* an event without earlier work */
     event_wait(kit, first);
+    event_destroy(kit, load_queue(&load));
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     void *event = record(kit, kit->stream);
-    event_wait(kit, event);
-    check_found(&b, "event_wait returned before the event's work was complete");
-    event_wait(kit, event); /* a second time */
+    wait(kit, event);
+    check_found(&b, what);
+    wait(kit, event); /* a second time */
     event_wait(kit, first);
     event_destroy(kit, event);
     event_destroy(kit, first);
+    load_free(&load);
     blocks_free(&b);
+}
+
+static void events_complete(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    complete(kit, event_wait, "event_wait returned before the event's work was complete");
+    complete(kit, wait_on_thread,
+             "event_wait on a thread that did not record the event returned before the event's "
+             "work was complete");
 }
 
 static void events_may_be_destroyed(struct sb__kit *kit) {
@@ -300,7 +357,7 @@ static void events_may_be_destroyed(struct sb__kit *kit) {
         event_destroy(kit, record(kit, kit->stream));
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     void *last = record(kit, kit->stream);
-    order(kit, kit->stream, kit->other); /* destroys an event while a stream waits for it */
+    order(kit, record, kit->stream, kit->other); /* destroys an event while a stream waits for it */
     SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->other);
     event_wait(kit, last);
     check_found(&b, "work that waits for a destroyed event has wrong results");
@@ -391,7 +448,7 @@ static void events_order_own_and_default(struct sb__kit *kit) {
         return;
     struct blocks b = blocks_make(kit);
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
-    order(kit, kit->stream, kit->other);
+    order(kit, record, kit->stream, kit->other);
     SB__KIT_CALL(kit, download, b.found, b.at[0], (size_t)BYTES, NULL);
     void *last = record(kit, NULL);
     event_wait(kit, last);
@@ -402,18 +459,28 @@ static void events_order_own_and_default(struct sb__kit *kit) {
 
 /* --- a caller's stream ------------------------------------------------------------------ */
 
-/* Copies bytes on the device's stream and on `other` in turn, ordered only by events. Returns the
-   last event, which is recorded on `other`. */
-static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other) {
+/* Copies bytes on the device's stream and on `other` in turn, ordered only by events of
+   `record_event`. Returns the last event, which is recorded on `other`. */
+static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other,
+                        recorder *record_event) {
     const struct blocks b = *blocks;
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
-    order(kit, kit->stream, other);
+    order(kit, record_event, kit->stream, other);
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, other);
-    order(kit, other, kit->stream);
+    order(kit, record_event, other, kit->stream);
     SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
-    order(kit, kit->stream, other);
+    order(kit, record_event, kit->stream, other);
     SB__KIT_CALL(kit, download, b.found, b.at[2], (size_t)BYTES, other);
     return record(kit, other);
+}
+
+/* Removes the results of earlier work, so that later work must produce them again. */
+static void clear(const struct blocks *b) {
+    for (int i = 0; i < 3; i++)
+        SB__KIT_CALL(b->kit, zero, b->at[i], (size_t)BYTES, b->kit->stream);
+    sb__kit_wait(b->kit, b->kit->stream);
+    if (b->found)
+        memset(b->found, 0x77, BYTES);
 }
 
 static void events_order_streams(struct sb__kit *kit) {
@@ -421,18 +488,21 @@ static void events_order_streams(struct sb__kit *kit) {
     if (!sb__kit_goes(kit))
         return;
     struct blocks b = blocks_make(kit);
+    struct load load = load_make(kit);
     SB__KIT_CALL(kit, check_stream, other);
-    event_destroy(kit, take_turns(kit, &b, other));
+    event_destroy(kit, take_turns(kit, &b, other, record));
     sb__kit_wait(kit, other);
     check_found(&b, "stream_synchronize did not wait for work that the stream waits for");
-    if (b.found)
-        memset(b.found, 0x77, BYTES);
-    void *last = take_turns(kit, &b, other);
+    clear(&b);
+    /* Long work, so that the events are recorded before it ends. */
+    event_destroy(kit, load_queue(&load));
+    void *last = take_turns(kit, &b, other, record_on_thread);
     event_wait(kit, last);
-    check_found(&b, "stream_wait did not order two streams");
+    check_found(&b, "stream_wait did not order two streams by another thread's events");
     sb__kit_stream_destroy(kit, other);
     event_wait(kit, last); /* an event may outlive its stream */
     event_destroy(kit, last);
+    load_free(&load);
     blocks_free(&b);
 }
 
@@ -448,7 +518,7 @@ static void reads_have_a_stream(struct sb__kit *kit) {
     if (!reads || reads == kit->stream)
         sb__kit_fail(kit, "read_stream returned %s", reads ? "own_stream" : "NULL");
     struct blocks b = blocks_make(kit);
-    void *last = sb__kit_goes(kit) ? take_turns(kit, &b, reads) : NULL;
+    void *last = sb__kit_goes(kit) ? take_turns(kit, &b, reads, record) : NULL;
     event_wait(kit, last);
     check_found(&b, "one of read_stream and own_stream did not wait for the other");
     event_destroy(kit, last);
@@ -463,7 +533,7 @@ static void use_foreign_stream(struct sb__kit *kit, struct sb__kit *second) {
     struct load load = load_make(second);
     event_destroy(second, load_queue(&load));
     sb__kit_download(second, b.found, load.at[0], BYTES);
-    void *last = take_turns(kit, &b, second->stream);
+    void *last = take_turns(kit, &b, second->stream, record);
     event_wait(kit, last);
     check_found(&b, text);
     sb__kit_wait(second, second->stream);

@@ -90,7 +90,8 @@ static sb_status open_whole(void *user, int32_t ordinal, void **out, sb_error *e
 }
 
 static void lose_at_copy(void *user, void *device, int32_t later) {
-    device_state = later ? FAILS_LATER : FAILS_NOW;
+    if (device_state == WHOLE)
+        device_state = later ? FAILS_LATER : FAILS_NOW;
 }
 
 TEST(a_device_that_its_first_failure_loses_conforms) {

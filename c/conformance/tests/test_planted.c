@@ -110,16 +110,34 @@ static sb_status status_of_no_slot(void *device, void *dst, const void *src, siz
     return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "the copy failed");
 }
 
-static bool is_own; /* the last event was recorded on own_stream */
+/* The last event was recorded by this thread, on this stream. */
+static _Thread_local char thread;
+static const char *recorded_by;
+static sb_stream recorded_on;
 
 static sb_status noting_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    is_own = stream == right.own_stream(device);
+    recorded_by = &thread;
+    recorded_on = stream;
     return right.event_record(device, stream, out, err);
+}
+
+static sb_status wait_of_own_thread(void *device, void *event, sb_error *err) {
+    return recorded_by == &thread ? right.event_wait(device, event, err) : (sb_status)SB_OK;
+}
+
+static sb_status order_of_own_thread(void *device, sb_stream stream, void *event, sb_error *err) {
+    return recorded_by == &thread ? right.stream_wait(device, stream, event, err)
+                                  : (sb_status)SB_OK;
 }
 
 static sb_status failure_of_own_event(void *device, void *event, sb_error *err) {
     sb_status st = right.event_wait(device, event, err);
-    return is_own ? st : (sb_status)SB_OK;
+    return recorded_on == right.own_stream(device) ? st : (sb_status)SB_OK;
+}
+
+static sb_status failure_of_existing_stream(void *device, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, err);
+    return right.check_stream(device, recorded_on, NULL) == SB_OK ? st : (sb_status)SB_OK;
 }
 
 static sb_status failure_of_own_stream(void *device, sb_stream stream, sb_error *err) {
@@ -155,6 +173,51 @@ static sb_status synchronize_of_first(void *device, sb_stream stream, sb_error *
 
 static sb_status event_wait_of_first(void *device, void *event, sb_error *err) {
     return take(right.event_wait(device, event, err));
+}
+
+/* Returns the fault whose countdown is not 0 if the next copy is made to fail. */
+static sb_sim_fault *copy_fault(void *device) {
+    int32_t count;
+    return simulated_controls(device)->faults(device, &count);
+}
+
+static sb_status wait_of_first_copy(void *device, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, err);
+    is_taken = is_taken || st != SB_OK;
+    return st;
+}
+
+/* Once a wait has returned a failure, drops the copies that fail. */
+static sb_status copy_that_fails_once(void *device, void *dst, const void *src, size_t bytes,
+                                      sb_stream stream, sb_error *err) {
+    if (!is_taken || !copy_fault(device)->countdown)
+        return right.copy(device, dst, src, bytes, stream, err);
+    copy_fault(device)->countdown = 0;
+    return SB_OK;
+}
+
+static const char *failed_by; /* the thread whose copy failed last */
+
+static sb_status noting_copy(void *device, void *dst, const void *src, size_t bytes,
+                             sb_stream stream, sb_error *err) {
+    if (copy_fault(device)->countdown)
+        failed_by = &thread;
+    return right.copy(device, dst, src, bytes, stream, err);
+}
+
+/* The failure of the last thread replaces the failures of other threads. */
+static sb_status take_of_last_thread(sb_status st) {
+    const bool was_taken = is_taken;
+    is_taken = is_taken || st != SB_OK;
+    return was_taken && failed_by != &thread ? (sb_status)SB_OK : st;
+}
+
+static sb_status synchronize_of_last_thread(void *device, sb_stream stream, sb_error *err) {
+    return take_of_last_thread(right.stream_synchronize(device, stream, err));
+}
+
+static sb_status event_wait_of_last_thread(void *device, void *event, sb_error *err) {
+    return take_of_last_thread(right.event_wait(device, event, err));
 }
 
 static bool has_copied; /* the next upload is lost */
@@ -267,6 +330,10 @@ static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) 
     stream = new_stream(device); /* a new stream does not wait for other streams */
     right.free(device, ptr, bytes, stream);
     ignore(right.stream_synchronize(device, stream, NULL));
+}
+
+static void free_on_own(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    right.free(device, ptr, bytes, right.own_stream(device));
 }
 
 /* A pool of one block, which ignores the streams of `free` and `alloc`. */
@@ -511,14 +578,20 @@ struct planted {
 
 static const struct planted planted[] = {
     {"event_wait waits for the work", {.event_wait = early_event_wait}},
+    {"event_wait waits for the work",
+     {.event_record = noting_record, .event_wait = wait_of_own_thread}},
     {"stream_synchronize waits for all work", {.stream_synchronize = nothing_on_stream}},
     {"event_query does not wait", {.event_query = waiting_query}},
     {"event_query writes 1 only if", {.event_query = early_query}},
     {"stream_wait does not wait", {.stream_wait = waiting_stream_wait}},
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
+    {"stream_wait orders streams",
+     {.event_record = noting_record, .stream_wait = order_of_own_thread}},
     {"stream_wait orders streams", {.stream_synchronize = own_synchronize}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
     {"returns the failure on every wait", {.event_wait = failure_of_the_wait}},
+    {"returns the failure on every wait",
+     {.copy = copy_that_fails_once, .event_wait = wait_of_first_copy}},
     {"asum returns the failure", {.asum = memory_for_a_sum}},
     {"A copy that fails at once has done nothing", {.copy = status_of_no_slot}},
     {"An event on a caller's stream",
@@ -528,7 +601,13 @@ static const struct planted planted[] = {
       .read_stream = new_stream,
       .event_record = noting_record,
       .event_wait = failure_of_own_event}},
+    {"An event that outlives its stream",
+     {.event_record = noting_record, .event_wait = failure_of_existing_stream}},
     {"of a caller's stream returns", {.stream_synchronize = failure_of_own_stream}},
+    {"stream_synchronize of read_stream",
+     {.flags = SB_BACKEND_NO_DEFAULT_STREAM,
+      .read_stream = new_stream,
+      .stream_synchronize = failure_of_own_stream}},
     {"event that another thread records",
      {.event_record = first_record, .event_wait = failure_of_first_event}},
     {"stream_synchronize does not clear",
@@ -543,6 +622,10 @@ static const struct planted planted[] = {
      {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
     {"event_wait returns a failure to its thread after another thread's event",
      {.event_wait = event_wait_of_first}},
+    {"stream_synchronize returns a failure to its thread when",
+     {.copy = noting_copy, .stream_synchronize = synchronize_of_last_thread}},
+    {"event_wait returns a failure to its thread when",
+     {.copy = noting_copy, .event_wait = event_wait_of_last_thread}},
     {"event_query of failed work", {.event_wait = failure_of_no_event}},
     {"event_query of failed work",
      {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
@@ -558,6 +641,7 @@ static const struct planted planted[] = {
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"close waits for queued work", {.close = late_close}},
     {"free releases memory only after the", {.free = early_free}},
+    {"free releases memory only after the", {.free = free_on_own}},
     {"free releases memory only after the",
      {.alloc = pool_alloc, .free = pool_free, .close = pool_close}},
     {"free releases memory only after the",

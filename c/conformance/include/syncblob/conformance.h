@@ -44,9 +44,10 @@ typedef struct sb_conformance_options {
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
     /** Destroys a stream of stream_create; set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
-    /** [nullable] Makes the next call of `copy` fail: if `later` is 0, the call fails and does
-     *  nothing; if 1, the call succeeds, but the queued copy fails. Without this function, claims
-     *  about failures that a backend reports are skipped. */
+    /** [nullable] Makes the next call of `copy`, on the same thread, fail: if `later` is 0, the call
+     *  fails and does nothing; if 1, the call succeeds, but the queued copy fails. Called on
+     * several threads in turn. Without this function, claims about failures that a backend reports
+     * are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 

@@ -53,16 +53,23 @@ struct item { /* work that is queued on a stream */
     struct record *record;
 };
 
+#define MAX_FAILURES 8
+
+/* A thread's transient failure, until the thread waits for the stream or records an event. */
+struct failure {
+    CUresult code;
+    int64_t thread;
+    bool is_reported; /* a wait for the stream or for an event has returned the failure */
+};
+
 struct CUstream_st {
     CUcontext context;
     CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
     int64_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure;  /* a transient failure, until the thread of the failed item waits for the
-                          stream or records an event */
-    int64_t failed_by; /* the thread of the failed item */
-    bool is_reported;  /* a wait for the stream or for an event has returned the failure */
+    struct failure failures[MAX_FAILURES];
+    int failure_count;
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     int64_t capturer;

@@ -186,17 +186,40 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
-/* Returns the stream's failure. After a wait of another thread has returned the failure, only the
-   thread of the failed item gets the failure. */
+/* Returns a failure of the stream. After a wait of another thread has returned the failure, only
+   the thread of the failed item gets the failure. */
 static CUresult failure_for(CUstream stream, int64_t thread) {
-    return stream->failed_by == thread || !stream->is_reported ? stream->failure : CUDA_SUCCESS;
+    for (int i = 0; i < stream->failure_count; i++)
+        if (stream->failures[i].thread == thread || !stream->failures[i].is_reported)
+            return stream->failures[i].code;
+    return CUDA_SUCCESS;
+}
+
+static void mark_reported(CUstream stream) {
+    for (int i = 0; i < stream->failure_count; i++)
+        stream->failures[i].is_reported = true;
+}
+
+static void end_failure(CUstream stream, int64_t thread) {
+    int kept = 0;
+    for (int i = 0; i < stream->failure_count; i++)
+        if (stream->failures[i].thread != thread)
+            stream->failures[kept++] = stream->failures[i];
+    stream->failure_count = kept;
+}
+
+static void add_failure(CUstream stream, CUresult code, int64_t thread) {
+    end_failure(stream, thread);
+    if (stream->failure_count < MAX_FAILURES)
+        stream->failures[stream->failure_count++] = (struct failure){code, thread, false};
+    else
+        lose(stream->context, code);
 }
 
 static void run_record(CUstream stream, const struct item *item) {
     item->record->done = true;
     item->record->failure = item->failure ? item->failure : failure_for(stream, item->thread);
-    if (stream->failed_by == item->thread)
-        stream->failure = CUDA_SUCCESS;
+    end_failure(stream, item->thread);
 }
 
 /* Runs an item. On a lost device, only completes events and allocations, and frees memory. */
@@ -235,11 +258,9 @@ static void step(CUstream stream) {
     stream->head = item->next;
     if (!stream->head)
         stream->tail = NULL;
-    if (failure && item->passing) {
-        stream->failure = failure;
-        stream->failed_by = item->thread;
-        stream->is_reported = false;
-    } else if (failure)
+    if (failure && item->passing)
+        add_failure(stream, failure, item->thread);
+    else if (failure)
         lose(stream->context, failure);
     drop_record(item->record);
     free(item->snapshot);
@@ -583,9 +604,8 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     run_stream(stream);
     trim_pools(c.context->device);
     result = failure_for(stream, fake_thread());
-    stream->is_reported = true;
-    if (stream->failed_by == fake_thread())
-        stream->failure = CUDA_SUCCESS;
+    mark_reported(stream);
+    end_failure(stream, fake_thread());
     return c.context->lost ? c.context->lost : result;
 }
 
@@ -655,7 +675,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     trim_pools(event->context->device);
     for (CUstream s = event->context->streams; s && record->failure; s = s->next)
         if (s == record->stream) /* a destroyed stream may not exist any more */
-            s->is_reported = true;
+            mark_reported(s);
     return event->context->lost ? event->context->lost : record->failure;
 }
 
