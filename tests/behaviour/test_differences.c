@@ -129,7 +129,7 @@ TEST(growth) {
     shape_to(wide, 20);
     show_number("a blob of 20, reshaped to 10, shares a memory of 10, is reshaped to 20: elements "
                 "in its memory",
-                (double)(sb_mem_size(data_of(wide)) / sizeof(float)));
+                (double)sb_mem_size(data_of(wide)) / sizeof(float));
 }
 
 TEST(lending) {

@@ -65,8 +65,8 @@ static void assert_finds_all(const struct net *net) {
         assert_finds(net, other, size + 1);
         if (size > 0)
             assert_finds(net, other, size - 1);
-        if (size > 0)
-            other[below(size)] ^= (char)(1 << below(8));
+        const size_t place = below(size + 1);
+        other[place] = (char)(other[place] ^ 1 << below(8));
         assert_finds(net, other, size);
     }
     assert_finds(net, "", 0);

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -1080,4 +1081,32 @@ TEST_ON(scene, a_failure_that_another_wait_returns_meanwhile_counts_for_all_memo
                                : sb_blob_cpu(f->blob, SB_DATA, &in, &err));
         assert_null(interrupted);
     }
+}
+
+/* Another thread's wait has got the failure from the backend, but not returned yet. */
+static _Atomic bool is_taken;
+
+static sb_status wait_slowly(void *device, void *event, sb_error *err) {
+    const struct timespec some = {0, 30000000};
+    const bool was_reported = failed_kernel.is_reported;
+    const sb_status st = wait_for_kernel(device, event, err);
+    if (st == SB_ERR_DEVICE_FAILURE && !was_reported) {
+        is_taken = true;
+        (void)nanosleep(&some, NULL);
+    }
+    return st;
+}
+
+TEST_ON(scene, a_failure_that_another_wait_is_about_to_return_counts) {
+    pthread_t thread;
+    const void *in;
+    scene_reopen(f, KERNELS, SB_SIM_LAZY);
+    kernel(f);
+    f->rig.context->backend.event_wait = wait_slowly;
+    is_taken = false;
+    assert_int_equal(pthread_create(&thread, NULL, read_the_other, f), 0);
+    while (!is_taken)
+        (void)sched_yield();
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
+    assert_int_equal(pthread_join(thread, NULL), 0);
 }

@@ -107,7 +107,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
                         blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
     expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
     expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; diff && i < COUNT; i++)
         diff[i] = (float)(rank + i);
     for (int i = 0; i < 2; i++)
         expect_ok(sb_reducer_ready(reducer, blobs[i], &err));

@@ -8,6 +8,7 @@ static sb_context builtin = {
     .device_name = "cpu",
     .cache = {.lock = SB__MUTEX_INIT},
     .own_lock = SB__MUTEX_INIT,
+    .waits = {.lock = SB__MUTEX_INIT},
     .streams = {.lock = SB__MUTEX_INIT},
     .events = {.lock = SB__MUTEX_INIT},
     .quarantine = {.lock = SB__MUTEX_INIT},

@@ -81,6 +81,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     context->fork_generation = sb__counter_read(&sb__fork_generation);
     context->limits = limits;
     sb__mutex_init(&context->own_lock);
+    sb__mutex_init(&context->waits.lock);
     sb__mutex_init(&context->streams.lock);
     sb__mutex_init(&context->events.lock);
     sb__mutex_init(&context->quarantine.lock);

@@ -6,7 +6,9 @@
 
      1. an sb_mem's lock       a thread holds only one at a time; slots of the allocator and of the
                                backend run under this lock, but no deleter and no parallel_for
-     2. streams.lock           event_record, stream_synchronize and the allocator run under this
+     2. waits.lock             event_query and event_wait run under this lock; streams.lock may be
+                               acquired under this lock
+        streams.lock           event_record, stream_synchronize and the allocator run under this
                                lock; events.lock may be acquired under this lock
         own_lock               stream_synchronize, asum, sumsq, event_wait and event_destroy run
                                under this lock; events.lock may be acquired under this lock
@@ -80,6 +82,19 @@ struct sb__streams {
     struct sb__failures fixed[SB__FIRST_NAMED]; /* of the slots below SB__FIRST_NAMED */
 };
 
+/* A wait for an event of a caller's stream, on the stack of the waiting thread. */
+struct sb__wait {
+    struct sb__wait *next;
+    int32_t slot;
+    void *handle;    /* of the event */
+    uint64_t number; /* of the event: a failure is that of work queued before it */
+};
+
+struct sb__waits {
+    sb__mutex lock;
+    struct sb__wait *first;
+};
+
 /* Events of queued work that no call has waited for. */
 struct sb__event_list {
     sb__mutex lock;
@@ -151,6 +166,7 @@ struct sb_context {
     sb__counter arithmetic_over;   /* known to have succeeded */
     sb__counter arithmetic_kept;   /* operations covered by a kept event: see sb__own_keep */
     sb__mutex own_lock;            /* serialises waits for the library's stream */
+    struct sb__waits waits;
 
     struct sb__streams streams;
     struct sb__event_list events;
@@ -447,13 +463,14 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
 /* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
-   on the stream in `slot`, or on `stream`. */
+   on the stream in `slot`. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
-void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t time);
 /* Returns whether a wait has reported a failure of work that may have been queued since `time` on
    the stream that was in `slot` at that time. Sets `*out_over` if that stream has been forgotten;
    the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
+/* Returns the slot of a stream, or -1. */
+int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event

@@ -8,6 +8,7 @@ static void end(sb_context *context) {
         context->backend.close(context->device);
     sb__streams_free(context);
     sb__mutex_destroy(&context->own_lock);
+    sb__mutex_destroy(&context->waits.lock);
     sb__mutex_destroy(&context->streams.lock);
     sb__mutex_destroy(&context->events.lock);
     sb__mutex_destroy(&context->quarantine.lock);

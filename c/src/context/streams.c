@@ -118,12 +118,11 @@ void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time) {
     sb__mutex_unlock(&context->streams.lock);
 }
 
-void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t time) {
+int32_t sb__slot_of(sb_context *context, sb_stream stream) {
     sb__mutex_lock(&context->streams.lock);
     const int32_t slot = find_slot(context, stream);
-    if (slot >= 0)
-        note_failure(context, slot, time);
     sb__mutex_unlock(&context->streams.lock);
+    return slot;
 }
 
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over) {

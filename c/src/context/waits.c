@@ -119,21 +119,62 @@ static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
 
+/* Waits for an event of a stream in `slot`, and records a failure of the stream's work. Lists the
+   wait until the failure is recorded. */
+static sb_status ask_listed(sb_context *context, int32_t slot, void *handle, uint64_t number,
+                            sb_error *err) {
+    struct sb__wait wait = {.slot = slot, .handle = handle, .number = number};
+    struct sb__wait **at = &context->waits.first;
+    sb__mutex_lock(&context->waits.lock);
+    wait.next = context->waits.first;
+    context->waits.first = &wait;
+    sb__mutex_unlock(&context->waits.lock);
+    const sb_status st = sb__event_ask_twice(context, handle, err);
+    if (is_of_work(st) && slot >= 0)
+        sb__slot_failed(context, slot, number);
+    sb__mutex_lock(&context->waits.lock);
+    while (*at != &wait)
+        at = &(*at)->next;
+    *at = wait.next;
+    sb__mutex_unlock(&context->waits.lock);
+    return st;
+}
+
+/* Records failures that waits of other threads have taken from the backend, but not recorded yet.
+   An event whose work has ended returns its failure at once, on every thread. */
+static void note_failures_of_others(sb_context *context, int32_t slot) {
+    sb__mutex_lock(&context->waits.lock);
+    for (const struct sb__wait *at = context->waits.first; at; at = at->next) {
+        int32_t done = 0;
+        if (at->slot == slot && context->backend.event_query &&
+            sb__event_query(context, at->handle, &done, NULL) == SB_OK && done &&
+            is_of_work(sb__event_wait(context, at->handle, NULL)))
+            sb__slot_failed(context, slot, at->number);
+    }
+    sb__mutex_unlock(&context->waits.lock);
+}
+
 /* Checks whether another wait has returned a failure of a caller's work before the event. */
 static sb_status check_caller(sb_context *context, const struct sb__event *event, sb_error *err) {
     bool is_over;
-    if (event->exposed_at == SB__NOT_EXPOSED ||
-        !sb__slot_has_failed(context, event->slot, event->exposed_at, &is_over))
+    if (event->exposed_at == SB__NOT_EXPOSED)
         return SB_OK;
-    return sb__fail_elsewhere(err);
+    note_failures_of_others(context, event->slot);
+    return sb__slot_has_failed(context, event->slot, event->exposed_at, &is_over)
+               ? sb__fail_elsewhere(err)
+               : (sb_status)SB_OK;
 }
 
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
     sb_error story = {.code = SB_OK};
     if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
         return SB_OK;
+    sb_status st = sb__device_check_process(context, err); /* a forked child must not lock */
+    if (st != SB_OK)
+        return st;
     const bool is_own = event->stream == context->stream;
-    sb_status st = sb__event_ask_twice(context, event->handle, &story);
+    const int32_t slot = is_own ? SB__OWN_SLOT : sb__slot_of(context, event->stream);
+    st = ask_listed(context, slot, event->handle, event->number, &story);
     if (st == SB_OK && is_own)
         st = sb__own_kept(context, &story);
     if (st == SB_OK && is_own) /* another thread may have got the failure of a kept event */
@@ -144,8 +185,6 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)
         *err = story;
-    if (is_of_work(st))
-        sb__stream_failed(context, event->stream, event->number);
     if (!sb__is_unknown(st))
         sb__event_delist(context, event);
     return is_own ? sb__own_failed(context, st, err) : st;
@@ -192,10 +231,7 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
 
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err) {
     const uint64_t now = sb__counter_add(&context->events.clock, 1);
-    const sb_status st = sb__event_ask_twice(context, event, err);
-    if (is_of_work(st))
-        sb__slot_failed(context, slot, now);
-    return st;
+    return ask_listed(context, slot, event, now, err);
 }
 
 sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err) {

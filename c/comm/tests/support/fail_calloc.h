@@ -22,6 +22,8 @@ static bool calloc_has_failed(void) {
     return calloc_failed_once;
 }
 
+/* The linker's option --wrap defines these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
@@ -32,5 +34,6 @@ void *__wrap_calloc(size_t count, size_t size) {
     }
     return __real_calloc(count, size);
 }
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 #endif
