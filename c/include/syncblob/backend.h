@@ -162,9 +162,9 @@ typedef struct sb_backend {
      *  failure, the core treats the work since then as failed, too; if all later events do, the
      *  stream stays unusable. The core records an event after each copy and each arithmetic
      *  operation whose failure it must detect. The core retries a failed wait: if the second wait
-     *  returns SB_OK, the work has succeeded. If both return OUT_OF_MEMORY, a later call of the core
-     *  waits again. An event may outlive its stream. The statuses mean
-     *  the same as for stream_synchronize. */
+     *  returns SB_OK, the work has succeeded. After OUT_OF_MEMORY twice, a later call of the core
+     *  waits again. An event may outlive its stream. The statuses mean the same as for
+     *  stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);

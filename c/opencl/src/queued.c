@@ -36,7 +36,8 @@ static struct sb__opencl_stream *make_stream(struct sb__opencl_device *device,
         return NULL;
     *stream = (struct sb__opencl_stream){
         .next = device->streams, .queue = queue, .lock = unlocked, .is_shared = true};
-    return device->streams = stream;
+    device->streams = stream;
+    return stream;
 }
 
 static struct sb__opencl_stream *find_stream(const struct sb__opencl_device *device,
@@ -195,10 +196,11 @@ static struct sb__opencl_command *running_in(const struct sb__opencl_stream *str
    have succeeded. Returns OpenCL's code of a query. The caller has a reference to the stream. */
 static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                       const struct sb__opencl_command *stop) {
-    struct sb__opencl_command *at;
-    while ((at = stream->running) && at != stop) {
+    struct sb__opencl_command *next;
+    for (struct sb__opencl_command *at = stream->running; at && at != stop; at = next) {
         cl_int progress;
         const cl_int result = sb__opencl_progress(at, &progress);
+        next = at->after;
         if (result != CL_SUCCESS || progress > CL_COMPLETE)
             return result;
         if (progress == CL_COMPLETE) {
@@ -207,7 +209,7 @@ static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream
         }
         at->failure = progress;
         stream->failed[at->kind]++;
-        stream->running = at->after;
+        stream->running = next;
     }
     return CL_SUCCESS;
 }
@@ -552,12 +554,14 @@ void sb__opencl_queued_begin(struct sb__opencl_device *device) {
 
 /* Removes all commands of a stream. */
 static void empty(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
+    struct sb__opencl_command *next;
     stream->refs++;
     set_last(&device->queued, stream, NULL);
-    while (stream->first) {
+    for (struct sb__opencl_command *at = stream->first; at; at = next) {
         cl_int progress = CL_COMPLETE;
-        (void)sb__opencl_progress(stream->first, &progress);
-        take_out(device, stream->first, progress);
+        next = at->after;
+        (void)sb__opencl_progress(at, &progress);
+        take_out(device, at, progress);
     }
     release_stream(device, stream);
 }
