@@ -584,11 +584,30 @@ TEST_ON(scene, a_reducer_sends_no_bytes_that_failed) {
         assert_ok(sb_reducer_ready(reducer, f->blob, &err));
         const bool is_lost = sb_context_device_status(f->rig.context) != SB_OK;
         for (int i = 0; i < 2; i++)
-            assert_status(is_lost ? SB_ERR_DEVICE_LOST : SB_ERR_UNINITIALIZED,
+            assert_status(is_lost  ? SB_ERR_DEVICE_LOST
+                          : i == 0 ? SB_ERR_DEVICE_FAILURE
+                                   : SB_ERR_UNINITIALIZED,
                           sb_reducer_wait(reducer, &err));
         sb_reducer_destroy(reducer);
         sb_comm_destroy(comm);
     }
+}
+
+/* The upload before a caller's kernel fails, and then only the host has bytes: old ones. */
+TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
+    sb_comm *comm;
+    sb_reducer *reducer;
+    void *out;
+    (void)blob_pointer(f->blob, SB_DIFF, MUTABLE_CPU);
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    assert_ok(sb_reducer_create(comm, &f->blob, 1, NULL, &reducer, &err));
+    fails(f, SB_SIM_UPLOAD);
+    assert_ok(sb_blob_mutable_gpu_on(f->blob, SB_DIFF, f->streams[ONE], &out, &err));
+    assert_ok(sb_reducer_ready(reducer, f->blob, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_reducer_wait(reducer, &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
 }
 
 static sb_status wait_for_work(struct scene *s, bool forgets) {
@@ -783,6 +802,34 @@ TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
             assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
             assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
         }
+}
+
+/* All waits fail, so the copy may still run when its memory is destroyed. */
+TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
+    for (int pulls = 0; pulls < 2; pulls++) {
+        sb_mem *mem;
+        void *out;
+        sb_backend table = sb__sim_backend;
+        table.event_wait = fail_event_waits;
+        table.stream_synchronize = fail_stream_waits;
+        scene_reopen_on(f, &table, SB_SIM_LAZY);
+        struct lent lent = lend_host(BYTES, 1);
+        assert_ok(sb_mem_create(f->rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+        if (pulls)
+            assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ok(
+            (pulls ? sb_mem_async_cpu_pull : sb_mem_async_gpu_push)(mem, f->streams[ONE], &err));
+        waits.num_before = 0;
+        waits.num_failing = 1000;
+        waits.status = SB_ERR_OUT_OF_MEMORY;
+        sb_mem_release(mem);
+        assert_int_equal(lent.deleted, 0);
+        waits.num_failing = 0;
+        sb_context_trim(f->rig.context);
+        assert_int_equal(lent.deleted, 1);
+        lent_free(&lent);
+    }
 }
 
 /* Makes recording an event after the next work fail; the first event orders the streams. */

@@ -194,6 +194,7 @@ static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
 static void begin_step(sb_reducer *reducer) {
     reducer->next = reducer->num_done = reducer->oldest = 0;
     reducer->result = SB_OK;
+    reducer->unreported.code = SB_OK;
     for (int64_t i = 0; i < reducer->num_entries; i++)
         reducer->entries[i].ready = false;
     for (int64_t i = 0; i < reducer->num_buckets; i++)
@@ -388,6 +389,8 @@ static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     reducer->buckets[entry->bucket].missing--;
     reducer->in_step = reducer->comm->has_step = true;
     st = advance(reducer, &cause);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        reducer->unreported = cause; /* a blob may have old bytes now, which a retry would reduce */
     if (st != SB_ERR_COMM_FAILURE)
         return SB_OK; /* buckets that could not start are retried later */
     fail_step(reducer);
@@ -427,10 +430,21 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
     }
 }
 
+/* Returns, once, a failure that sb_reducer_ready has not returned. */
+static sb_status report(sb_reducer *reducer, sb_error *err) {
+    const sb_status st = reducer->unreported.code;
+    if (st != SB_OK && err)
+        *err = reducer->unreported;
+    reducer->unreported.code = SB_OK;
+    return st;
+}
+
 static sb_status wait_for_all(sb_reducer *reducer, sb_error *err) {
     sb_status st = check_step(reducer, err);
     if (st == SB_OK)
         st = check_all_ready(reducer, err);
+    if (st == SB_OK)
+        st = report(reducer, err);
     if (st == SB_OK)
         st = run(reducer, err);
     if (st == SB_ERR_COMM_FAILURE && reducer->in_step)

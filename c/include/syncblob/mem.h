@@ -38,7 +38,7 @@
  * memory before you read another. A wait that fails does not make successful work count as failed,
  * with two exceptions, after which the device counts as lost: a wait for arithmetic that was queued
  * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure; or the wait for a
- * copy or a clear that overwrites the newest bytes fails, also when it is retried.
+ * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,

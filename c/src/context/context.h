@@ -315,8 +315,8 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, the call
-   waits even on a lost device, whose earlier work may continue. Retries a wait that returns
-   OUT_OF_MEMORY, which is not a failure of the work. */
+   waits even on a lost device, whose earlier work may continue. Retries a wait that has
+   failed with another status than a failure of the work. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);

@@ -190,7 +190,7 @@ sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error
         return SB_OK;
     sb_error story;
     const sb_status st = synchronize_slot(context, stream, &story);
-    if (st == SB_ERR_OUT_OF_MEMORY)
+    if (st != SB_OK && st != SB_ERR_DEVICE_FAILURE && st != SB_ERR_DEVICE_LOST)
         return synchronize_slot(context, stream, err);
     if (st != SB_OK && err)
         *err = story;

@@ -80,7 +80,7 @@ sb_mem *sb_mem_retain(sb_mem *mem) {
 
 void sb__mem_destroy(sb_mem *mem) {
     sb_context *context = mem->context;
-    (void)sb__settle(mem, NULL);
+    sb__end_transfer(mem);
     sb__event_release(context, mem->event);
     sb__forget_writers(mem);
     sb__quarantine_ask(context);

@@ -185,6 +185,9 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
    side; if the failed transfer may still be running, both sides' storage remains in use. If a
    successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
+/* Does the same for a memory that is being destroyed. If the transfer may still run, both sides'
+   storage counts as in use. */
+void sb__end_transfer(sb_mem *mem);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);

@@ -242,6 +242,12 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     return st;
 }
 
+void sb__end_transfer(sb_mem *mem) {
+    (void)sb__settle(mem, NULL);
+    if (mem->pending >= 0 && sb__context_is_ours(mem->context))
+        leave_in_use(mem, NULL, mem->pending_slot); /* the transfer may still run */
+}
+
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
     if (target->kind != SB__FOR_STREAM || !mem->side[SB_SIDE_GPU].is_exposed || !mem->bytes)
         return 0;
