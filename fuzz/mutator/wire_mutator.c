@@ -166,23 +166,7 @@ static bool split(struct edit *edit) {
     return true;
 }
 
-/* --- varints and lengths ---------------------------------------------------------------------- */
-
-static bool overlong(struct edit *edit) {
-    const struct field *field = edit->field;
-    const int length = 2 + (int)below(edit->dice, 10);
-    const bool tag = below(edit->dice, 2);
-    if (field->type == GROUP)
-        return false;
-    wire_overlong(edit->out, (uint64_t)field->number << 3 | field->type, tag ? length : 1);
-    if (field->type == BYTES)
-        wire_overlong(edit->out, field->size, tag ? 1 : length);
-    if (field->type == VARINT && !tag)
-        wire_overlong(edit->out, field->value, length);
-    else
-        put_value(edit);
-    return true;
-}
+/* --- lengths and numbers ---------------------------------------------------------------------- */
 
 static bool lie_about_length(struct edit *edit) {
     wire_tag(edit->out, edit->field->number, BYTES);
@@ -193,51 +177,6 @@ static bool lie_about_length(struct edit *edit) {
 
 static bool change_number(struct edit *edit) {
     wire_number(edit->out, edit->field->number, any_value(edit, edit->field->value));
-    return true;
-}
-
-/* --- blobs --------------------------------------------------------------------------------- */
-
-#define MAX_DIMS 40
-
-/* Reads packed numbers. Returns how many; 0 if the bytes are not packed numbers, or more numbers
-   than MAX_DIMS. */
-static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
-    size_t count = 0, at = 0;
-    while (at < size && count < MAX_DIMS) {
-        size_t length = varint_read(bytes + at, size - at, &dims[count]);
-        if (length == 0)
-            return 0;
-        at += length;
-        count++;
-    }
-    return at == size ? count : 0;
-}
-
-/* Replaces or appends a dimension, or divides one dimension by 2 and multiplies another by 2. */
-static bool change_dims(struct edit *edit) {
-    uint64_t dims[MAX_DIMS + 1];
-    size_t count = read_dims(edit->field->bytes, edit->field->size, dims);
-    if (count == 0)
-        return false;
-    size_t a = below(edit->dice, count), b = below(edit->dice, count);
-    switch (below(edit->dice, 4)) {
-    case 0:
-        dims[a] = any_value(edit, dims[a]);
-        break;
-    case 1:
-        dims[count++] = any_value(edit, 1);
-        break;
-    case 2:
-        if (a == b || dims[a] % 2 != 0)
-            return false;
-        dims[a] /= 2;
-        dims[b] *= 2;
-        break;
-    default:
-        dims[a] = 1 + below(edit->dice, 9);
-    }
-    wire_numbers(edit->out, edit->field->number, (const int64_t *)dims, count);
     return true;
 }
 
@@ -331,15 +270,13 @@ static bool edit_message(const struct fields *fields, uint64_t *dice, struct wir
                  {unpack, BYTES, 1},
                  {pack, SOME, 1},
                  {split, BYTES, 1},
-                 {overlong, SOME, 1},
-                 {change_dims, BYTES, 2},
                  {lie_about_length, BYTES, 1},
                  {change_number, VARINT, 1},
                  {insert, SOME_OR_NONE, 2},
                  {mutate_value, SOME, 2}};
     struct edit edit = {.fields = fields, .dice = dice, .out = out};
-    size_t left = below(dice, 17), i = 0;
-    if (left == 16) { /* cuts the message short */
+    size_t left = below(dice, 14), i = 0;
+    if (left == 13) { /* cuts the message short */
         const size_t size = (size_t)(fields->end - fields->bytes);
         wire_raw(out, fields->bytes, size ? below(dice, size) : 0);
         return size > 0;
