@@ -76,6 +76,8 @@ def raw_accepted():
                                        raw(DOUBLE, doubles(SIX), diff=True))
     yield "raw-diff-beside-float", blob(2, 3) + raw(FLOAT16, SIX_HALVES, diff=True)
     yield "raw-type-behind-the-bytes", data(12, SIX_HALVES) + number(10, FLOAT16) + shape(6)
+    yield "raw-last-wins", raw(FLOAT, floats(SIX)) + shape(6) + raw(FLOAT16, SIX_HALVES)
+    yield "repeated-scalar-last-wins", number(4, 9) + legacy(1, 1, 2, 3) + SIX_FLOATS + number(4, 3)
     yield "raw-of-wrong-types", (shape(6) + raw(FLOAT16, SIX_HALVES) + data(10, b"\1") +
                                  fixed32(12, 1) + number(12, 1) + fixed64(10, 1))
     yield "raw-loses-to-float", raw(FLOAT16, SIX_HALVES[::-1]) + blob(2, 3)

@@ -71,6 +71,8 @@ void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 
 sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for);
+/* Returns the bytes of host memory that the context's objects use. */
+size_t host_bytes(sb_context *context);
 /* Returns a blob with one axis and no memory. */
 sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
 /* Fills a blob's data or diff with random nonzero floats from -1 to 1. Returns the floats. */
