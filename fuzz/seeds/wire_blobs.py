@@ -12,8 +12,27 @@ NAN = b"\x01\x00\xa0\x7f"  # a signalling NaN: reading must not change its bits
 PADDING = data(100, bytes(range(256)) * 64)[:16384]  # almost the size of the reader's window
 
 
-def accepted():
-    """Yields messages that must be accepted."""
+def halves(*bits):
+    return struct.pack(f"<{len(bits)}H", *bits)
+
+
+def raw(kind, content, diff=False):
+    """Returns NVCaffe's raw_data or raw_diff, with its type."""
+    return number(10 + diff, kind) + data(12 + diff, content)
+
+
+DOUBLE, FLOAT, FLOAT16, INT, UINT = range(5)
+SIX_HALVES = halves(0x3c00, 0xc000, 0x4300, 0x0000, 0x7bff, 0x4700)
+
+
+def nested(depth, inside=b""):
+    for i in range(depth):
+        inside = group(1 + i, inside)
+    return inside
+
+
+def messages():
+    """Yields messages that are accepted, messages that are refused, and BlobShape messages."""
     yield "scalar", data(5, floats([5.0]))
     yield "scalar-with-empty-shape", data(5, floats([5.0])) + shape()
     yield "float-2x3-diff", blob(2, 3, diff=True)
@@ -33,6 +52,7 @@ def accepted():
     yield "legacy-beside-diff-only", legacy(0, 1, 1, 1)
     yield "shape-unpacked", data(7, number(1, 2) + number(1, 3)) + SIX_FLOATS
     yield "shape-mixed", data(7, number(1, 1) + data(1, DIMS) + number(1, 1)) + SIX_FLOATS
+    yield "shape-of-32-axes", shape(*[1] * 30, 2, 3) + SIX_FLOATS
     yield "shape-zero-hides-overflow", shape(0, 1 << 62, 1 << 62)
     yield "shape-zero", shape(0, 3)
     yield "shape-with-unknown-fields", data(7, number(9, 1) + data(1, DIMS) + group(2)) + SIX_FLOATS
@@ -50,24 +70,6 @@ def accepted():
     yield "window-edge-in-group", PADDING[:-2] + group(9, number(1, 1 << 40)) + blob(3)
     yield "float-12x16", blob(12, 16)
     yield "conversion-in-chunks", blob(1100, first=-550.0)
-    yield from raw_accepted()
-
-
-def halves(*bits):
-    return struct.pack(f"<{len(bits)}H", *bits)
-
-
-def raw(kind, content, diff=False):
-    """Returns NVCaffe's raw_data or raw_diff, with its type."""
-    return number(10 + diff, kind) + data(12 + diff, content)
-
-
-DOUBLE, FLOAT, FLOAT16, INT, UINT = range(5)
-SIX_HALVES = halves(0x3c00, 0xc000, 0x4300, 0x0000, 0x7bff, 0x4700)
-
-
-def raw_accepted():
-    """Yields messages with raw values of each type."""
     yield "raw-float16-special", shape(3, 3) + raw(FLOAT16, halves(
         0x0001, 0x83ff, 0x0400, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7fff))
     yield "raw-int", shape(4) + raw(INT, struct.pack("<4i", -1 << 31, -1, 16777217, (1 << 31) - 1))
@@ -84,16 +86,6 @@ def raw_accepted():
     yield "raw-empty-for-zero", shape(0) + raw(FLOAT16, b"")
     yield "raw-scalar", raw(FLOAT16, SIX_HALVES[:2])
     yield "raw-conversion-in-chunks", shape(2100) + raw(FLOAT16, halves(*range(0x3800, 0x3800 + 2100)))
-
-
-def nested(depth, inside=b""):
-    for i in range(depth):
-        inside = group(1 + i, inside)
-    return inside
-
-
-def refused():
-    """Yields messages that are refused."""
     yield "tag-0", b"\x00\x00" + blob(2)
     yield "tag-0-overlong", b"\x80\x80\x00\x00"
     yield "field-number-beyond-29-bits", b"\x80\x80\x80\x80\x10\x01"
@@ -125,28 +117,13 @@ def refused():
     yield "raw-of-unknown-type", shape(6) + raw(5, SIX_HALVES)
     yield "raw-of-13-bytes", shape(6) + raw(FLOAT16, SIX_HALVES + b"\0")
     yield "raw-one-short", shape(6) + raw(FLOAT16, SIX_HALVES[:10])
-
-
-def bombs():
-    """Yields small examples of messages that, if large, cost other parsers much memory or time."""
     yield "bomb-repeated-shapes", shape(1) * 600 + data(5, floats([1]))
-
-
-def shapes():
-    """Yields BlobShape messages."""
     yield "blobshape-unpacked-4x5x6", number(1, 4) + number(1, 5) + number(1, 6)
     yield "blobshape-overflow-of-doubles", data(1, int_varint(1 << 60))
 
 
-def messages():
-    for part in (accepted, refused, bombs):
-        yield from part()
-
-
 def seeds():
     for name, message in messages():
-        yield "blob_proto", name, message
-    for name, message in shapes():
         yield "blob_proto", name, message
 
 

@@ -36,7 +36,8 @@ def v0_net():
     return data(1, "oldest") + v0_layer("conv", "conv", LEGACY, blob(2)) + v0_layer("relu", "relu")
 
 
-def nets():
+def files():
+    """Yields nets, solver states, vectors of blobs, and bytes that have no known format."""
     yield "net-current", current_net()
     yield "net-of-all-generations", current_net() + v1_net() + v0_net()
     yield "net-empty", b""
@@ -67,9 +68,6 @@ def nets():
     yield "bomb-empty-layers", data(2, b"") * 4000
     yield "bomb-names", data(1, "n" * 900) * 8 + data(100, data(1, "m" * 900) * 8)
     yield "bomb-merged-v0-layers", data(2, data(1, b"") * 3000)
-
-
-def solver_states():
     yield "solver", (number(1, 4000) + data(2, "net_iter_4000.caffemodel") + data(3, blob(2, 3)) +
                      data(3, blob(2)) + number(4, 2))
     yield "solver-iter-only", number(1, 1)
@@ -77,24 +75,12 @@ def solver_states():
     yield "solver-iter-beyond-64-bits", tag(1, VARINT) + b"\x85" + b"\x80" * 8 + b"\x02"
     yield "solver-learned-net-twice", data(2, "a") + number(1, 1) + data(2, "")
     yield "solver-bad-history", number(1, 1) + data(3, blob(2)) + data(3, shape(-1))
-
-
-def vectors():
     yield "vector-of-one", data(1, blob(2))
     yield "vector-with-unknown", number(2, 1) + data(1, blob(2)) + group(3)
     yield "vector-bad-blob", data(1, blob(2)) + data(1, shape(1 << 63))
-
-
-def strangers():
-    """Yields bytes that have no known format."""
     yield "stranger-unknown-fields", number(20, 1) + data(30, "x")
     yield "stranger-text", b"name: \"net\"\nlayer { }\n"
     yield "stranger-zeros", bytes(32)
-
-
-def files():
-    for part in (nets, solver_states, vectors, strangers):
-        yield from part()
 
 
 def some_blobs():

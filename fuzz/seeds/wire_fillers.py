@@ -11,8 +11,7 @@ def floats(*values):
     return b"".join(fixed32(2 + i, value) for i, value in enumerate(values))
 
 
-def accepted():
-    """Yields messages that must be accepted."""
+def messages():
     for name in TYPES:
         yield name, data(1, name)
     yield "all-members", (data(1, "gaussian") + floats(1, 2, 3, 4, 5) + number(7, 2) + number(8, 2))
@@ -24,9 +23,6 @@ def accepted():
     yield "last-norm-counts", number(8, 9) + number(8, 0)
     yield "members-of-other-types", number(1, 1) + fixed64(2, 1) + number(6, 1) + fixed32(7, 1)
     yield "unknown-fields", data(9, "more") + group(20, number(1, 1)) + data(1, "uniform")
-
-
-def refused():
     yield "type-cut", data(1, "constan")
     yield "type-empty", data(1, "")
     yield "norm-unknown", data(1, "msra") + number(8, 3)
@@ -43,9 +39,7 @@ def refused():
 
 
 def seeds():
-    for group_of in accepted, refused:
-        for name, content in group_of():
-            yield "filler", name, content
+    yield from (("filler", *message) for message in messages())
 
 
 def words():
