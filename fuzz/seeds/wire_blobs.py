@@ -110,6 +110,7 @@ def messages():
     yield "payload-of-7-bytes-double", data(8, b"1234567") + shape(1)
     yield "payload-of-5-bytes", data(5, b"12345") + shape(1)
     yield "payload-one-long", data(5, floats(SIX + [1.0])) + shape(2, 3)
+    yield "diff-one-short", blob(2, 3) + data(6, floats(SIX[:5]))
     yield "diff-without-data", data(6, floats(SIX)) + shape(2, 3)
     yield "data-missing", shape(2, 3)
     yield "raw-without-type", shape(6) + data(12, SIX_HALVES)
