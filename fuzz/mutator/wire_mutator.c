@@ -16,8 +16,6 @@
 /* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
-                                 size_t size2, uint8_t *out, size_t max_size, unsigned seed);
 
 /* Returns a random number from 0 to limit - 1; limit > 0. */
 static size_t below(uint64_t *dice, size_t limit) {
@@ -49,7 +47,6 @@ struct edit {
     struct wire *out;
     size_t at, end;
     const struct field *field; /* the field with the index `at`; NULL after the last field */
-    size_t payload;            /* an index in `payloads`, for fit_payload */
 };
 
 static uint32_t any_number(const struct edit *edit) {
@@ -169,23 +166,7 @@ static bool split(struct edit *edit) {
     return true;
 }
 
-/* --- varints and lengths ---------------------------------------------------------------------- */
-
-static bool overlong(struct edit *edit) {
-    const struct field *field = edit->field;
-    const int length = 2 + (int)below(edit->dice, 10);
-    const bool tag = below(edit->dice, 2);
-    if (field->type == GROUP)
-        return false;
-    wire_overlong(edit->out, (uint64_t)field->number << 3 | field->type, tag ? length : 1);
-    if (field->type == BYTES)
-        wire_overlong(edit->out, field->size, tag ? 1 : length);
-    if (field->type == VARINT && !tag)
-        wire_overlong(edit->out, field->value, length);
-    else
-        put_value(edit);
-    return true;
-}
+/* --- lengths and numbers ---------------------------------------------------------------------- */
 
 static bool lie_about_length(struct edit *edit) {
     wire_tag(edit->out, edit->field->number, BYTES);
@@ -196,132 +177,6 @@ static bool lie_about_length(struct edit *edit) {
 
 static bool change_number(struct edit *edit) {
     wire_number(edit->out, edit->field->number, any_value(edit, edit->field->value));
-    return true;
-}
-
-/* --- groups -------------------------------------------------------------------------------- */
-
-static bool wrap(struct edit *edit) {
-    uint32_t number = any_number(edit);
-    wire_tag(edit->out, number, GROUP);
-    put_field(edit, edit->field);
-    wire_tag(edit->out, below(edit->dice, 8) ? number : any_number(edit), END_GROUP);
-    return true;
-}
-
-static bool nest(struct edit *edit) {
-    size_t depth = 99 + below(edit->dice, 3);
-    uint32_t number = any_number(edit);
-    for (size_t i = 0; i < 2 * depth; i++)
-        wire_tag(edit->out, number, i < depth ? GROUP : END_GROUP);
-    put_field(edit, edit->field);
-    return true;
-}
-
-/* --- blobs --------------------------------------------------------------------------------- */
-
-#define MAX_DIMS 40
-
-/* Reads packed numbers. Returns how many; 0 if the bytes are not packed numbers, or more numbers
-   than MAX_DIMS. */
-static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
-    size_t count = 0, at = 0;
-    while (at < size && count < MAX_DIMS) {
-        size_t length = varint_read(bytes + at, size - at, &dims[count]);
-        if (length == 0)
-            return 0;
-        at += length;
-        count++;
-    }
-    return at == size ? count : 0;
-}
-
-/* Replaces or appends a dimension, or divides one dimension by 2 and multiplies another by 2. */
-static bool change_dims(struct edit *edit) {
-    uint64_t dims[MAX_DIMS + 1];
-    size_t count = read_dims(edit->field->bytes, edit->field->size, dims);
-    if (count == 0)
-        return false;
-    size_t a = below(edit->dice, count), b = below(edit->dice, count);
-    switch (below(edit->dice, 4)) {
-    case 0:
-        dims[a] = any_value(edit, dims[a]);
-        break;
-    case 1:
-        dims[count++] = any_value(edit, 1);
-        break;
-    case 2:
-        if (a == b || dims[a] % 2 != 0)
-            return false;
-        dims[a] /= 2;
-        dims[b] *= 2;
-        break;
-    default:
-        dims[a] = 1 + below(edit->dice, 9);
-    }
-    wire_numbers(edit->out, edit->field->number, (const int64_t *)dims, count);
-    return true;
-}
-
-static uint64_t product(const uint64_t *dims, size_t count) {
-    uint64_t elements = 1;
-    for (size_t i = 0; i < count; i++)
-        elements = dims[i] > 4096 ? UINT32_MAX : elements * dims[i] % UINT32_MAX;
-    return elements;
-}
-
-/* Returns the number of elements of the message's shape, if the message is a BlobProto. */
-static uint64_t claimed_count(const struct edit *edit) {
-    uint64_t legacy[4] = {0}, dims[MAX_DIMS];
-    size_t axes = 0;
-    bool is_legacy = false;
-    for (size_t i = 0; i < edit->fields->count; i++) {
-        const struct field *field = &edit->fields->list[i];
-        if (field->type == VARINT && field->number <= 4) {
-            is_legacy = true;
-            legacy[field->number - 1] = field->value;
-        } else if (field->type == BYTES && field->number == 7) {
-            struct fields shape = fields_parse(field->bytes, field->size);
-            if (shape.count == 1 && shape.list[0].type == BYTES)
-                axes = read_dims(shape.list[0].bytes, shape.list[0].size, dims);
-            free(shape.list);
-        }
-    }
-    return is_legacy ? product(legacy, 4) : product(dims, axes);
-}
-
-static const struct {
-    uint32_t number;
-    size_t width;
-} payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
-
-/* Chooses a kind of payload at random, and the first field of this kind. If the message has no such
-   field, chooses the position after the last field. */
-static bool choose_payload(struct edit *edit) {
-    edit->payload = below(edit->dice, sizeof payloads / sizeof *payloads);
-    for (edit->at = 0; edit->at < edit->fields->count; edit->at++) {
-        edit->field = &edit->fields->list[edit->at];
-        if (edit->field->number == payloads[edit->payload].number && edit->field->type == BYTES)
-            break;
-    }
-    edit->end = edit->at + (edit->at < edit->fields->count);
-    edit->field = edit->end > edit->at ? edit->field : NULL;
-    return true;
-}
-
-/* Resizes or inserts a payload, so that it has as many values as the message's shape requires. */
-static bool fit_payload(struct edit *edit) {
-    static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
-    const uint64_t count = claimed_count(edit), width = payloads[edit->payload].width;
-    if (count * width > sizeof more)
-        return false;
-    size_t size = (size_t)(count * width), kept = edit->field ? edit->field->size : 0;
-    kept = kept < size ? kept : size;
-    wire_tag(edit->out, payloads[edit->payload].number, BYTES);
-    wire_varint(edit->out, size);
-    if (edit->field)
-        wire_raw(edit->out, edit->field->bytes, kept);
-    wire_raw(edit->out, more, size - kept);
     return true;
 }
 
@@ -387,13 +242,11 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any field or the end; see choose_payload */
+enum { SOME = 8, SOME_OR_NONE }; /* any field; any field or the end */
 
 /* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {
     size_t count = edit->fields->count + (type == SOME_OR_NONE);
-    if (type == PAYLOAD)
-        return choose_payload(edit);
     for (int tries = 0; tries < 8 && count > 0; tries++) {
         edit->at = below(edit->dice, count);
         edit->field = edit->at < edit->fields->count ? &edit->fields->list[edit->at] : NULL;
@@ -410,16 +263,20 @@ static bool edit_message(const struct fields *fields, uint64_t *dice, struct wir
         bool (*call)(struct edit *);
         unsigned type; /* the required type of the field */
         size_t share;
-    } edits[] = {
-        {repeat, SOME, 1},          {delete, SOME, 1},         {move, SOME, 1},
-        {renumber, SOME, 1},        {unpack, BYTES, 1},        {pack, SOME, 1},
-        {split, BYTES, 1},          {overlong, SOME, 1},       {wrap, SOME, 1},
-        {nest, SOME_OR_NONE, 1},    {change_dims, BYTES, 2},   {lie_about_length, BYTES, 1},
-        {change_number, VARINT, 1}, {insert, SOME_OR_NONE, 2}, {mutate_value, SOME, 2},
-        {fit_payload, PAYLOAD, 2}};
+    } edits[] = {{repeat, SOME, 1},
+                 {delete, SOME, 1},
+                 {move, SOME, 1},
+                 {renumber, SOME, 1},
+                 {unpack, BYTES, 1},
+                 {pack, SOME, 1},
+                 {split, BYTES, 1},
+                 {lie_about_length, BYTES, 1},
+                 {change_number, VARINT, 1},
+                 {insert, SOME_OR_NONE, 2},
+                 {mutate_value, SOME, 2}};
     struct edit edit = {.fields = fields, .dice = dice, .out = out};
-    size_t left = below(dice, 21), i = 0;
-    if (left == 20) { /* cuts the message short */
+    size_t left = below(dice, 14), i = 0;
+    if (left == 13) { /* cuts the message short */
         const size_t size = (size_t)(fields->end - fields->bytes);
         wire_raw(out, fields->bytes, size ? below(dice, size) : 0);
         return size > 0;
@@ -475,47 +332,20 @@ static bool mutate(const uint8_t *bytes, size_t size, uint64_t *dice, int depth,
     return done;
 }
 
-static size_t grown_size(size_t size, size_t max_size) {
-    size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;
-    return grown < max_size ? grown : max_size;
-}
-
-/* Copies the message to `data`, and frees it. Returns its size, or 0 if it does not fit. */
-static size_t give(struct wire *message, uint8_t *data, size_t max_size) {
-    const size_t size = message->size <= max_size ? message->size : 0;
-    if (size > 0)
-        memcpy(data, message->bytes, size);
-    wire_free(message);
-    return size;
-}
-
 /* Edits a message. If edits fail, and at random otherwise, uses libFuzzer's mutation instead. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
-    max_size = grown_size(size, max_size);
+    const size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;
+    max_size = grown < max_size ? grown : max_size;
     for (int tries = 0; tries < 4 && below(&dice, 8) != 0; tries++) {
         struct wire out = {0};
-        const bool done = mutate(data, size, &dice, 0, &out);
-        const size_t new_size = give(&out, data, done ? max_size : 0);
+        const bool fits = mutate(data, size, &dice, 0, &out) && out.size <= max_size;
+        const size_t new_size = fits ? out.size : 0;
+        if (new_size > 0)
+            memcpy(data, out.bytes, new_size);
+        wire_free(&out);
         if (new_size > 0)
             return new_size;
     }
     return LLVMFuzzerMutate(data, size, max_size);
-}
-
-/* Inserts a few fields of the second message into the first message. Returns 0 on failure. */
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
-                                 size_t size2, uint8_t *out, size_t max_size, unsigned seed) {
-    uint64_t dice = seed;
-    struct wire crossed = {0};
-    const struct fields first = fields_parse(data1, size1), second = fields_parse(data2, size2);
-    size_t at = below(&dice, first.count + 1);
-    size_t from = below(&dice, second.count + 1);
-    size_t to = from + below(&dice, second.count - from + 1);
-    put_before(&first, at, &crossed);
-    put_between(begin_of(&second, from), begin_of(&second, to), &crossed);
-    put_from(&first, at, &crossed);
-    free(first.list);
-    free(second.list);
-    return give(&crossed, out, grown_size(size1, max_size));
 }

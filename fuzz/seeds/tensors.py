@@ -4,7 +4,7 @@ An input is a sequence of choices, which the harness interprets. An empty input 
 """
 
 LEGACY, INTO, RESHAPE, DIFF, READ_ONLY, ON_DEVICE, NO_STRIDES, NO_MEMORY = (1 << n for n in range(8))
-ALIKE, OTHER = 0, 3
+OTHER = 3
 
 
 def tensor(how=0, dims=(1, 2), strides=None, dtype=0, blob_dtype=0, odd=b""):
@@ -27,8 +27,6 @@ def words():
 
 
 def seeds():
-    for dtype in range(9):
-        yield "dlpack", f"dtype_{dtype}", tensor(dtype=dtype)
     for name, how in (("legacy", LEGACY), ("read_only", READ_ONLY), ("device", ON_DEVICE),
                       ("no_strides", NO_STRIDES), ("no_memory", NO_MEMORY),
                       ("device_read_only_no_memory", ON_DEVICE | READ_ONLY | NO_MEMORY),
@@ -39,13 +37,8 @@ def seeds():
     for name, odd in ODD.items():
         yield "dlpack", f"odd_{name}", tensor(odd=bytes(odd))
         yield "dlpack", f"odd_into_{name}", tensor(INTO | READ_ONLY, odd=bytes([*odd, 0, OTHER]))
-    yield "dlpack", "another_dtype", tensor(INTO, dtype=1)
-    yield "dlpack", "another_shape", tensor(INTO, odd=bytes([0, 0, OTHER]))
-    yield "dlpack", "reshaped", tensor(INTO | RESHAPE, odd=bytes([0, 0, OTHER]))
     for name, dims, strides in (
-            ("scalar", [], []), ("empty", [1, 5, 2], [3, 3, 3]), ("negative", [1, 9], None),
-            ("overflow", [10, 10], None), ("bytes_overflow", [14], None), ("large", [10], None),
-            ("column_major", [1, 2], [2, 4]), ("one_row", [1, 2], [1, 0]),
-            ("ones", [0, 0, 0], [3, 1, 9]), ("one_among", [1, 0, 2], [0, 8, 0]),
+            ("scalar", [], []), ("overflow", [10, 10], None), ("bytes_overflow", [14], None),
+            ("column_major", [1, 2], [2, 4]), ("one_row", [1, 2], [1, 0]), ("one_among", [1, 0, 2], [0, 8, 0]),
             ("every_second", [2], [4]), ("upside_down", [2], [3])):
         yield "dlpack", name, tensor(dims=dims, strides=strides)

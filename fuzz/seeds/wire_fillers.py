@@ -11,35 +11,22 @@ def floats(*values):
     return b"".join(fixed32(2 + i, value) for i, value in enumerate(values))
 
 
-def accepted():
-    """Yields messages that must be accepted, one for each form that the format allows."""
-    yield "empty", b""
+def messages():
     for name in TYPES:
         yield name, data(1, name)
     yield "all-members", (data(1, "gaussian") + floats(1, 2, 3, 4, 5) + number(7, 2) + number(8, 2))
     yield "uniform-of-one-number", data(1, "uniform") + floats(0, 3, 3)
-    yield "sparse-none", data(1, "gaussian") + number(7, -1)
     yield "sparse-all-zero", data(1, "gaussian") + number(7, 0)
     yield "fan-out", data(1, "xavier") + number(8, 1)
     yield "fan-average", data(1, "msra") + number(8, 2)
-    yield "constant-infinite", floats(INFINITY)
-    yield "unused-members-wrong", data(1, "bilinear") + floats(NAN, 2, 1, NAN, -1)
     yield "last-type-counts", data(1, "uniform") + data(1, "msra")
-    yield "last-type-is-known", data(1, "unheard of") + data(1, "msra")
     yield "last-norm-counts", number(8, 9) + number(8, 0)
     yield "members-of-other-types", number(1, 1) + fixed64(2, 1) + number(6, 1) + fixed32(7, 1)
     yield "unknown-fields", data(9, "more") + group(20, number(1, 1)) + data(1, "uniform")
-
-
-def refused():
-    yield "type-unknown", data(1, "unheard of")
-    yield "type-empty", data(1, "")
     yield "type-cut", data(1, "constan")
-    yield "type-long", data(1, "positive_unitball" * 9)
-    yield "type-with-nul", data(1, "constant\0")
+    yield "type-empty", data(1, "")
     yield "norm-unknown", data(1, "msra") + number(8, 3)
     yield "norm-negative", number(8, -1)
-    yield "min-above-max", data(1, "uniform") + floats(0, 2, 1)
     yield "max-alone-below-min", data(1, "uniform") + fixed32(4, -1)
     yield "min-nan", data(1, "uniform") + fixed32(3, NAN)
     yield "max-infinite", data(1, "uniform") + fixed32(4, INFINITY)
@@ -48,15 +35,11 @@ def refused():
     yield "mean-infinite", data(1, "gaussian") + fixed32(5, -INFINITY)
     yield "sparse-without-gaussian", number(7, 1)
     yield "sparse-below", data(1, "gaussian") + number(7, -2)
-    yield "float-cut", tag(2, FIXED32) + b"\0\0\0"
-    yield "number-cut", tag(7, VARINT) + b"\x80"
     yield "text-cut", data(1, "constant", 9)
 
 
 def seeds():
-    for group_of in accepted, refused:
-        for name, content in group_of():
-            yield "filler", name, content
+    yield from (("filler", *message) for message in messages())
 
 
 def words():

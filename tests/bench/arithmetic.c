@@ -216,9 +216,7 @@ void bench_threads(void) {
         puts("threads: this case requires Caffe with a BLAS of two threads");
         return;
     }
-    team_start();
     each_size(threads_of_size);
-    team_stop();
 }
 
 static void arithmetic_of_size(size_t size) {
@@ -228,7 +226,5 @@ static void arithmetic_of_size(size_t size) {
 }
 
 void bench_arithmetic(void) {
-    team_start();
     each_size(arithmetic_of_size);
-    team_stop();
 }

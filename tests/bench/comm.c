@@ -166,12 +166,6 @@ static const struct contest small = {
 
 /* --- setting up ------------------------------------------------------------------------------- */
 
-static size_t live_bytes(void) {
-    sb_stats stats = SB_STATS_INIT;
-    must(sb_context_stats(context, &stats, NULL));
-    return stats.host_bytes;
-}
-
 static void make_blobs(void) {
     for (int i = 0; i < BLOBS; i++) {
         float *diff = NULL;
@@ -193,9 +187,9 @@ int main(int argc, char **argv) {
     context = make_context(0, NULL);
     must(sb_mpi_comm_create(context, MPI_COMM_WORLD, &comm, NULL));
     make_blobs();
-    const size_t before = live_bytes();
+    const size_t before = host_bytes(context);
     must(sb_reducer_create(comm, blobs, BLOBS, NULL, &reducer, NULL));
-    compare_reductions(live_bytes() - before);
+    compare_reductions(host_bytes(context) - before);
     sweep(&pieces, 64, 128 << 10);
     sweep(&small, 16, 4 << 10);
     sb_reducer_destroy(reducer);

@@ -90,7 +90,5 @@ static void contests_of_size(size_t bytes) {
 }
 
 void bench_fillers(void) {
-    team_start();
     each_size(contests_of_size);
-    team_stop();
 }

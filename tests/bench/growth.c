@@ -202,12 +202,6 @@ static void compare_time(void) {
     contest_run(&contest, 0, 1);
 }
 
-static size_t host_bytes(sb_context *context) {
-    sb_stats stats = SB_STATS_INIT;
-    must(sb_context_stats(context, &stats, NULL));
-    return stats.host_bytes;
-}
-
 /* Returns how many bytes of memory a model uses for each layer that was added. */
 static double bytes_of(const struct net *of) {
     sb_context *context = make_context(0, NULL);

@@ -218,6 +218,12 @@ sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for) {
     return context;
 }
 
+size_t host_bytes(sb_context *context) {
+    sb_stats stats = SB_STATS_INIT;
+    must(sb_context_stats(context, &stats, NULL));
+    return stats.host_bytes;
+}
+
 sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count) {
     const int64_t shape = (int64_t)count;
     sb_blob *blob;

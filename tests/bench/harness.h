@@ -71,15 +71,15 @@ void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 
 sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for);
+/* Returns the bytes of host memory that the context's objects use. */
+size_t host_bytes(sb_context *context);
 /* Returns a blob with one axis and no memory. */
 sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
 /* Fills a blob's data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
-/* Two pinned threads, the caller and a helper. team_run, an sb_parallel_for, runs tasks on both. */
-void team_start(void);
+/* An sb_parallel_for that runs tasks on two pinned threads, the caller and a helper. */
 void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg);
-void team_stop(void);
 
 /* The plain loops with which the library is compared; the compiler vectorises them. */
 void loop_update(float *data, const float *diff, size_t count);

@@ -151,25 +151,19 @@ static void narrow(void) {
     keep(memory);
 }
 
-static const struct contest to_doubles = {
-    .what = "float message to double blob",
-    .contestants = {{"syncblob", load, NULL}, {"plain loop", widen, NULL}},
-    .goals = {{"plain loop", 1.3, MIB}, {"plain loop", 1.3, GOAL_BYTES}},
-};
-
-static const struct contest to_floats = {
-    .what = "double message to float blob",
-    .contestants = {{"syncblob", load, NULL}, {"plain loop", narrow, NULL}},
-    .goals = {{"plain loop", 1.3, MIB}, {"plain loop", 1.3, GOAL_BYTES}},
-};
-
 /* The plain loop writes into the blob's memory, so that both contestants use the same pages. */
-static void contest_conversion(const struct contest *contest, const sb_blob *source, int32_t to) {
+static void contest_conversion(const char *what, void (*loop)(void), const sb_blob *source,
+                               int32_t to) {
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", load, NULL}, {"plain loop", loop, NULL}},
+        .goals = {{"plain loop", 1.3, MIB}, {"plain loop", 1.3, GOAL_BYTES}},
+    };
     make_message(source);
     must(sb_blob_create(NULL, to, &blob, NULL));
     load();
     must(sb_blob_mutable_cpu(blob, SB_DATA, &memory, NULL));
-    contest_run(contest, bytes, 1);
+    contest_run(&contest, bytes, 1);
     destroy_blob();
     memory = NULL;
     free(message);
@@ -183,10 +177,10 @@ static void contests_of_size(size_t size) {
     const float *values = fill_randomly(floats, SB_DATA, 1);
     bytes = size;
     contest_copies(floats);
-    contest_conversion(&to_doubles, floats, SB_DTYPE_F64);
+    contest_conversion("float message to double blob", widen, floats, SB_DTYPE_F64);
     must(sb_blob_overwrite_cpu_f64(doubles, SB_DATA, &wide, NULL));
     loop_widen(values, wide, count);
-    contest_conversion(&to_floats, doubles, SB_DTYPE_F32);
+    contest_conversion("double message to float blob", narrow, doubles, SB_DTYPE_F32);
     sb_blob_destroy(doubles);
     sb_blob_destroy(floats);
 }
