@@ -21,6 +21,7 @@ struct place {
     int64_t nth;         /* the query of wait_for_last_event that fails */
     void *events[OWNED], *blocks[OWNED];
     cl_event callers[OWNED]; /* OpenCL's events of the test */
+    int num_callers;
 };
 
 static struct sb__opencl_device *opened(const struct place *place) {
@@ -46,9 +47,9 @@ static void place_end(struct place *place) {
             place->table->event_destroy(place->device, place->events[i]);
         if (place->blocks[i])
             place->table->free(place->device, place->blocks[i], COUNT, place->own);
-        if (place->callers[i])
-            (void)clReleaseEvent(place->callers[i]);
     }
+    while (place->num_callers)
+        (void)clReleaseEvent(place->callers[--place->num_callers]);
     assert_ok(sb_context_forget_stream(place->context, (sb_stream)place->queue, &err));
     (void)clReleaseCommandQueue(place->queue);
     sb_context_release(place->context);
@@ -156,7 +157,8 @@ struct blocked {
 /* Makes later commands of a queue wait for a new event of the caller. */
 static struct blocked block(struct place *place, cl_command_queue queue) {
     cl_int result;
-    cl_event *const events = &place->callers[find((void **)place->callers, NULL)];
+    cl_event *const events = &place->callers[place->num_callers];
+    assert_true((place->num_callers += 2) <= OWNED);
     events[0] = clCreateUserEvent(place->opencl->context(place->device), &result);
     assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &events[0], &events[1]), CL_SUCCESS);
     return (struct blocked){events[0], CL_COMPLETE};
