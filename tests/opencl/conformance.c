@@ -40,18 +40,9 @@ static void check(const char *name, int32_t memory) {
     assert_nothing_is_live();
 }
 
-TEST(shared_virtual_memory_conforms) {
+TEST(each_kind_of_memory_conforms) {
     check("svm", SB_OPENCL_SVM);
-}
-
-TEST(fine_grained_memory_conforms) {
     check("fine-grained svm", SB_OPENCL_FINE_SVM);
-}
-
-TEST(unified_shared_memory_conforms) {
     check("usm", SB_OPENCL_USM);
-}
-
-TEST(buffers_conform) {
     check("buffers", SB_OPENCL_BUFFERS);
 }

@@ -40,19 +40,15 @@ static sb_status push(struct scene *s, sb_error *err) {
     return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
 }
 
-static sb_status asum(struct scene *s, sb_error *err) {
+static sb_status sum(const struct scene *s, double expected, sb_error *err,
+                     sb_status (*call)(const sb_blob *, sb_part, double *, sb_error *)) {
     double sum = 0;
-    const sb_status st = sb_blob_asum(s->blob, SB_DIFF, &sum, err);
-    assert_true(st != SB_OK || sum == 0.25 * COUNT);
+    const sb_status st = call(s->blob, SB_DIFF, &sum, err);
+    assert_true(st != SB_OK || sum == expected);
     return st;
 }
-
-static sb_status sumsq(struct scene *s, sb_error *err) {
-    double sum = 0;
-    const sb_status st = sb_blob_sumsq(s->blob, SB_DIFF, &sum, err);
-    assert_true(st != SB_OK || sum == 0.0625 * COUNT);
-    return st;
-}
+CALL(asum, sum(s, 0.25 * COUNT, err, sb_blob_asum))
+CALL(sumsq, sum(s, 0.0625 * COUNT, err, sb_blob_sumsq))
 
 static sb_status release(struct scene *s, sb_error *err) {
     test_end(s->both);

@@ -6,9 +6,10 @@
 
 #include <pthread.h>
 
-enum { COUNT = 1000 };
+enum { COUNT = 1000, OWNED = 64 };
 
-/* A fixture with a context, its device, and a command queue of the caller. */
+/* A fixture with a context, its device, and a command queue of the caller. The fixture ends the
+   events and blocks that the test did not end. */
 struct place {
     const sb_backend *table;
     sb_context *context;
@@ -18,6 +19,9 @@ struct place {
     cl_command_queue queue;
     size_t owned_before; /* number of objects that the test already owned */
     int64_t nth;         /* the query of wait_for_last_event that fails */
+    void *events[OWNED], *blocks[OWNED];
+    cl_event callers[OWNED]; /* OpenCL's events of the test */
+    int num_callers;
 };
 
 static struct sb__opencl_device *opened(const struct place *place) {
@@ -38,6 +42,14 @@ static void place_open(struct place *place) {
 
 static void place_end(struct place *place) {
     test_end_after(place->owned_before);
+    for (int i = 0; i < OWNED; i++) {
+        if (place->events[i])
+            place->table->event_destroy(place->device, place->events[i]);
+        if (place->blocks[i])
+            place->table->free(place->device, place->blocks[i], COUNT, place->own);
+    }
+    while (place->num_callers)
+        (void)clReleaseEvent(place->callers[--place->num_callers]);
     assert_ok(sb_context_forget_stream(place->context, (sb_stream)place->queue, &err));
     (void)clReleaseCommandQueue(place->queue);
     sb_context_release(place->context);
@@ -46,6 +58,15 @@ static void place_end(struct place *place) {
 static void place_close(struct place *place) {
     place_end(place);
     assert_nothing_is_live();
+}
+
+/* Returns the place of `thing`, or if it is NULL the first unused place. */
+static int find(void *const things[OWNED], const void *thing) {
+    int i = 0;
+    while (i < OWNED && things[i] != thing)
+        i++;
+    assert_true(i < OWNED);
+    return i;
 }
 
 static void place_reopen(struct place *place, int32_t memory) {
@@ -129,17 +150,18 @@ TEST_ON(place, foreign_pointers_are_in_no_buffer) {
 /* --- queues that wait for an event of the caller ----------------------------------------- */
 
 struct blocked {
-    cl_event user, barrier;
+    cl_event user;
+    cl_int status; /* the event's end: CL_COMPLETE, or a failure */
 };
 
 /* Makes later commands of a queue wait for a new event of the caller. */
-static struct blocked block(const struct place *place, cl_command_queue queue) {
+static struct blocked block(struct place *place, cl_command_queue queue) {
     cl_int result;
-    struct blocked blocked = {
-        .user = clCreateUserEvent(place->opencl->context(place->device), &result)};
-    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &blocked.user, &blocked.barrier),
-                     CL_SUCCESS);
-    return blocked;
+    cl_event *const events = &place->callers[place->num_callers];
+    assert_true((place->num_callers += 2) <= OWNED);
+    events[0] = clCreateUserEvent(place->opencl->context(place->device), &result);
+    assert_int_equal(clEnqueueBarrierWithWaitList(queue, 1, &events[0], &events[1]), CL_SUCCESS);
+    return (struct blocked){events[0], CL_COMPLETE};
 }
 
 /* Completes the event, or makes it fail: pocl then also fails the commands that wait for it. */
@@ -147,9 +169,12 @@ static void unblock(const struct blocked *blocked, cl_int status) {
     assert_int_equal(clSetUserEventStatus(blocked->user, status), CL_SUCCESS);
 }
 
-static void blocked_end(const struct blocked *blocked) {
-    (void)clReleaseEvent(blocked->barrier);
-    (void)clReleaseEvent(blocked->user);
+static void *unblock_soon(void *user) {
+    const struct timespec some = {0, 20000000};
+    const struct blocked *blocked = user;
+    (void)nanosleep(&some, NULL);
+    unblock(blocked, blocked->status);
+    return NULL;
 }
 
 /* --- failures of queued commands ------------------------------------------------------- */
@@ -158,17 +183,29 @@ static void blocked_end(const struct blocked *blocked) {
 
 /* Runs a test twice. The second time a caller may add commands to the library's queue, so that only
    a marker shows the end of the library's work. */
-static void run_on_both(struct place *f, void (*test)(struct place *f)) {
-    test(f);
-    place_reopen(f, SB_OPENCL_SVM);
-    assert_ptr_equal(f->table->own_stream(f->device), f->own);
-    test(f);
+#define TEST_ON_BOTH(name)                                                                         \
+    static void on_both_##name(struct place *f);                                                   \
+    TEST_ON(place, name) {                                                                         \
+        on_both_##name(f);                                                                         \
+        place_reopen(f, SB_OPENCL_SVM);                                                            \
+        assert_ptr_equal(f->table->own_stream(f->device), f->own);                                 \
+        on_both_##name(f);                                                                         \
+    }                                                                                              \
+    static void on_both_##name(struct place *f)
+
+static void *record_on(struct place *f, sb_stream stream) {
+    void **event = &f->events[find(f->events, NULL)];
+    assert_ok(f->table->event_record(f->device, stream, event, &err));
+    return *event;
 }
 
-static void *record(const struct place *place) {
-    void *event;
-    assert_ok(place->table->event_record(place->device, place->own, &event, &err));
-    return event;
+static void *record(struct place *f) {
+    return record_on(f, f->own);
+}
+
+static void event_end(struct place *f, void *event) {
+    f->events[find(f->events, event)] = NULL;
+    f->table->event_destroy(f->device, event);
 }
 
 static void copy(const struct place *place, void *dst) {
@@ -176,20 +213,34 @@ static void copy(const struct place *place, void *dst) {
     assert_ok(place->table->upload(place->device, dst, bytes, COUNT, place->own, &err));
 }
 
-static void *alloc(const struct place *place) {
-    void *ptr;
-    assert_ok(place->table->alloc(place->device, COUNT, place->own, &ptr, &err));
-    return ptr;
+static bool is_done(const struct place *place, void *event) {
+    int32_t done;
+    assert_ok(place->table->event_query(place->device, event, &done, &err));
+    return done;
 }
 
-static void release(const struct place *place, void *ptr) {
-    place->table->free(place->device, ptr, COUNT, place->own);
+static void *alloc_on(struct place *f, sb_stream stream) {
+    void **ptr = &f->blocks[find(f->blocks, NULL)];
+    assert_ok(f->table->alloc(f->device, COUNT, stream, ptr, &err));
+    return *ptr;
+}
+
+static void *alloc(struct place *f) {
+    return alloc_on(f, f->own);
+}
+
+static void release_on(struct place *f, void *ptr, sb_stream stream) {
+    f->blocks[find(f->blocks, ptr)] = NULL;
+    f->table->free(f->device, ptr, COUNT, stream);
+}
+
+static void release(struct place *f, void *ptr) {
+    release_on(f, ptr, f->own);
 }
 
 /* After a failed command clFinish succeeds, and a marker that is queued later succeeds. */
-static void fail_before_events(struct place *f) {
+TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     void *ptr = alloc(f);
-    int32_t done = 0;
     FAIL_COPY(f);
     copy(f, ptr);
     void *event = record(f);
@@ -199,24 +250,9 @@ static void fail_before_events(struct place *f) {
     for (int i = 0; i < 3; i++) {
         assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
         assert_int_equal(err.device_code, CL_OUT_OF_RESOURCES);
-        assert_ok(f->table->event_query(f->device, event, &done, &err));
-        assert_int_equal(done, 1);
+        assert_true(is_done(f, event));
     }
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err)); /* already reported */
-    f->table->event_destroy(f->device, event);
-    f->table->event_destroy(f->device, next);
-    release(f, ptr);
-}
-
-TEST_ON(place, an_event_reports_the_failure_before_it_on_every_wait) {
-    run_on_both(f, fail_before_events);
-}
-
-static void *unblock_soon(void *blocked) {
-    const struct timespec some = {0, 20000000};
-    (void)nanosleep(&some, NULL);
-    unblock(blocked, CL_COMPLETE);
-    return NULL;
 }
 
 TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
@@ -226,11 +262,9 @@ TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
     release(f, ptr);
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
-    assert_ok(f->table->alloc(f->device, COUNT, (sb_stream)f->queue, &ptr, &err));
+    ptr = alloc_on(f, (sb_stream)f->queue);
     assert_int_equal(driver_live().blocks, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    release(f, ptr);
-    blocked_end(&blocked);
 }
 
 static void *record_elsewhere(void *place) {
@@ -248,14 +282,11 @@ TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
     void *event = record(f);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, elsewhere, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
-    f->table->event_destroy(f->device, event);
-    f->table->event_destroy(f->device, elsewhere);
-    release(f, ptr);
 }
 
 /* Makes a copy fail, at first by a planted failure, then in the driver: pocl 3.1 aborts if a
    command fails whose event was released. */
-static void fail_before_waits(struct place *f) {
+TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
     void *ptr = alloc(f);
     for (int in_driver = 0; in_driver < 2; in_driver++) {
         struct blocked blocked;
@@ -264,51 +295,35 @@ static void fail_before_waits(struct place *f) {
         else
             FAIL_COPY(f);
         copy(f, ptr);
-        f->table->event_destroy(f->device, record(f)); /* no call waited for it */
+        event_end(f, record(f)); /* no call waited for it */
         if (in_driver)
             unblock(&blocked, CL_OUT_OF_RESOURCES);
         assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
         assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-        if (in_driver)
-            blocked_end(&blocked);
     }
-    void *event = record(f);
-    assert_ok(f->table->event_wait(f->device, event, &err));
-    f->table->event_destroy(f->device, event);
-    release(f, ptr);
+    assert_ok(f->table->event_wait(f->device, record(f), &err));
 }
 
-TEST_ON(place, a_wait_for_the_stream_reports_a_failure_once) {
-    run_on_both(f, fail_before_waits);
-}
-
-static void fail_to_free(struct place *f) {
+TEST_ON_BOTH(memory_is_freed_if_the_queued_free_fails) {
     driver_fail("clEnqueueSVMFree", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES);
     release(f, alloc(f));
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     assert_int_equal(driver_live().blocks, 0);
 }
 
-TEST_ON(place, memory_is_freed_if_the_queued_free_fails) {
-    run_on_both(f, fail_to_free);
-}
-
 static void wait_for_events(struct place *f, sb_stream stream) {
     const sb_stream other = stream == f->own ? f->table->read_stream(f->device) : f->own;
-    int32_t done = 0;
     void *event, *ptr = alloc(f);
     for (int commands = 0; commands < 3; commands++) {
         for (int i = 0; i < commands; i++)
             assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
-        assert_ok(f->table->event_record(f->device, stream, &event, &err));
+        event = record_on(f, stream);
         assert_ok(f->table->stream_wait(f->device, other, event, &err));
         assert_ok(f->table->event_wait(f->device, event, &err));
-        assert_ok(f->table->event_query(f->device, event, &done, &err));
-        assert_int_equal(done, 1);
-        f->table->event_destroy(f->device, event);
+        assert_true(is_done(f, event));
+        event_end(f, event);
         assert_ok(f->table->stream_synchronize(f->device, stream, &err));
     }
-    release(f, ptr);
 }
 
 /* A marker is a command, which costs as much as a small copy. */
@@ -332,13 +347,12 @@ TEST_ON(place, a_failure_before_a_push_fails_the_push) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
-    blocked_end(&blocked);
     test_end(mem);
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
 }
 
 /* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
-static void wait_for_a_failed_event(struct place *f) {
+TEST_ON_BOTH(an_event_that_failed_does_not_block_a_stream) {
     const sb_stream stream = (sb_stream)f->queue;
     void *ptr = alloc(f);
     const struct blocked blocked = block(f, opened(f)->own.queue);
@@ -349,13 +363,6 @@ static void wait_for_a_failed_event(struct place *f) {
     assert_ok(f->table->stream_wait(f->device, stream, event, &err));
     assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
-    f->table->event_destroy(f->device, event);
-    blocked_end(&blocked);
-    release(f, ptr);
-}
-
-TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
-    run_on_both(f, wait_for_a_failed_event);
 }
 
 /* Queues a copy that fails, and ends without a wait. */
@@ -369,7 +376,7 @@ static void *fail_on_a_thread(void *place) {
 }
 
 static void *synchronize_on_a_thread(void *place) {
-    const struct place *f = place;
+    struct place *f = place;
     static sb_status st;
     sb_error error;
     st = f->table->stream_synchronize(f->device, f->own, &error);
@@ -399,7 +406,6 @@ TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     assert_non_null(strstr(err.message, "more than 64 failures"));
     assert_status(SB_ERR_DEVICE_LOST, f->table->event_wait(f->device, event, &err));
     assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_LOST);
-    f->table->event_destroy(f->device, event);
     assert_true(driver_live().events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
@@ -426,13 +432,13 @@ TEST_ON(place, failures_that_their_threads_have_got_displace_no_other_failure) {
 
 static void *wait_for_last_event(void *place) {
     static sb_status st;
-    const struct place *f = place;
+    struct place *f = place;
     void *event = record(f);
     sb_error error;
     driver_fail("clGetEventInfo", f->nth, DRIVER_NOW, CL_OUT_OF_HOST_MEMORY);
     st = f->table->event_wait(f->device, event, &error);
     driver_fail(NULL, 0, DRIVER_NOW, 0);
-    f->table->event_destroy(f->device, event);
+    event_end(f, event);
     return &st;
 }
 
@@ -462,7 +468,6 @@ TEST_ON(place, a_failed_query_of_the_stream_clears_no_failure) {
             driver_fail(NULL, 0, DRIVER_NOW, 0);
             assert_int_equal(st, SB_ERR_DEVICE_FAILURE);
         }
-    release(f, ptr);
 }
 
 TEST_ON(place, a_failed_wait_of_a_sum_clears_no_failure) {
@@ -474,7 +479,6 @@ TEST_ON(place, a_failed_wait_of_a_sum_clears_no_failure) {
     driver_fail("clWaitForEvents", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     assert_status(SB_ERR_DEVICE_FAILURE,
                   f->table->asum(f->device, SB_DTYPE_F32, 2, ptr, &sum, f->own, &err));
-    release(f, ptr);
 }
 
 /* OpenCL may give a new queue the address of a queue that was released. */
@@ -494,7 +498,6 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
         (void)clReleaseCommandQueue(queue);
     }
     f->own = own;
-    release(f, ptr);
 }
 
 /* --- barriers that fail ---------------------------------------------------------------- */
@@ -510,10 +513,11 @@ static void wait_until_failed(struct sb__opencl_command *command) {
     assert_true(progress < 0);
 }
 
-static bool is_done(const struct place *place, void *event) {
-    int32_t done;
-    assert_ok(place->table->event_query(place->device, event, &done, &err));
-    return done;
+static void assert_stays_pending(const struct place *place, void *event) {
+    for (int i = 0; i < 50; i++) {
+        assert_false(is_done(place, event));
+        (void)nanosleep(&moment, NULL);
+    }
 }
 
 /* The library's queue has a copy that waits for `late`, then a barrier that fails if `user` fails.
@@ -523,11 +527,11 @@ struct failing {
     void *ptr, *failed, *copied;
 };
 
-static struct failing failing_make(const struct place *f) {
+static struct failing failing_make(struct place *f) {
     struct failing b = {.ptr = alloc(f)};
     b.late = block(f, opened(f)->own.queue);
     b.user = block(f, f->queue);
-    assert_ok(f->table->event_record(f->device, (sb_stream)f->queue, &b.failed, &err));
+    b.failed = record_on(f, (sb_stream)f->queue);
     copy(f, b.ptr);
     b.copied = record(f); /* later events need not report the copy */
     assert_ok(f->table->stream_wait(f->device, f->own, b.failed, &err));
@@ -535,49 +539,31 @@ static struct failing failing_make(const struct place *f) {
 }
 
 /* Makes the barrier fail, and waits until the last command that the library queued has failed. */
-static void failing_fail(const struct place *f, const struct failing *b) {
+static void failing_fail(struct place *f, const struct failing *b) {
     unblock(&b->user, CL_OUT_OF_RESOURCES);
     wait_until_failed(opened(f)->own.tail);
 }
 
-static void failing_end(const struct place *f, const struct failing *b) {
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    f->table->event_destroy(f->device, b->copied);
-    f->table->event_destroy(f->device, b->failed);
-    blocked_end(&b->late);
-    blocked_end(&b->user);
-}
-
-static void record_behind_a_failed_barrier(struct place *f) {
+TEST_ON_BOTH(an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barrier) {
     cl_command_queue queue = opencl_queue(f->context, NULL);
     const sb_stream other = (sb_stream)queue;
     const struct failing b = failing_make(f);
-    void *elsewhere;
     failing_fail(f, &b);
     void *event = record(f);
     assert_ok(f->table->stream_wait(f->device, other, event, &err));
     assert_ok(f->table->zero(f->device, b.ptr, COUNT, other, &err));
-    assert_ok(f->table->event_record(f->device, other, &elsewhere, &err));
-    for (int i = 0; i < 50 && !is_done(f, elsewhere); i++)
-        (void)nanosleep(&moment, NULL);
+    void *elsewhere = record_on(f, other);
+    assert_stays_pending(f, elsewhere);
     assert_false(is_done(f, event));
-    assert_false(is_done(f, elsewhere));
     unblock(&b.late, CL_COMPLETE);
     assert_ok(f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, b.copied));
     assert_ok(f->table->event_wait(f->device, elsewhere, &err));
     copy(f, b.ptr); /* removes the barrier from the list */
     assert_false(sb__opencl_has_failed_barrier(opened(f), opened(f)->own.queue));
-    f->table->event_destroy(f->device, elsewhere);
-    f->table->event_destroy(f->device, event);
-    failing_end(f, &b);
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     assert_ok(f->table->stream_synchronize(f->device, other, &err));
     (void)clReleaseCommandQueue(queue);
-    release(f, b.ptr);
-}
-
-TEST_ON(place, an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barrier) {
-    run_on_both(f, record_behind_a_failed_barrier);
 }
 
 /* The same for a barrier of the caller, which the library does not know. */
@@ -590,35 +576,27 @@ TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_
     const struct blocked user = block(f, opened(f)->own.queue);
     void *event = record(f);
     unblock(&user, CL_OUT_OF_RESOURCES);
-    for (int i = 0; i < 50 && !is_done(f, event); i++)
-        (void)nanosleep(&moment, NULL);
-    assert_false(is_done(f, event));
+    assert_stays_pending(f, event);
     unblock(&late, CL_COMPLETE);
     assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, copied));
-    f->table->event_destroy(f->device, copied);
-    f->table->event_destroy(f->device, event);
-    blocked_end(&user);
-    blocked_end(&late);
-    release(f, ptr);
     ignore(f->table->stream_synchronize(f->device, f->own, &err));
 }
 
 /* A call of `free` on another thread, since the call may wait. */
 struct freeing {
-    const struct place *place;
+    struct place *place;
     void *ptr;
     sb_stream stream;
 };
 
 static void *free_on_thread(void *arg) {
     const struct freeing *freeing = arg;
-    const struct place *f = freeing->place;
-    f->table->free(f->device, freeing->ptr, COUNT, freeing->stream);
+    release_on(freeing->place, freeing->ptr, freeing->stream);
     return NULL;
 }
 
-static void free_after_the_copy(const struct place *f, const struct failing *b, sb_stream stream) {
+static void free_after_the_copy(struct place *f, const struct failing *b, sb_stream stream) {
     struct freeing freeing = {f, b->ptr, stream};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_on_thread, &freeing), 0);
@@ -630,17 +608,12 @@ static void free_after_the_copy(const struct place *f, const struct failing *b, 
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
     assert_int_equal(driver_live().blocks, 0);
-    failing_end(f, b);
 }
 
-static void free_behind_a_failed_barrier(struct place *f) {
+TEST_ON_BOTH(memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
     const struct failing b = failing_make(f);
     failing_fail(f, &b);
     free_after_the_copy(f, &b, f->own);
-}
-
-TEST_ON(place, memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
-    run_on_both(f, free_behind_a_failed_barrier);
 }
 
 /* The second barrier waits for the copy and for the first barrier, and fails if the first fails. */
@@ -652,28 +625,20 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
         void *event = record(f);
         assert_ok(f->table->stream_wait(f->device, other, event, &err));
         if (is_queued)
-            f->table->free(f->device, b.ptr, COUNT, other);
+            release_on(f, b.ptr, other);
         failing_fail(f, &b);
         if (is_queued) {
             assert_ok(f->table->stream_synchronize(f->device, other, &err));
             assert_int_equal(driver_live().blocks, 1);
             unblock(&b.late, CL_COMPLETE);
-            failing_end(f, &b);
+            assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
             assert_ok(f->table->stream_synchronize(f->device, other, &err));
             assert_int_equal(driver_live().blocks, 0);
         } else {
             free_after_the_copy(f, &b, other);
         }
-        f->table->event_destroy(f->device, event);
         (void)clReleaseCommandQueue(queue);
     }
-}
-
-static void *fail_soon(void *blocked) {
-    const struct timespec some = {0, 20000000};
-    (void)nanosleep(&some, NULL);
-    unblock(blocked, CL_OUT_OF_RESOURCES);
-    return NULL;
 }
 
 /* The caller's command fails while the library waits for the queue. */
@@ -681,35 +646,31 @@ TEST_ON(place, a_wait_for_a_queue_drops_no_failure_of_the_caller) {
     const sb_stream stream = (sb_stream)f->queue;
     for (int allocates = 0; allocates < 2; allocates++) {
         pthread_t thread;
-        void *event, *ptr = NULL;
+        sb_status waited = SB_OK;
         struct blocked blocked = block(f, f->queue);
-        assert_int_equal(pthread_create(&thread, NULL, fail_soon, &blocked), 0);
-        if (allocates)
+        blocked.status = CL_OUT_OF_RESOURCES;
+        assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
+        if (allocates) {
             driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
-        const sb_status waited = allocates ? f->table->alloc(f->device, COUNT, stream, &ptr, &err)
-                                           : f->table->stream_synchronize(f->device, stream, &err);
+            (void)alloc_on(f, stream);
+        } else {
+            waited = f->table->stream_synchronize(f->device, stream, &err);
+        }
         assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_ok(f->table->event_record(f->device, stream, &event, &err));
-        const sb_status st = f->table->event_wait(f->device, event, &err);
+        const sb_status st = f->table->event_wait(f->device, record_on(f, stream), &err);
         assert_int_equal(allocates ? st : waited, SB_ERR_DEVICE_FAILURE);
-        f->table->event_destroy(f->device, event);
-        if (ptr)
-            release(f, ptr);
-        blocked_end(&blocked);
     }
 }
 
 TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
-    void *other, *ptr = alloc(f);
+    void *ptr = alloc(f);
     const struct blocked user = block(f, opened(f)->own.queue);
     release(f, ptr);
     unblock(&user, CL_OUT_OF_RESOURCES);
     wait_until_failed(opened(f)->own.tail);
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
-    assert_ok(f->table->alloc(f->device, COUNT, f->own, &other, &err));
+    (void)alloc(f);
     assert_int_equal(driver_live().blocks, 1);
-    release(f, other);
-    blocked_end(&user);
 }
 
 /* The barrier fails before an older copy ends, so its record must stay meanwhile. */
@@ -721,12 +682,11 @@ TEST_ON(place, no_record_of_a_released_queue_remains) {
     assert_ok(f->table->stream_synchronize(f->device, (sb_stream)queue, &err));
     (void)clReleaseCommandQueue(queue);
     unblock(&b.late, CL_COMPLETE);
-    failing_end(f, &b);
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     ignore(f->table->stream_synchronize(f->device, (sb_stream)f->queue, &err));
     copy(f, b.ptr);
     for (const struct sb__opencl_stream *at = opened(f)->streams; at; at = at->next)
         assert_ptr_not_equal(at->queue, queue);
-    release(f, b.ptr);
 }
 
 /* A copy that fails because earlier work of the caller has failed reports the earlier failure. */
@@ -743,7 +703,6 @@ TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
     assert_int_equal(sb_mem_head(data_of(blobs[0])), SB_HEAD_LOST);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
-    blocked_end(&blocked);
     test_end(blobs[0]);
     test_end(blobs[1]);
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
@@ -763,7 +722,6 @@ TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memori
         assert_ok(sb_blob_scale_on(scaled, SB_DATA, 2, streams[i], &err));
         unblock(&blocked, CL_OUT_OF_RESOURCES);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-        blocked_end(&blocked);
         test_end(scaled);
         test_end(blob);
         ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
@@ -775,19 +733,13 @@ TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memori
 TEST_ON(place, a_failure_before_a_barrier_counts) {
     const sb_stream stream = (sb_stream)f->queue;
     const struct blocked blocked = block(f, f->queue), other = block(f, opened(f)->own.queue);
-    void *failed, *ptr = alloc(f);
-    copy(f, ptr);
+    copy(f, alloc(f));
     void *event = record(f);
     assert_ok(f->table->stream_wait(f->device, stream, event, &err));
     unblock(&blocked, CL_OUT_OF_RESOURCES);
     unblock(&other, CL_COMPLETE);
-    assert_ok(f->table->event_record(f->device, stream, &failed, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, failed, &err));
-    f->table->event_destroy(f->device, failed);
-    f->table->event_destroy(f->device, event);
-    release(f, ptr);
-    blocked_end(&other);
-    blocked_end(&blocked);
+    event = record_on(f, stream);
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
 }
 
 /* A long list of events is slow in pocl. */
@@ -799,18 +751,16 @@ TEST_ON(place, many_waits_for_one_queue_have_short_lists) {
         cl_event *events;
         cl_uint count;
         assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
-        assert_ok(f->table->event_record(f->device, stream, &event, &err));
+        event = record_on(f, stream);
         assert_ok(
             sb__opencl_running(opened(f), event, opened(f)->own.queue, &events, &count, &err));
         assert_true(count > 0 && count <= 2);
         sb__opencl_running_end(events, count);
         assert_ok(f->table->stream_wait(f->device, f->own, event, &err));
-        f->table->event_destroy(f->device, event);
+        event_end(f, event);
     }
     unblock(&blocked, CL_COMPLETE);
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
-    blocked_end(&blocked);
-    release(f, ptr);
 }
 
 /* The first event has the failure of the caller's command. */
@@ -819,25 +769,21 @@ TEST_ON(place, later_events_return_the_failure_of_an_earlier_event_until_a_wait_
     void *events[3], *ptr = alloc(f);
     for (int waits = 0; waits < 2; waits++) {
         const struct blocked blocked = block(f, f->queue);
-        assert_ok(f->table->event_record(f->device, stream, &events[0], &err));
+        events[0] = record_on(f, stream);
         unblock(&blocked, CL_OUT_OF_RESOURCES);
         if (waits)
             assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, events[0], &err));
         else
-            f->table->event_destroy(f->device, events[0]);
+            event_end(f, events[0]);
         assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
         for (int i = 1; i < 3; i++)
-            assert_ok(f->table->event_record(f->device, stream, &events[i], &err));
+            events[i] = record_on(f, stream);
         for (int i = 0; i < 2 && !waits; i++)
             assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, events[1], &err));
         for (int i = 1; i < 3 && waits; i++)
             assert_ok(f->table->event_wait(f->device, events[i], &err));
-        for (int i = waits ? 0 : 1; i < 3; i++)
-            f->table->event_destroy(f->device, events[i]);
         assert_ok(f->table->stream_synchronize(f->device, stream, &err));
-        blocked_end(&blocked);
     }
-    release(f, ptr);
 }
 
 /* The library must not keep a list of all commands for a program that never waits. */
@@ -852,10 +798,9 @@ TEST_ON(place, finished_commands_are_forgotten) {
     void *event;
     const sb_stream stream = (sb_stream)f->queue;
     assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
-    assert_ok(f->table->event_record(f->device, stream, &event, &err));
+    event = record_on(f, stream);
     assert_ok(f->table->event_wait(f->device, event, &err));
-    f->table->event_destroy(f->device, event);
+    event_end(f, event);
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
     assert_int_equal(driver_live().events, 1);
-    release(f, ptr);
 }

@@ -5,31 +5,44 @@
 
    `read` calls the function work_on for each case with both counts; linear_time.py compares the
    instructions. */
+#include "../threads/team.h"
 #include "captured.h"
 
 #include "../../../c/comm/src/comm.h"
 
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
-#include <syncblob/syncblob.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(claim)                                                                               \
-    do {                                                                                           \
-        if (!(claim)) {                                                                            \
-            (void)fprintf(stderr, "many: line %d: %s\n", __LINE__, #claim);                        \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == SB_OK)
+#define OK(call) expect((call) == SB_OK)
 
 static void *array_of(int64_t count, size_t size) {
     void *array = calloc((size_t)count, size);
-    CHECK(array);
+    expect(array);
     return array;
+}
+
+/* A context on the simulated device, with a block of its memory, and two streams. */
+struct scene {
+    sb_context *context;
+    sb_stream streams[2];
+    void *loan;
+};
+
+static void scene_open(struct scene *s, const sb_backend *backend) {
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "sim:0", .backend = backend);
+    OK(sb_context_create(&options, &s->context, NULL));
+    OK(sb_sim_malloc(s->context, 64, &s->loan, NULL));
+    for (int i = 0; i < 2; i++)
+        OK(sb_sim_stream_create(s->context, &s->streams[i], NULL));
+}
+
+static void scene_close(struct scene *s) {
+    for (int i = 0; i < 2; i++) {
+        OK(sb_context_forget_stream(s->context, s->streams[i], NULL));
+        OK(sb_sim_stream_destroy(s->context, s->streams[i], NULL));
+    }
+    OK(sb_sim_free(s->context, s->loan, NULL));
+    sb_context_release(s->context);
 }
 
 /* --- memories that are released while a stream is captured --------------------------------- */
@@ -41,74 +54,54 @@ static void count_back(void *user, void *ptr) {
 }
 
 static void release_in_a_capture(int64_t count) {
-    sb_backend table = captured_table();
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    sb_stream stream;
-    void *loan;
+    const sb_backend table = captured_table();
+    struct scene s;
     const void *in;
-    options.device = "sim:0";
-    options.backend = &table;
-    OK(sb_context_create(&options, &context, NULL));
-    OK(sb_sim_stream_create(context, &stream, NULL));
-    OK(sb_sim_malloc(context, 64, &loan, NULL));
+    scene_open(&s, &table);
     sb_mem **memories = array_of(count, sizeof *memories);
     for (int64_t i = 0; i < count; i++) {
-        OK(sb_mem_create(context, 64, &memories[i], NULL));
-        OK(sb_mem_set_gpu(memories[i], loan, 64, 0, count_back, NULL, NULL));
-        OK(sb_mem_gpu_on(memories[i], stream, &in, NULL));
+        OK(sb_mem_create(s.context, 64, &memories[i], NULL));
+        OK(sb_mem_set_gpu(memories[i], s.loan, 64, 0, count_back, NULL, NULL));
+        OK(sb_mem_gpu_on(memories[i], s.streams[0], &in, NULL));
     }
     given_back = 0;
-    captured_stream = stream;
+    captured_stream = s.streams[0];
     for (int64_t i = 0; i < count; i++)
         sb_mem_release(memories[i]);
-    CHECK(given_back == 0);
+    expect(given_back == 0);
     captured_stream = NULL;
-    OK(sb_context_synchronize(context, NULL));
-    CHECK(given_back == count);
+    OK(sb_context_synchronize(s.context, NULL));
+    expect(given_back == count);
     free(memories);
-    OK(sb_context_forget_stream(context, stream, NULL));
-    OK(sb_sim_stream_destroy(context, stream, NULL));
-    OK(sb_sim_free(context, loan, NULL));
-    sb_context_release(context);
+    scene_close(&s);
 }
 
 /* --- writes without a wait -------------------------------------------------------------------- */
 
+/* All blobs use one block, since a search through many blocks would dominate. */
 static void write_on_two_streams(int64_t count) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    sb_stream streams[2];
-    void *loan;
-    options.device = "sim:0";
-    OK(sb_context_create(&options, &context, NULL));
-    OK(sb_sim_malloc(context, sizeof(float), &loan,
-                     NULL)); /* one block, since a search through many blocks would dominate */
+    struct scene s;
+    scene_open(&s, NULL);
     sb_blob **blobs = array_of(count, sizeof *blobs);
-    for (int i = 0; i < 2; i++)
-        OK(sb_sim_stream_create(context, &streams[i], NULL));
     for (int64_t i = 0; i < count; i++) {
-        OK(sb_blob_create_shaped(context, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blobs[i], NULL));
-        OK(sb_blob_set_gpu(blobs[i], SB_DATA, loan, sizeof(float), 0, NULL, NULL, NULL));
-        OK(sb_blob_scale_on(blobs[i], SB_DATA, 2, streams[i < count / 2 ? 0 : 1], NULL));
+        OK(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blobs[i],
+                                 NULL));
+        OK(sb_blob_set_gpu(blobs[i], SB_DATA, s.loan, sizeof(float), 0, NULL, NULL, NULL));
+        OK(sb_blob_scale_on(blobs[i], SB_DATA, 2, s.streams[i < count / 2 ? 0 : 1], NULL));
     }
     for (int i = 1; i >= 0; i--)
-        OK(sb_context_forget_stream(context, streams[i], NULL));
+        OK(sb_context_forget_stream(s.context, s.streams[i], NULL));
     for (int64_t i = 0; i < count; i++)
         sb_blob_destroy(blobs[i]);
     free(blobs);
-    OK(sb_sim_free(context, loan, NULL));
-    for (int i = 0; i < 2; i++)
-        OK(sb_sim_stream_destroy(context, streams[i], NULL));
-    sb_context_release(context);
+    scene_close(&s);
 }
 
 /* --- edits of a model ------------------------------------------------------------------------ */
 
 static sb_blob *small_blob(void) {
     sb_blob *blob;
-    OK(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
-    OK(sb_blob_reshape(blob, (const int64_t[]){1}, 1, NULL, NULL));
+    OK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blob, NULL));
     return blob;
 }
 
@@ -119,22 +112,18 @@ static void *saved(const sb_model *model, size_t *size) {
     return bytes;
 }
 
-static void save(const sb_model *model) {
-    size_t size;
-    free(saved(model, &size));
-}
-
 /* Adds a blob to each layer. 1000003 is prime, so that the loop visits each layer once. The test
    behaviour.edits checks that searches are short after additions in any order. */
 static void add_shuffled(int64_t count) {
     sb_model *model;
+    size_t size;
     sb_blob *blob = small_blob();
     OK(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_add_layer(model, "", 0, "", 0, NULL, NULL));
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_add_blob(model, i * 1000003 % count, blob, 0, NULL));
-    save(model);
+    free(saved(model, &size));
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_pop_layer(model, NULL));
     sb_model_destroy(model);
@@ -158,7 +147,7 @@ static void replace_backwards(int64_t count) {
                            NULL));
     for (int64_t i = count; i-- > 0;)
         OK(sb_model_set_blob(model, SB_NO_LAYER, i, blob, 0, NULL));
-    save(model);
+    free(saved(model, &size));
     sb_model_destroy(model);
     free(bytes);
     sb_blob_destroy(blob);
@@ -180,7 +169,7 @@ static void reduce_at_once(int64_t count) {
         }
     for (int64_t i = 0; i < 2 * count; i++)
         OK(sb__comm_wait(comms[i / count], requests[i], NULL));
-    CHECK(values[0] == 2);
+    expect(values[0] == 2);
     free(requests);
     sb_comm_destroy(comms[0]);
     sb_comm_destroy(comms[1]);
@@ -208,25 +197,13 @@ __attribute__((noinline)) static void work_on(int which, int64_t count) {
     things += count;
 }
 
-static int find(const char *name) {
-    int which = 0;
-    while (which < CASES && strcmp(cases[which].name, name) != 0)
-        which++;
-    CHECK(which < CASES);
-    return which;
-}
-
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "list") == 0) {
-        for (int which = 0; which < CASES; which++)
+    for (int which = 0; which < CASES; which++)
+        if (argc == 2 && strcmp(argv[1], "list") == 0)
             printf("%s\n", cases[which].name);
-    } else if (argc > 4 && strcmp(argv[1], "read") == 0) {
-        for (char **name = argv + 4; *name; name++)
-            for (int i = 2; i < 4; i++)
-                work_on(find(*name), strtoll(argv[i], NULL, 10));
-    } else {
-        (void)fprintf(stderr, "usage: many list | read COUNT MORE NAME...\n");
-        return 2;
-    }
+        else
+            for (int name = 4; name < argc; name++)
+                for (int i = 2; i < 4 && strcmp(cases[which].name, argv[name]) == 0; i++)
+                    work_on(which, strtoll(argv[i], NULL, 10));
     return 0;
 }

@@ -9,6 +9,8 @@
 #include "pointers.h"
 #include "team.h"
 
+#include <syncblob/dlpack.h>
+
 #define BYTES ((size_t)256)
 #define COUNT ((int64_t)64)       /* floats in BYTES */
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
@@ -120,6 +122,7 @@ struct stage {
     sb_blob *blob;
     char lent[2][256];
     _Atomic int deleted;
+    sb_dl_managed_versioned *tensors[2];
 };
 
 static void stage_open(struct stage *s) {
@@ -430,6 +433,86 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     assert_ok(sb_mem_set_cpu(f->mem, f->lent[0], BYTES, 0, count_deleter, f, &err));
     memset(mem_pointer(f->mem, OVERWRITE_GPU), 0x11, BYTES);
     hand_over(pull_and_wait, wait_and_look, f);
+}
+
+/* --- tensors of DLPack, which may be deleted on any thread --------------------------------------
+ */
+
+/* Lends memory to a new blob; the deleter, on the thread of the last owner, reads all writes. */
+static void read_back(void *user, void *ptr) {
+    assert_true(bytes_are(ptr, BYTES, 0x44));
+    memset(ptr, 0, BYTES);
+    count_deleter(user, ptr);
+}
+
+static void stage_open_lent(struct stage *s, int fill, uint32_t flags) {
+    stage_open(s);
+    memset(s->lent[0], fill, BYTES);
+    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_cpu(s->blob, SB_DATA, s->lent[0], BYTES, flags, read_back, s, &err));
+}
+
+/* The first of two threads also writes. */
+static void end_tensor(void *arg, int member) {
+    const struct stage *s = arg;
+    if (member == 0)
+        memset(s->tensors[0]->dl_tensor.data, 0x44, BYTES);
+    s->tensors[0]->deleter(s->tensors[0]);
+}
+
+static void end_blob(void *arg, int member) {
+    struct stage *s = arg;
+    if (member == 0)
+        memset(blob_pointer(s->blob, SB_DATA, MUTABLE_CPU), 0x44, BYTES);
+    sb_blob_destroy(s->blob);
+    s->blob = NULL;
+}
+
+TEST(the_last_user_sees_the_writes_of_all_others) {
+    team_task *const ends[] = {end_tensor, end_blob, end_tensor};
+    for (int i = 0; i < 2; i++) {
+        struct stage s;
+        stage_open_lent(&s, 0, 0);
+        assert_ok(sb_blob_to_mutable_dlpack(s.blob, SB_DATA, SB_SIDE_CPU, s.tensors, &err));
+        hand_over(ends[i], ends[i + 1], &s);
+        assert_int_equal(s.deleted, 1);
+        stage_close(&s);
+    }
+}
+
+static void write_elsewhere(void *arg, int member) {
+    (void)blob_pointer(((struct stage *)arg)->blob, SB_DATA, MUTABLE_CPU);
+}
+
+/* The write moves the memory out of read-only storage that a tensor still holds. Only the lease
+   orders the two threads. */
+TEST(released_storage_ends_with_the_tensor) {
+    struct stage s;
+    stage_open_lent(&s, 0x44, SB_READ_ONLY);
+    assert_ok(sb_blob_to_dlpack(s.blob, SB_DATA, SB_SIDE_CPU, s.tensors, &err));
+    hand_over(write_elsewhere, end_tensor, &s);
+    assert_int_equal(s.deleted, 1);
+    stage_close(&s);
+}
+
+static void export_tensor(void *arg, int member) {
+    struct stage *s = arg;
+    assert_ok(sb_blob_to_dlpack(s->blob, SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
+}
+
+/* The export of the first tensor changes the storage; the export of the second reads that change.
+   Each tensor keeps the storage alive. */
+TEST_ON(stage, two_threads_export_one_side) {
+    f->blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    void *data = blob_pointer(f->blob, SB_DATA, MUTABLE_CPU);
+    hand_over(export_tensor, export_tensor, f);
+    sb_blob_destroy(f->blob);
+    f->blob = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(f->tensors[i]->dl_tensor.data, data);
+        memset(data, 0x55, BYTES);
+        f->tensors[i]->deleter(f->tensors[i]);
+    }
 }
 
 /* --- a write that failed midway ----------------------------------------------------------- */
