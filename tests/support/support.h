@@ -154,7 +154,6 @@ bool test_is_full(void);
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 
-
 /* Returns the next number of splitmix64, which is the same on every machine. */
 uint64_t test_random(uint64_t *state);
 
