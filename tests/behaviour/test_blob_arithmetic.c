@@ -126,11 +126,14 @@ static uint64_t copied_bytes(struct rig *rig) {
     return stats.host_copy_bytes + stats.device_copy_bytes;
 }
 
-static void copy_within(struct rig *rig, int32_t source_head, int32_t target_head, sb_part part) {
+/* Copies a part to a blob of the same context or, if `across`, of another context. */
+static void copy(struct rigs *rigs, bool across, int32_t source_head, int32_t target_head,
+                 sb_part part) {
     float values[COUNT], old[COUNT];
-    rig_reopen_on(rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    sb_blob *source = test_vector(rig->context, SB_DTYPE_F32, COUNT);
-    sb_blob *target = test_vector(rig->context, SB_DTYPE_F32, COUNT);
+    rigs_reopen_on(rigs, "sim:0", "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    struct rig *theirs = &rigs->a, *ours = across ? &rigs->b : theirs;
+    sb_blob *source = test_vector(theirs->context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = test_vector(ours->context, SB_DTYPE_F32, COUNT);
     sb_mem *from = mem_of(source, part), *to = mem_of(target, part);
     sb_mem *bystander = mem_of(target, SB_DIFF - part);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
@@ -139,57 +142,32 @@ static void copy_within(struct rig *rig, int32_t source_head, int32_t target_hea
     mem_place(to, target_head, old, SIZE);
     mem_place(bystander, SB_HEAD_SYNCED, old, SIZE);
 
-    struct tally before = rig_tally(rig);
-    const uint64_t bytes = copied_bytes(rig);
+    const struct tally before_theirs = rig_tally(theirs), before = rig_tally(ours);
+    const uint64_t bytes = copied_bytes(ours);
     assert_ok(sb_blob_copy_from(target, part, source, 0, &err));
-    struct tally t = rig_since(rig, &before);
+    const struct tally t = rig_since(theirs, &before_theirs), since = rig_since(ours, &before);
 
-    assert_int_equal(t.uploads + t.downloads, 0); /* no copy between host and device */
-    assert_int_equal(sb_mem_head(from), source_head);
-    assert_int_equal(sb_mem_head(to), head_after(source_head, target_head));
+    assert_int_equal(t.downloads, across && source_head == SB_HEAD_AT_GPU && !sim_is_coherent());
+    assert_int_equal(t.uploads, 0);
+    assert_int_equal(since.downloads, 0); /* the target's old bytes are not downloaded */
     assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
     assert_true(mem_holds(bystander, old, SIZE));
-    if (source_head == SB_HEAD_UNINITIALIZED) {
-        assert_int_equal(t.host_copies + t.device_copies, 0);
-        assert_true(mem_holds(to, zeros, SIZE));
-    } else {
-        assert_int_equal(t.host_copies, source_head == SB_HEAD_AT_CPU);
-        assert_int_equal(t.device_copies, source_head != SB_HEAD_AT_CPU);
-        assert_int_equal(copied_bytes(rig) - bytes, SIZE);
-        assert_true(mem_holds(to, values, SIZE));
+    assert_true(mem_holds(to, source_head ? values : zeros, SIZE));
+    if (source_head)
         assert_true(mem_holds(from, values, SIZE));
-    }
+    if (across)
+        return;
+    assert_int_equal(sb_mem_head(from), source_head);
+    assert_int_equal(sb_mem_head(to), head_after(source_head, target_head));
+    assert_int_equal(since.host_copies, source_head == SB_HEAD_AT_CPU);
+    assert_int_equal(since.device_copies, source_head > SB_HEAD_AT_CPU);
+    assert_int_equal(copied_bytes(ours) - bytes, source_head ? SIZE : 0);
 }
 
-TEST_ON(rig, every_pair_of_heads_within_a_context) {
+TEST_ON(rigs, every_pair_of_heads_within_a_context_and_across_contexts) {
     for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
-                copy_within(f, s, t, part);
-}
-
-static void copy_across(struct rigs *rigs, int32_t source_head, int32_t target_head) {
-    float values[COUNT], old[COUNT];
-    sb_blob *source = test_vector(rigs->a.context, SB_DTYPE_F32, COUNT);
-    sb_blob *target = test_vector(rigs->b.context, SB_DTYPE_F32, COUNT);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
-    mem_place(data_of(source), source_head, values, SIZE);
-    mem_place(data_of(target), target_head, old, SIZE);
-    struct tally before_a = rig_tally(&rigs->a), before_b = rig_tally(&rigs->b);
-    assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
-    struct tally t = rig_since(&rigs->a, &before_a);
-    assert_int_equal(t.downloads, source_head == SB_HEAD_AT_GPU && !sim_is_coherent());
-    assert_int_equal(t.uploads, 0);
-    t = rig_since(&rigs->b, &before_b);
-    assert_int_equal(t.downloads, 0); /* the target's old bytes are not downloaded */
-    assert_memory_equal(host_of(target, SB_DATA), source_head ? values : zeros, SIZE);
-    if (source_head)
-        assert_true(mem_holds(data_of(source), values, SIZE));
-}
-
-TEST_ON(rigs, every_pair_of_heads_across_contexts) {
-    for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
-        for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
-            copy_across(f, s, t);
+                for (int across = 0; across < 2; across++)
+                    copy(f, across, s, t, part);
 }

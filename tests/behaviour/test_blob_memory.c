@@ -56,55 +56,31 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-static void nothing_more(struct loan *l) {
-}
-static void a_share(struct loan *l) {
-    assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err));
-}
-static void an_owner(struct loan *l) {
-    l->owner = sb_mem_retain(data_of(l->blob));
-}
-static void a_tensor(struct loan *l) {
-    assert_ok(sb_blob_to_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
-}
-static void a_tensor_that_ends(struct loan *l) {
-    a_tensor(l);
-    l->tensor->deleter(l->tensor);
-    l->tensor = NULL;
-}
-static void a_blob_of_a_tensor(struct loan *l) {
-    a_tensor(l);
-    assert_ok(sb_blob_from_dlpack(l->other, SB_DATA, l->tensor, 0, &err));
-    l->tensor = NULL;
-}
-static void a_round_trip(struct loan *l) {
-    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
-    assert_ok(sb_blob_from_dlpack(l->blob, SB_DATA, l->tensor, 0, &err));
-    l->tensor = NULL;
-}
-static void a_blob_on_a_part(struct loan *l) {
-    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
-    l->tensor->dl_tensor.byte_offset = 4;
-    l->tensor->dl_tensor.shape[0] = 3;
-    assert_ok(sb_blob_from_dlpack(l->blob, SB_DATA, l->tensor, SB_DLPACK_RESHAPE, &err));
-    l->tensor = NULL;
-}
-static void a_device_that_has_them_too(struct loan *l) {
-    (void)blob_pointer(l->blob, SB_DATA, GPU_DATA);
-}
-static void a_newer_device(struct loan *l) {
-    (void)blob_pointer(l->blob, SB_DATA, MUTABLE_GPU);
-}
-static void a_push_under_way(struct loan *l) {
-    assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err));
-}
-static void a_smaller_shape(struct loan *l) {
-    assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err));
-}
-static void a_larger_shape(struct loan *l) {
-    assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
-    assert_int_equal(l->lent.deleted, 1);
-}
+/* Defines a step of the test, which uses the loan. */
+#define STEP(name, ...)                                                                            \
+    static void name(struct loan *l) {                                                             \
+        __VA_ARGS__;                                                                               \
+    }
+/* Defines a step that passes the blob's tensor, perhaps changed, to a blob. */
+#define IMPORT(name, exports, to, flags, ...)                                                      \
+    STEP(name, assert_ok(exports(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)); __VA_ARGS__;   \
+         assert_ok(sb_blob_from_dlpack(to, SB_DATA, l->tensor, flags, &err)); l->tensor = NULL)
+STEP(nothing_more, (void)l)
+STEP(a_share, assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err)))
+STEP(an_owner, l->owner = sb_mem_retain(data_of(l->blob)))
+STEP(a_tensor, assert_ok(sb_blob_to_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)))
+STEP(a_tensor_that_ends, a_tensor(l); l->tensor->deleter(l->tensor); l->tensor = NULL)
+IMPORT(a_blob_of_a_tensor, sb_blob_to_dlpack, l->other, 0, (void)l)
+IMPORT(a_round_trip, sb_blob_to_mutable_dlpack, l->blob, 0, (void)l)
+IMPORT(a_blob_on_a_part, sb_blob_to_mutable_dlpack, l->blob, SB_DLPACK_RESHAPE,
+       l->tensor->dl_tensor.byte_offset = 4;
+       l->tensor->dl_tensor.shape[0] = 3)
+STEP(a_device_that_has_them_too, (void)blob_pointer(l->blob, SB_DATA, GPU_DATA))
+STEP(a_newer_device, (void)blob_pointer(l->blob, SB_DATA, MUTABLE_GPU))
+STEP(a_push_under_way, assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err)))
+STEP(a_smaller_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err)))
+STEP(a_larger_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
+     assert_int_equal(l->lent.deleted, 1))
 
 TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
     static const struct {

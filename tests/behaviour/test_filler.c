@@ -6,13 +6,13 @@
 #include <float.h>
 #include <math.h>
 
-enum { TYPE = 1, VALUE, MIN, MAX, MEAN, STD, SPARSE, VARIANCE_NORM };
-
 /* --- parameters ----------------------------------------------------------------------- */
 
 struct refusal {
     const char *part;
     sb_filler filler;
+    const int64_t *misfit; /* a shape that does not fit the type; NULL: the shape fits */
+    int32_t axes;
 };
 
 /* SB_FILLER_INIT with the given values of members. */
@@ -21,9 +21,11 @@ struct refusal {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Winitializer-overrides"
 #endif
+static const int64_t wide[] = {2, 3, 4, 5, 1};
 static const struct refusal refusals[] = {
     {"type is 7", F(.type = 7)},
     {"type is -1", F(.type = -1)},
@@ -43,6 +45,13 @@ static const struct refusal refusals[] = {
     {"sparse is -2", F(.type = SB_FILLER_GAUSSIAN, .sparse = -2)},
     {"sparse is 3, which is above the first dimension, 2",
      F(.type = SB_FILLER_GAUSSIAN, .sparse = 3)},
+    {"at least one axis", F(.type = SB_FILLER_POSITIVE_UNITBALL), wide, 0},
+    {"at least one axis", F(.type = SB_FILLER_XAVIER), wide, 0},
+    {"at least one axis", F(.type = SB_FILLER_MSRA), wide, 0},
+    {"needs 4 axes, the blob has 0", F(.type = SB_FILLER_BILINEAR), wide, 0},
+    {"needs 4 axes, the blob has 3", F(.type = SB_FILLER_BILINEAR), wide, 3},
+    {"needs 4 axes, the blob has 5", F(.type = SB_FILLER_BILINEAR), wide, 5},
+    {"the blob's are 4 x 5", F(.type = SB_FILLER_BILINEAR), wide, 4},
 };
 
 /* `plain` and `odd` must write the same values: `odd` also sets members that its type ignores. */
@@ -68,6 +77,12 @@ static const struct {
     {F(.type = SB_FILLER_BILINEAR), F(.type = SB_FILLER_BILINEAR, .value = NAN, .min = NAN,
                                       .max = NAN, .mean = NAN, .std = NAN, .variance_norm = 1)},
 };
+
+/* A filler, and the message that describes it. */
+static const char message[] = "1:'gaussian' 2:f0.1 3:f-3 4:f4 5:f5 6:f6 7:7 8:2";
+static const sb_filler described =
+    F(.type = SB_FILLER_GAUSSIAN, .value = (double)0.1F, .min = -3, .max = 4, .mean = 5, .std = 6,
+      .sparse = 7, .variance_norm = SB_VARIANCE_AVERAGE);
 #pragma GCC diagnostic pop
 
 static const int64_t shape[] = {2, 3, 4, 4};
@@ -86,13 +101,16 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
             fail_with("%s: element %lld was written", what, (long long)i);
 }
 
-TEST(wrong_parameters_change_nothing) {
-    sb_blob *blob = counting_up(4, shape);
+/* The fuzz target filler tests which shapes a type accepts. */
+TEST(wrong_parameters_and_shapes_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
-        if (!strstr(err.message, refusals[i].part))
-            fail_with("\"%s\" is not in \"%s\"", refusals[i].part, err.message);
-        assert_counting_up(blob, refusals[i].part);
+        const struct refusal *row = &refusals[i];
+        sb_blob *blob = row->misfit ? counting_up(row->axes, row->misfit) : counting_up(4, shape);
+        assert_status(row->misfit ? SB_ERR_SHAPE_MISMATCH : INVALID,
+                      sb_blob_fill(blob, &row->filler, 1, &err));
+        if (!strstr(err.message, row->part))
+            fail_with("\"%s\" is not in \"%s\"", row->part, err.message);
+        assert_counting_up(blob, row->part);
     }
 }
 
@@ -147,30 +165,6 @@ TEST(defaults_and_names) {
 }
 
 /* --- shapes ----------------------------------------------------------------------------- */
-
-/* Shapes that a type refuses; the fuzz target `filler` checks which shapes a type accepts. */
-static const struct {
-    int32_t type, num_axes;
-    int64_t shape[5];
-} misfits[] = {
-    {SB_FILLER_POSITIVE_UNITBALL, 0, {0}},
-    {SB_FILLER_XAVIER, 0, {0}},
-    {SB_FILLER_MSRA, 0, {0}},
-    {SB_FILLER_BILINEAR, 0, {0}},
-    {SB_FILLER_BILINEAR, 3, {2, 4, 4}},
-    {SB_FILLER_BILINEAR, 5, {1, 2, 2, 4, 4}},
-    {SB_FILLER_BILINEAR, 4, {2, 3, 4, 5}},
-};
-
-TEST(a_type_requires_its_axes) {
-    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++) {
-        const sb_filler filler = filler_of(misfits[i].type);
-        sb_blob *blob = counting_up(misfits[i].num_axes, misfits[i].shape);
-        assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_fill(blob, &filler, 1, &err));
-        assert_counting_up(blob, sb_filler_type_name(misfits[i].type));
-    }
-    assert_non_null(strstr(err.message, "the blob's are 4 x 5")); /* the last row */
-}
 
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
@@ -334,82 +328,54 @@ TEST(bilinear_is_its_formula) {
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-static void assert_parses(struct wire *w, const sb_filler *expected) {
+static void assert_parses(const char *text, const sb_filler *expected) {
+    const struct wire w = wire_of("%s", text);
     sb_filler out = SB_FILLER_INIT;
     out.value = out.min = out.std = 99;
-    assert_ok(sb_filler_parse(w->bytes, w->size, &out, &err));
+    assert_ok(sb_filler_parse(w.bytes, w.size, &out, &err));
     assert_memory_equal(&out, expected, sizeof out);
-    wire_free(w);
 }
 
 TEST(messages_set_every_member) {
-    struct wire w = {0};
-    sb_filler expected = SB_FILLER_INIT;
-    assert_parses(&w, &expected);
+    const sb_filler constant = SB_FILLER_INIT;
+    assert_parses("", &constant);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
-        wire_text(&w, TYPE, sb_filler_type_name(type));
-        expected.type = type;
-        assert_parses(&w, &expected);
+        const sb_filler expected = filler_of(type);
+        char text[40];
+        (void)snprintf(text, sizeof text, "1:'%s'", sb_filler_type_name(type));
+        assert_parses(text, &expected);
     }
-    expected = filler_of(SB_FILLER_GAUSSIAN);
-    wire_text(&w, TYPE, "gaussian");
-    wire_float(&w, VALUE, 0.1F);
-    wire_float(&w, MIN, -3);
-    wire_float(&w, MAX, 4);
-    wire_float(&w, MEAN, 5);
-    wire_float(&w, STD, 6);
-    wire_number(&w, SPARSE, 7);
-    wire_number(&w, VARIANCE_NORM, SB_VARIANCE_AVERAGE);
-    expected.value = (double)0.1F;
-    expected.min = -3;
-    expected.max = 4;
-    expected.mean = 5;
-    expected.std = 6;
-    expected.sparse = 7;
-    expected.variance_norm = SB_VARIANCE_AVERAGE;
-    assert_parses(&w, &expected);
-}
-
-static void assert_malformed(struct wire *w, const char *part, int64_t offset) {
-    sb_filler out = filler_of(SB_FILLER_MSRA);
-    const sb_filler before = out;
-    assert_status(SB_ERR_MALFORMED, sb_filler_parse(w->bytes, w->size, &out, &err));
-    if (!strstr(err.message, part) || err.offset != offset)
-        fail_with("not \"%s\" at %lld: %s", part, (long long)offset, err.message);
-    assert_memory_equal(&out, &before, sizeof out);
-    wire_free(w);
+    assert_parses(message, &described);
 }
 
 TEST(wrong_messages_name_field_and_offset) {
-    struct wire w = {0};
-    wire_float(&w, VALUE, 1);
-    wire_text(&w, TYPE, "xavier\n");
-    assert_malformed(&w, "type: there is no filler \"xavier\\x0a\"", 5);
-    wire_text(&w, TYPE, "");
-    assert_malformed(&w, "type: there is no filler \"\"", 0);
-    wire_text(&w, TYPE, "positive_unitball_of_more_than_one_dimension");
-    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\"...", 0);
-    wire_text(&w, TYPE, "positive_unitball_of_mor");
-    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" at", 0);
-    wire_text(&w, TYPE, "msra");
-    wire_number(&w, VARIANCE_NORM, 3);
-    assert_malformed(&w, "variance_norm: variance_norm is 3", 6);
-    wire_number(&w, VARIANCE_NORM, 3);
-    assert_malformed(&w, "variance_norm: variance_norm is 3", 0);
-    wire_text(&w, TYPE, "uniform");
-    wire_float(&w, MAX, -1);
-    assert_malformed(&w, "max: min is 0, which is above max, -1", 9);
-    wire_text(&w, TYPE, "uniform");
-    wire_float(&w, MIN, 2);
-    assert_malformed(&w, "min: min is 2, which is above max, 1", 9);
-    wire_text(&w, TYPE, "gaussian");
-    wire_float(&w, STD, -1);
-    assert_malformed(&w, "std: std is -1", 10);
-    wire_float(&w, VALUE, NAN);
-    assert_malformed(&w, "value: value is", 0);
-    wire_number(&w, SPARSE, 1);
-    assert_malformed(&w, "sparse: sparse is 1, but only gaussian", 0);
-    wire_tag(&w, MIN, 5);
-    wire_raw(&w, "\0\0\0", 3);
-    assert_malformed(&w, "min: 1 byte is missing", 4);
+    static const struct {
+        const char *message, *part;
+        int64_t offset;
+        size_t cut; /* bytes that the end of the message lacks */
+    } rows[] = {
+        {"2:f1 1:'xavier\n'", "type: there is no filler \"xavier\\x0a\"", 5, 0},
+        {"1:''", "type: there is no filler \"\"", 0, 0},
+        {"1:'positive_unitball_of_more_than_one_dimension'",
+         "type: there is no filler \"positive_unitball_of_mor\"...", 0, 0},
+        {"1:'positive_unitball_of_mor'", "type: there is no filler \"positive_unitball_of_mor\" at",
+         0, 0},
+        {"1:'msra' 8:3", "variance_norm: variance_norm is 3", 6, 0},
+        {"8:3", "variance_norm: variance_norm is 3", 0, 0},
+        {"1:'uniform' 4:f-1", "max: min is 0, which is above max, -1", 9, 0},
+        {"1:'uniform' 3:f2", "min: min is 2, which is above max, 1", 9, 0},
+        {"1:'gaussian' 6:f-1", "std: std is -1", 10, 0},
+        {"2:fnan", "value: value is", 0, 0},
+        {"7:1", "sparse: sparse is 1, but only gaussian", 0, 0},
+        {"3:f0", "min: 1 byte is missing", 4, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct wire w = wire_of("%s", rows[i].message);
+        sb_filler out = filler_of(SB_FILLER_MSRA);
+        const sb_filler before = out;
+        assert_reports(SB_ERR_MALFORMED, sb_filler_parse(w.bytes, w.size - rows[i].cut, &out, &err),
+                       rows[i].part);
+        assert_int_equal(err.offset, rows[i].offset);
+        assert_memory_equal(&out, &before, sizeof out);
+    }
 }

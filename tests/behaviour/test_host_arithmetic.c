@@ -399,8 +399,10 @@ static void large_close(struct large *large) {
     assert_int_equal(large->diffs_unmapped, large->diffs);
 }
 
-TEST_ON(large, sums_reach_past_two_to_the_31) {
+TEST_ON(large, sums_and_reads_reach_past_two_to_the_31) {
     double sum = 0;
+    float value = 0;
+    const int64_t last = ELEMENTS - 1;
     fill_values(SB_DTYPE_F32, CHUNK, -1, 0, f->x);
     f->x[PART - 1] = 3; /* sets MAPS elements, including the blob's last element */
     f->x[PART] = 5;     /* sets MAPS - 1 elements of the blob */
@@ -410,19 +412,18 @@ TEST_ON(large, sums_reach_past_two_to_the_31) {
     assert_ok(sb_blob_sumsq(f->blob, SB_DATA, &sum, &err));
     expected = (double)ELEMENTS + 8.0 * MAPS + 24.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
+    assert_ok(sb_blob_at_f32(f->blob, SB_DATA, &last, 1, &value, &err));
+    assert_true(value == 3);
+    assert_ok(sb_blob_data_at_legacy(f->blob, last, 0, 0, 0, &value, &err));
+    assert_true(value == 3);
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_blob_at_f32(f->blob, SB_DATA, &(int64_t){ELEMENTS}, 1, &value, &err));
 }
 
-/* The blob contains the chunk 256 times, so scaling by -1 flips each sign 256 times, which restores
-   the sign. The first PART elements are in the blob 257 times, so their signs end flipped. */
-TEST_ON(large, scaling_touches_each_element_once) {
-    fill_values(SB_DTYPE_F32, CHUNK, 1, 0, f->x);
-    assert_ok(sb_blob_scale(f->blob, SB_DATA, -1, &err));
-    for (int64_t i = 0; i < CHUNK; i++)
-        if (f->x[i] != (i < PART ? -1.0f : 1.0f))
-            fail_with("element %lld of a chunk is %g", (long long)i, (double)f->x[i]);
-}
-
-TEST_ON(large, update_touches_each_element_once) {
+/* The blob contains the chunk 256 times, and its first PART elements 257 times. An update subtracts
+   2 each time, and scaling by -1 flips the sign each time. */
+TEST_ON(large, update_scaling_and_clearing_touch_each_element_once) {
+    double sum = -1;
     float *diff = map_over_and_over();
     f->diffs++;
     fill_values(SB_DTYPE_F32, CHUNK, 1000, 0, f->x);
@@ -430,26 +431,10 @@ TEST_ON(large, update_touches_each_element_once) {
     assert_ok(sb_mem_set_cpu(diff_of(f->blob), diff, (size_t)ELEMENTS * sizeof(float), 0, unmap,
                              &f->diffs_unmapped, &err));
     assert_ok(sb_blob_update(f->blob, &err));
+    assert_ok(sb_blob_scale(f->blob, SB_DATA, -1, &err));
     for (int64_t i = 0; i < CHUNK; i++)
-        if (f->x[i] != 1000.0f - 2.0f * (float)(i < PART ? MAPS : MAPS - 1))
+        if (f->x[i] != (i < PART ? -(1000.0f - 2.0f * MAPS) : 1000.0f - 2.0f * (MAPS - 1)))
             fail_with("element %lld of a chunk is %g", (long long)i, (double)f->x[i]);
-}
-
-TEST_ON(large, elements_past_two_to_the_31_are_read) {
-    float value = 0;
-    f->x[PART - 1] = 42;
-    const int64_t last = ELEMENTS - 1;
-    assert_ok(sb_blob_at_f32(f->blob, SB_DATA, &last, 1, &value, &err));
-    assert_true(value == 42);
-    assert_ok(sb_blob_data_at_legacy(f->blob, last, 0, 0, 0, &value, &err));
-    assert_true(value == 42);
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
-                  sb_blob_at_f32(f->blob, SB_DATA, &(int64_t){ELEMENTS}, 1, &value, &err));
-}
-
-TEST_ON(large, clearing_reaches_past_two_to_the_31) {
-    double sum = -1;
-    fill_values(SB_DTYPE_F32, CHUNK, 7, 0, f->x);
     assert_ok(sb_blob_clear(f->blob, SB_DATA, &err));
     assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
     assert_true(sum == 0);

@@ -45,67 +45,52 @@ TEST(two_blobs_are_reported_in_their_order) {
         assert_int_equal(err.offset, at);                                                          \
     } while (0)
 
-static sb_status read_f64(const struct wire *wire, const sb_limits *limits, sb_error *err) {
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 1);
-    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, limits, err);
-}
-
 static sb_status open_into(const struct wire *wire, const sb_limits *limits, sb_model **out,
                            sb_error *err) {
     return open_wire(NULL, SB_FORMAT_AUTO, wire, limits, out, err);
 }
 
-TEST(faults_of_shapes_are_reported_with_their_fields) {
-    const struct wire axis = wire_of("7:{1:2 1:-1}"), axes = wire_of("2:1 1:1");
-    sb_limits limits = SB_LIMITS_INIT;
-    assert_refused(SB_ERR_BAD_SHAPE, 5,
-                   "shape.dim: axis 1 is negative or beyond 63 bits at offset 5",
-                   read_f64(&axis, NULL, &err));
-    limits.max_axes = 3;
-    assert_refused(SB_ERR_DATA_LIMIT, 2, "4 axes are more than the limit of 3 at offset 2",
-                   read_f64(&axes, &limits, &err));
-}
+/* SB_LIMITS_INIT with the given values of members, and ten times a text. */
+#define LIMITS(...)                                                                                \
+    { .struct_size = sizeof(sb_limits), __VA_ARGS__ }
+#define X10(text) text text text text text text text text text text
 
-TEST(faults_of_models_are_reported_with_their_fields) {
-    const struct wire unknown = wire_of("14:''"); /* a blob's last field has the number 13 */
-    const struct wire net = wire_of("100:{7:{[1]1} 7:{[1]1}}");
-    struct wire groups = wire_of("1:1");
-    sb_limits limits = SB_LIMITS_INIT;
-    sb_model *model;
-    assert_refused(SB_ERR_MALFORMED, 0,
-                   "the fields do not belong to a Caffe model, solver state or blob",
-                   open_into(&unknown, NULL, &model, &err));
-    limits.max_blobs = 1;
-    assert_refused(SB_ERR_DATA_LIMIT, 16,
-                   "layer[0].blobs: the limit of 1 blobs is exceeded at offset 16",
-                   open_into(&net, &limits, &model, &err));
-    for (int depth = 0; depth <= 100; depth++)
-        wire_tag(&groups, 2, 3);
-    assert_refused(SB_ERR_DATA_LIMIT, 102, "field 2: groups nest deeper than 100 at offset 102",
-                   open_into(&groups, NULL, &model, &err));
-}
-
-TEST(faulty_bytes_of_models_are_reported_with_their_offsets) {
+TEST(faults_of_blobs_and_models_are_reported_with_their_fields_and_offsets) {
     static const struct {
+        const char *blob, *model; /* the fields of a message, if not the bytes in `wire` */
         struct wire wire;
+        sb_limits limits;
         sb_status status;
-        const char *text;
         int64_t offset;
+        const char *text;
     } rows[] = {
-        {W("\x80"), SB_ERR_MALFORMED, "1 byte is missing at offset 1", 1},
-        {W("\x08\1\x1a\2\x08\x80"), SB_ERR_MALFORMED,
-         "history[0].num: 1 byte is missing at offset 6", 6},
-        {W("\xa2\6\2\x3a\0\xa2\6\6\x3a\0\x3a\2\x08\x80"), SB_ERR_MALFORMED,
-         "layer[1].blobs[1].num: 1 byte is missing at offset 14", 14},
-        {W("\xa2\6\5\x12\3abc"), SB_ERR_DATA_LIMIT,
-         "layer[0].type: 3 bytes exceed the limit of 2 for a text at offset 3", 3},
+        {"7:{1:2 1:-1}", NULL, W(""), LIMITS(0), SB_ERR_BAD_SHAPE, 5,
+         "shape.dim: axis 1 is negative or beyond 63 bits at offset 5"},
+        {"2:1 1:1", NULL, W(""), LIMITS(.max_axes = 3), SB_ERR_DATA_LIMIT, 2,
+         "4 axes are more than the limit of 3 at offset 2"},
+        {NULL, "14:''", W(""), LIMITS(0), SB_ERR_MALFORMED, 0, /* a blob's last field is 13 */
+         "the fields do not belong to a Caffe model, solver state or blob"},
+        {NULL, "100:{7:{[1]1} 7:{[1]1}}", W(""), LIMITS(.max_blobs = 1), SB_ERR_DATA_LIMIT, 16,
+         "layer[0].blobs: the limit of 1 blobs is exceeded at offset 16"},
+        {NULL, NULL, W("\x08\1" X10(X10("\x13")) "\x13"), LIMITS(0), SB_ERR_DATA_LIMIT, 102,
+         "field 2: groups nest deeper than 100 at offset 102"},
+        {NULL, NULL, W("\x80"), LIMITS(0), SB_ERR_MALFORMED, 1, "1 byte is missing at offset 1"},
+        {NULL, NULL, W("\x08\1\x1a\2\x08\x80"), LIMITS(0), SB_ERR_MALFORMED, 6,
+         "history[0].num: 1 byte is missing at offset 6"},
+        {NULL, NULL, W("\xa2\6\2\x3a\0\xa2\6\6\x3a\0\x3a\2\x08\x80"), LIMITS(0), SB_ERR_MALFORMED,
+         14, "layer[1].blobs[1].num: 1 byte is missing at offset 14"},
+        {NULL, NULL, W("\xa2\6\5\x12\3abc"), LIMITS(.max_name_bytes = 2), SB_ERR_DATA_LIMIT, 3,
+         "layer[0].type: 3 bytes exceed the limit of 2 for a text at offset 3"},
     };
-    sb_limits limits = SB_LIMITS_INIT;
-    limits.max_name_bytes = 2;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *fields = rows[i].blob ? rows[i].blob : rows[i].model;
+        const struct wire wire = fields ? wire_of("%s", fields) : rows[i].wire;
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 1);
         sb_model *model;
         assert_refused(rows[i].status, rows[i].offset, rows[i].text,
-                       open_into(&rows[i].wire, &limits, &model, &err));
+                       rows[i].blob ? sb_blob_from_proto(blob, wire.bytes, wire.size,
+                                                         SB_PROTO_RESHAPE, &rows[i].limits, &err)
+                                    : open_into(&wire, &rows[i].limits, &model, &err));
     }
 }
 

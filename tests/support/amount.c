@@ -21,10 +21,9 @@ bool test_is_full(void) {
 typedef unsigned long long number;
 
 /* Finds the first line that begins with `word` and a number, and stores the number in `found`. */
-static bool read_number(const char *root, const char *name, const char *word, number *found) {
-    char path[256], line[128], end;
+static bool read_number(const char *path, const char *word, number *found) {
+    char line[128], end;
     bool is_found = false;
-    (void)snprintf(path, sizeof path, "%s%s", root, name);
     FILE *file = fopen(path, "r");
     while (file && !is_found && fgets(line, sizeof line, file)) {
         const size_t skipped = strlen(word);
@@ -46,16 +45,17 @@ static const struct {
      "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
 };
 
-size_t test_free_memory(const char *root) {
+/* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
+   or SIZE_MAX if neither reports a number. */
+static size_t free_memory(void) {
     number least = SIZE_MAX, kib, limit, used;
-    if (read_number(root, "/proc/meminfo", "MemAvailable:", &kib))
+    if (read_number("/proc/meminfo", "MemAvailable:", &kib))
         least = kib << 10;
     for (int i = 0; i < 2; i++) {
         number cache = 0; /* page cache, which the kernel frees when memory is needed */
-        if (!read_number(root, groups[i].limit, "", &limit) ||
-            !read_number(root, groups[i].used, "", &used))
+        if (!read_number(groups[i].limit, "", &limit) || !read_number(groups[i].used, "", &used))
             continue;
-        (void)read_number(root, groups[i].stat, groups[i].cache, &cache);
+        (void)read_number(groups[i].stat, groups[i].cache, &cache);
         used -= cache < used ? cache : used;
         const number room = used < limit ? limit - used : 0;
         least = room < least ? room : least;
@@ -70,7 +70,7 @@ static size_t sanitizer_bytes(size_t addresses) {
 }
 
 bool test_has_memory(size_t bytes, size_t addresses) {
-    const size_t needed = bytes + sanitizer_bytes(addresses), free = test_free_memory("");
+    const size_t needed = bytes + sanitizer_bytes(addresses), free = free_memory();
     if (free / 4 * 3 > needed)
         return true;
     print_message(

@@ -367,23 +367,27 @@ CALL(sb_blob_to_proto, IS_CONST, char to[1024];
      note(w, sb_blob_to_proto(w->blob, SB_PROTO_WRITE_DIFF, to, sizeof to, &r.size, &r.err)))
 CALL(sb_blob_save_sink, IS_CONST, const sb_sink s = sink_of(w);
      note(w, sb_blob_save_sink(w->blob, &s, SB_PROTO_WRITE_DIFF, NULL, &r.err)))
-BOTH(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_dlpack(w->blob, part, SB_SIDE_CPU, &t, &r.err))) t->deleter(t))
-BOTH(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_dlpack(w->blob, part, SB_SIDE_GPU, &t, &r.err))) t->deleter(t))
-BOTH(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_mutable_dlpack(w->blob, part, SB_SIDE_CPU, &t, &r.err))) t->deleter(t))
-BOTH(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_mutable_dlpack(w->blob, part, SB_SIDE_GPU, &t, &r.err))) t->deleter(t))
-BOTH(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
-     if (note(w, sb_blob_to_legacy_dlpack(w->blob, part, SB_SIDE_CPU, &t, &r.err))) t->deleter(t))
-BOTH(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
-     if (note(w, sb_blob_to_legacy_dlpack(w->blob, part, SB_SIDE_GPU, &t, &r.err))) t->deleter(t))
-CALL(sb_blob_from_dlpack, 0, struct lent_piece *p = tensor(w);
-     settle(w, p, sb_blob_from_dlpack(w->blob, SB_DATA, &p->versioned_tensor, 0, &r.err)))
-CALL(sb_blob_from_dlpack, 0, struct lent_piece *p = tensor(w);
-     settle(w, p,
-            sb_blob_from_dlpack(w->blob, SB_DIFF, &p->versioned_tensor, SB_DLPACK_RESHAPE, &r.err)))
+
+/* Defines calls that make a tensor of either side of either part, and delete the tensor. */
+#define EXPORT(name, flags, type)                                                                  \
+    EXPORT_OF(name, flags, type, SB_SIDE_CPU) EXPORT_OF(name, flags, type, SB_SIDE_GPU)
+#define EXPORT_OF(name, flags, type, side)                                                         \
+    BOTH(name, flags, type *t; if (note(w, name(w->blob, part, side, &t, &r.err))) t->deleter(t))
+EXPORT(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned)
+EXPORT(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned)
+EXPORT(sb_blob_to_legacy_dlpack, 0, sb_dl_managed)
+
+/* Defines calls that pass a tensor, which is a member of a piece, to the library. */
+#define IMPORT(kind, member)                                                                       \
+    CALL(sb_blob_from_##kind, 0, struct lent_piece *p = tensor(w);                                 \
+         settle(w, p, sb_blob_from_##kind(w->blob, SB_DATA, &p->member, 0, &r.err)))               \
+    CALL(sb_blob_from_##kind, 0, struct lent_piece *p = tensor(w); settle(                         \
+             w, p, sb_blob_from_##kind(w->blob, SB_DIFF, &p->member, SB_DLPACK_RESHAPE, &r.err)))  \
+    CALL(sb_blob_create_from_##kind, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;       \
+         settle(w, p, sb_blob_create_from_##kind(w->context, &p->member, &b, &r.err));             \
+         sb_blob_destroy(b))
+IMPORT(dlpack, versioned_tensor)
+IMPORT(legacy_dlpack, legacy_tensor)
 CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
      if (note(w, sb_blob_to_dlpack(w->other, SB_DATA, SB_SIDE_CPU, &t, &r.err)) &&
          !note(w, sb_blob_from_dlpack(w->blob, SB_DATA, t, SB_DLPACK_RESHAPE, &r.err)))
@@ -392,18 +396,6 @@ CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
      if (note(w, sb_blob_to_mutable_dlpack(w->other, SB_DATA, SB_SIDE_GPU, &t, &r.err)) &&
          !note(w, sb_blob_from_dlpack(w->blob, SB_DATA, t, SB_DLPACK_RESHAPE, &r.err)))
          t->deleter(t))
-CALL(sb_blob_create_from_dlpack, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;
-     settle(w, p, sb_blob_create_from_dlpack(w->context, &p->versioned_tensor, &b, &r.err));
-     sb_blob_destroy(b))
-CALL(sb_blob_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w);
-     settle(w, p, sb_blob_from_legacy_dlpack(w->blob, SB_DATA, &p->legacy_tensor, 0, &r.err)))
-CALL(sb_blob_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w);
-     settle(w, p,
-            sb_blob_from_legacy_dlpack(w->blob, SB_DIFF, &p->legacy_tensor, SB_DLPACK_RESHAPE,
-                                       &r.err)))
-CALL(sb_blob_create_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;
-     settle(w, p, sb_blob_create_from_legacy_dlpack(w->context, &p->legacy_tensor, &b, &r.err));
-     sb_blob_destroy(b))
 CALL(sb_model_add_blob, 0,
      note(w, sb_model_add_blob(w->model, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
 CALL(sb_model_add_blob, 0,

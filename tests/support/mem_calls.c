@@ -27,30 +27,32 @@ bool call_is_about_device(enum call call) {
     return kind->purpose == MOVE || (kind->side == SB_SIDE_GPU && kind->purpose != EVICT);
 }
 
-static sb_status call_for_pointer(sb_mem *mem, enum call call, sb_stream stream, void **out,
-                                  sb_error *err) {
-    const void **in = (const void **)out;
-    switch (call) {
-    case CPU_DATA:
-        return sb_mem_cpu(mem, in, err);
-    case MUTABLE_CPU:
-        return sb_mem_mutable_cpu(mem, out, err);
-    case OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(mem, out, err);
-    case GPU_DATA:
-        return sb_mem_gpu(mem, in, err);
-    case GPU_DATA_ON:
-        return sb_mem_gpu_on(mem, stream, in, err);
-    case MUTABLE_GPU:
-        return sb_mem_mutable_gpu(mem, out, err);
-    case MUTABLE_GPU_ON:
-        return sb_mem_mutable_gpu_on(mem, stream, out, err);
-    case OVERWRITE_GPU:
-        return sb_mem_overwrite_gpu(mem, out, err);
-    default:
-        return sb_mem_overwrite_gpu_on(mem, stream, out, err);
+/* Makes a call that returns a pointer; `...` is the memory, or a blob and a part. */
+#define CALL_FOR_POINTER(noun, ...)                                                                \
+    const void **in = (const void **)out;                                                          \
+    switch (call) {                                                                                \
+    case CPU_DATA:                                                                                 \
+        return sb_##noun##_cpu(__VA_ARGS__, in, err);                                              \
+    case MUTABLE_CPU:                                                                              \
+        return sb_##noun##_mutable_cpu(__VA_ARGS__, out, err);                                     \
+    case OVERWRITE_CPU:                                                                            \
+        return sb_##noun##_overwrite_cpu(__VA_ARGS__, out, err);                                   \
+    case GPU_DATA:                                                                                 \
+        return sb_##noun##_gpu(__VA_ARGS__, in, err);                                              \
+    case GPU_DATA_ON:                                                                              \
+        return sb_##noun##_gpu_on(__VA_ARGS__, stream, in, err);                                   \
+    case MUTABLE_GPU:                                                                              \
+        return sb_##noun##_mutable_gpu(__VA_ARGS__, out, err);                                     \
+    case MUTABLE_GPU_ON:                                                                           \
+        return sb_##noun##_mutable_gpu_on(__VA_ARGS__, stream, out, err);                          \
+    case OVERWRITE_GPU:                                                                            \
+        return sb_##noun##_overwrite_gpu(__VA_ARGS__, out, err);                                   \
+    default:                                                                                       \
+        return sb_##noun##_overwrite_gpu_on(__VA_ARGS__, stream, out, err);                        \
     }
-}
+
+static sb_status call_for_pointer(sb_mem *mem, enum call call, sb_stream stream, void **out,
+                                  sb_error *err){CALL_FOR_POINTER(mem, mem)}
 
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err) {
@@ -80,36 +82,7 @@ sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, 
     }
 }
 
-static sb_status blob_call_on(sb_blob *blob, sb_part part, enum call call, sb_stream stream,
-                              void **out, sb_error *err) {
-    const void **in = (const void **)out;
-    switch (call) {
-    case GPU_DATA_ON:
-        return sb_blob_gpu_on(blob, part, stream, in, err);
-    case MUTABLE_GPU_ON:
-        return sb_blob_mutable_gpu_on(blob, part, stream, out, err);
-    default:
-        return sb_blob_overwrite_gpu_on(blob, part, stream, out, err);
-    }
-}
-
 sb_status blob_call(sb_blob *blob, sb_part part, enum call call, sb_stream stream, void **out,
                     sb_error *err) {
-    const void **in = (const void **)out;
-    switch (call) {
-    case CPU_DATA:
-        return sb_blob_cpu(blob, part, in, err);
-    case MUTABLE_CPU:
-        return sb_blob_mutable_cpu(blob, part, out, err);
-    case OVERWRITE_CPU:
-        return sb_blob_overwrite_cpu(blob, part, out, err);
-    case GPU_DATA:
-        return sb_blob_gpu(blob, part, in, err);
-    case MUTABLE_GPU:
-        return sb_blob_mutable_gpu(blob, part, out, err);
-    case OVERWRITE_GPU:
-        return sb_blob_overwrite_gpu(blob, part, out, err);
-    default:
-        return blob_call_on(blob, part, call, stream, out, err);
-    }
+    CALL_FOR_POINTER(blob, blob, part)
 }

@@ -145,14 +145,9 @@ struct tally rig_tally(struct rig *rig) {
 
 struct tally rig_since(struct rig *rig, const struct tally *before) {
     struct tally t = rig_tally(rig);
-    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
-        t.calls[op] -= before->calls[op];
-    t.host_allocs -= before->host_allocs;
-    t.device_allocs -= before->device_allocs;
-    t.uploads -= before->uploads;
-    t.downloads -= before->downloads;
-    t.device_copies -= before->device_copies;
-    t.host_copies -= before->host_copies;
+    int64_t *number = (int64_t *)&t; /* the struct has only such members */
+    for (size_t i = 0; i < sizeof t / sizeof *number; i++)
+        number[i] -= ((const int64_t *)before)[i];
     return t;
 }
 

@@ -154,10 +154,6 @@ bool test_is_full(void);
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 
-/* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
-   or SIZE_MAX if neither reports a number. `root` is prepended to /proc and /sys. */
-size_t test_free_memory(const char *root);
-
 /* Returns the next number of splitmix64, which is the same on every machine. */
 uint64_t test_random(uint64_t *state);
 

@@ -156,7 +156,10 @@ static const char *write_fields(struct wire *wire, const char *text, char end) {
             text = strchr(value + 1, '\'') + 1;
             wire_bytes(wire, field, value + 1, (size_t)(text - value) - 2);
         } else {
-            wire_number(wire, field, strtoull(value, &value, 10));
+            if (*value == 'f')
+                wire_float(wire, field, strtof(value + 1, &value));
+            else
+                wire_number(wire, field, strtoull(value, &value, 10));
             text = value;
         }
     }

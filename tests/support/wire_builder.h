@@ -43,9 +43,9 @@ void wire_shape(struct wire *wire, const int64_t *dims, size_t axes);
 /* Appends the fields of a BlobProto: a shape, and as data the floats first, first + 1, ... */
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
 
-/* Appends the fields that a printf format describes: 1:5 is a number, 1:'conv' a text, 1:{...} a
-   message with the fields in the braces. [2 3]100 stands for the fields of wire_blob, here of a
-   shape of 2 x 3 with the values 100, 101, ... */
+/* Appends the fields that a printf format describes: 1:5 is a number, 1:f0.5 a float, 1:'conv' a
+   text, 1:{...} a message with the fields in the braces. [2 3]100 stands for the fields of
+   wire_blob, here of a shape of 2 x 3 with the values 100, 101, ... */
 void wire_write(struct wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns a new message with these fields. */
 struct wire wire_of(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -9,6 +9,5 @@ set(left_out
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for
   # These tests use pages of mmap, some without access, or the memory sizes in /proc.
   behaviour/test_blob_bytes behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes
-  support/test_amount
   threads/test_host_cache)
 list(JOIN left_out "|" left_out_on_windows)

@@ -37,36 +37,20 @@ SAME_NUMBER(SB_DL_READ_ONLY, DLPACK_FLAG_BITMASK_READ_ONLY);
 SAME_NUMBER(SB_DL_IS_COPIED, DLPACK_FLAG_BITMASK_IS_COPIED);
 SAME_NUMBER(SB_DL_SUBBYTE_PADDED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED);
 
-SAME_SIZE(sb_dl_version, DLPackVersion);
-SAME_MEMBER(sb_dl_version, DLPackVersion, major);
-SAME_MEMBER(sb_dl_version, DLPackVersion, minor);
+#define SAME_2(ours, theirs, a, b)                                                                 \
+    SAME_SIZE(ours, theirs);                                                                       \
+    SAME_MEMBER(ours, theirs, a);                                                                  \
+    SAME_MEMBER(ours, theirs, b)
+#define SAME_3(ours, theirs, a, b, c)                                                              \
+    SAME_2(ours, theirs, a, b);                                                                    \
+    SAME_MEMBER(ours, theirs, c)
 
-SAME_SIZE(sb_dl_device, DLDevice);
-SAME_MEMBER(sb_dl_device, DLDevice, device_type);
-SAME_MEMBER(sb_dl_device, DLDevice, device_id);
-
-SAME_SIZE(sb_dl_data_type, DLDataType);
-SAME_MEMBER(sb_dl_data_type, DLDataType, code);
-SAME_MEMBER(sb_dl_data_type, DLDataType, bits);
-SAME_MEMBER(sb_dl_data_type, DLDataType, lanes);
-
-SAME_SIZE(sb_dl_tensor, DLTensor);
-SAME_MEMBER(sb_dl_tensor, DLTensor, data);
-SAME_MEMBER(sb_dl_tensor, DLTensor, device);
-SAME_MEMBER(sb_dl_tensor, DLTensor, ndim);
-SAME_MEMBER(sb_dl_tensor, DLTensor, dtype);
-SAME_MEMBER(sb_dl_tensor, DLTensor, shape);
-SAME_MEMBER(sb_dl_tensor, DLTensor, strides);
-SAME_MEMBER(sb_dl_tensor, DLTensor, byte_offset);
-
-SAME_SIZE(sb_dl_managed_versioned, DLManagedTensorVersioned);
-SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, version);
-SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, manager_ctx);
-SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, deleter);
-SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, flags);
-SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, dl_tensor);
-
-SAME_SIZE(sb_dl_managed, DLManagedTensor);
-SAME_MEMBER(sb_dl_managed, DLManagedTensor, dl_tensor);
-SAME_MEMBER(sb_dl_managed, DLManagedTensor, manager_ctx);
-SAME_MEMBER(sb_dl_managed, DLManagedTensor, deleter);
+SAME_2(sb_dl_version, DLPackVersion, major, minor);
+SAME_2(sb_dl_device, DLDevice, device_type, device_id);
+SAME_3(sb_dl_data_type, DLDataType, code, bits, lanes);
+SAME_3(sb_dl_tensor, DLTensor, data, device, ndim);
+SAME_2(sb_dl_tensor, DLTensor, dtype, shape);
+SAME_2(sb_dl_tensor, DLTensor, strides, byte_offset);
+SAME_3(sb_dl_managed_versioned, DLManagedTensorVersioned, version, manager_ctx, deleter);
+SAME_2(sb_dl_managed_versioned, DLManagedTensorVersioned, flags, dl_tensor);
+SAME_3(sb_dl_managed, DLManagedTensor, dl_tensor, manager_ctx, deleter);

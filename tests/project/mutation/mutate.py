@@ -18,7 +18,7 @@ import edits
 import judge
 import programs
 import special
-from results import (KILLED, Marks, Results, as_markdown, as_text, by_folder, grown, recorded,
+from results import (KILLED, PAGE, Marks, Results, as_markdown, by_folder, grown, recorded,
                      scores)
 from tree import BuildFailed, Tree
 
@@ -188,7 +188,7 @@ class Run:
         alive = [m for m, v in verdicts.items() if v[0] != KILLED and not marks.covers(m)]
         print(*(f"survives: {m}" for m in alive), sep="\n")
         rows = scores(verdicts, marks)
-        print(as_text(rows))
+        print(as_markdown(rows))
         problems = [*grown(self.grouped(rows), SCORES.read_text())]
         problems += self.chosen(self.unborn) if self.plan.is_special else marks.problems(verdicts)
         if self.options.record:
@@ -212,7 +212,7 @@ class Run:
         present = {os.path.dirname(path) for path in self.paths} if not self.plan.is_special else ()
         kept = {name: row for name, row in recorded(SCORES.read_text()).items()
                 if name.startswith("--") or self.plan.is_special or name in present}
-        SCORES.write_text(as_markdown({**kept, **rows}))
+        SCORES.write_text(PAGE + as_markdown({**kept, **rows}))
 
 
 def main():

@@ -108,12 +108,7 @@ def table(rows):
         yield [name, str(counts.total()), *(str(counts[word]) for word in WORDS), score]
 
 
-def as_text(rows):
-    return "\n".join(f"{name:<36}" + "".join(f"{cell:>11}" for cell in row)
-                     for name, *row in table(rows))
-
-
 def as_markdown(rows):
     head, *lines = table(rows)
     rule = ["---"] + ["---:"] * (len(head) - 1)
-    return PAGE + "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))

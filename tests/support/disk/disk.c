@@ -184,32 +184,17 @@ static bool opening_fails(int folder, const char *path, int flags) {
     return (is_directory || (flags & O_CREAT)) && fails(OPEN, true);
 }
 
-static mode_t mode_of(int flags, va_list more) {
-    return flags & O_CREAT ? (mode_t)va_arg(more, int) : 0;
-}
-
-#define DEFINE_OPEN(name)                                                                          \
-    int name(const char *path, int flags, ...) {                                                   \
+#define DEFINE_OPEN(name, folder, arguments, ...)                                                  \
+    int name(__VA_ARGS__, int flags, ...) {                                                        \
         va_list more;                                                                              \
         va_start(more, flags);                                                                     \
-        const mode_t mode = mode_of(flags, more);                                                  \
+        const mode_t mode = flags & O_CREAT ? (mode_t)va_arg(more, int) : 0;                       \
         va_end(more);                                                                              \
-        return opening_fails(AT_FDCWD, path, flags) ? -1 : NEXT(name)(path, flags, mode);          \
+        return opening_fails(folder, path, flags) ? -1 : NEXT(name) arguments;                     \
     }
-
-#define DEFINE_OPENAT(name)                                                                        \
-    int name(int folder, const char *path, int flags, ...) {                                       \
-        va_list more;                                                                              \
-        va_start(more, flags);                                                                     \
-        const mode_t mode = mode_of(flags, more);                                                  \
-        va_end(more);                                                                              \
-        return opening_fails(folder, path, flags) ? -1 : NEXT(name)(folder, path, flags, mode);    \
-    }
-
-DEFINE_OPEN(open)
-DEFINE_OPEN(open64)
-DEFINE_OPENAT(openat)
-DEFINE_OPENAT(openat64)
+DEFINE_OPEN(open, AT_FDCWD, (path, flags, mode), const char *path)
+DEFINE_OPEN(open64, AT_FDCWD, (path, flags, mode), const char *path)
+DEFINE_OPEN(openat, folder, (folder, path, flags, mode), int folder, const char *path)
 
 /* A failure with EINTR first writes half of the bytes, as if a signal had interrupted the write. */
 ssize_t write(int file, const void *bytes, size_t size) {
@@ -218,26 +203,11 @@ ssize_t write(int file, const void *bytes, size_t size) {
     return errno == EINTR && size > 1 ? NEXT(write)(file, bytes, size / 2) : -1;
 }
 
-int fsync(int file) {
-    const enum call call = is_folder(file) ? SYNCFOLDER : FSYNC;
-    return fails(call, is_file_within(file)) ? -1 : NEXT(fsync)(file);
-}
-
 int close(int file) {
     if (!is_file_within(file) || is_folder(file))
         return NEXT(close)(file);
     const int status = NEXT(close)(file);
     return fails(CLOSE, true) ? -1 : status;
-}
-
-int rename(const char *from, const char *to) {
-    return fails(RENAME, is_path_within(AT_FDCWD, to)) ? -1 : NEXT(rename)(from, to);
-}
-
-int renameat(int from_folder, const char *from, int to_folder, const char *to) {
-    return fails(RENAME, is_path_within(to_folder, to))
-               ? -1
-               : NEXT(renameat)(from_folder, from, to_folder, to);
 }
 
 /* Programs built for older C libraries call renameat2 through syscall. */
@@ -254,38 +224,25 @@ long syscall(long number, ...) {
     return NEXT(syscall)(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
-int link(const char *from, const char *to) {
-    return fails(LINK, is_path_within(AT_FDCWD, to)) ? -1 : NEXT(link)(from, to);
-}
-
-int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
-    return fails(LINK, is_path_within(to_folder, to))
-               ? -1
-               : NEXT(linkat)(from_folder, from, to_folder, to, flags);
-}
-
-int fchmod(int file, mode_t mode) {
-    return fails(CHMOD, is_file_within(file)) ? -1 : NEXT(fchmod)(file, mode);
-}
-
-int fchown(int file, uid_t user, gid_t group) {
-    return fails(CHOWN, is_file_within(file)) ? -1 : NEXT(fchown)(file, user, group);
-}
-
-ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
-    return fails(GETLIST, is_path_within(AT_FDCWD, path)) ? -1
-                                                          : NEXT(getxattr)(path, name, value, size);
-}
-
-ssize_t fgetxattr(int file, const char *name, void *value, size_t size) {
-    return fails(GETLIST, is_file_within(file)) ? -1 : NEXT(fgetxattr)(file, name, value, size);
-}
-
-int fsetxattr(int file, const char *name, const void *value, size_t size, int flags) {
-    return fails(SETLIST, is_file_within(file)) ? -1
-                                                : NEXT(fsetxattr)(file, name, value, size, flags);
-}
-
-int fremovexattr(int file, const char *name) {
-    return fails(SETLIST, is_file_within(file)) ? -1 : NEXT(fremovexattr)(file, name);
-}
+/* Defines a function that returns -1 if `call` must fail. */
+#define DEFINE(type, name, parameters, call, is_within, ...)                                       \
+    type name parameters {                                                                         \
+        return fails(call, is_within) ? -1 : NEXT(name)(__VA_ARGS__);                              \
+    }
+DEFINE(int, fsync, (int file), is_folder(file) ? SYNCFOLDER : FSYNC, is_file_within(file), file)
+DEFINE(int, rename, (const char *from, const char *to), RENAME, is_path_within(AT_FDCWD, to), from,
+       to)
+DEFINE(int, renameat, (int old, const char *from, int folder, const char *to), RENAME,
+       is_path_within(folder, to), old, from, folder, to)
+DEFINE(int, linkat, (int old, const char *from, int folder, const char *to, int flags), LINK,
+       is_path_within(folder, to), old, from, folder, to, flags)
+DEFINE(int, fchmod, (int file, mode_t mode), CHMOD, is_file_within(file), file, mode)
+DEFINE(int, fchown, (int file, uid_t user, gid_t group), CHOWN, is_file_within(file), file, user,
+       group)
+DEFINE(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), GETLIST,
+       is_path_within(AT_FDCWD, path), path, name, value, size)
+DEFINE(ssize_t, fgetxattr, (int file, const char *name, void *value, size_t size), GETLIST,
+       is_file_within(file), file, name, value, size)
+DEFINE(int, fsetxattr, (int file, const char *name, const void *value, size_t size, int flags),
+       SETLIST, is_file_within(file), file, name, value, size, flags)
+DEFINE(int, fremovexattr, (int file, const char *name), SETLIST, is_file_within(file), file, name)
