@@ -15,9 +15,9 @@
  * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
  * tracks only its own writes, but a transfer of one memory also changes the bytes of the other.
  * sb_blob_copy_from and sb_blob_update accept a source and a target with the same bytes, and return
- * INVALID_ARGUMENT for bytes that overlap in part. The two sides of one memory may be the same
- * bytes of managed memory: a transfer then copies nothing. Other buffers that a call reads or
- * writes, such as messages, must not overlap the memory.
+ * INVALID_ARGUMENT for bytes that overlap in part on the side where the call works. The two sides
+ * of one memory may be the same bytes of managed memory: a transfer then copies nothing. Other
+ * buffers that a call reads or writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work (a call on the
  * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
