@@ -262,7 +262,7 @@ TEST(sums_of_many_pieces_are_complete) {
     int64_t tasks = 0;
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        const size_t bytes = (size_t)(64 * PIECE + 1) * sb_dtype_size(dtype);
+        const size_t bytes = ((size_t)64 * PIECE + 1) * sb_dtype_size(dtype);
         void *x = map_tiles(TILE, bytes);
         assert_non_null(x);
         for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
