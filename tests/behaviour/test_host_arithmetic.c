@@ -195,8 +195,8 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
 
 /* Large copies take cache lines from two pages in turn. */
 TEST(every_kind_of_vectors_copies_every_byte) {
-    static const size_t sizes[] = {TWO_PAGES - 1,   TWO_PAGES,     TWO_PAGES + 63,
-                                   TWO_PAGES + 128, 2 * TWO_PAGES, LONGEST};
+    static const size_t sizes[] = {
+        TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
     for (int kinds = 0; sb__vectors_kind(kinds); kinds++)
         for (size_t at = 0; at < 65; at++) {
             for (size_t bytes = 0; bytes < 300; bytes += at % 7 + 1)

@@ -121,7 +121,7 @@ TEST(values_that_become_fewer_or_more_are_refused) {
         wire_shape(&files[i], (int64_t[]){COUNT}, 1);
         wire_floats(&files[i], 5, values, COUNT / 2);
         wire_floats(&files[i], 5, values + COUNT / 2, counts[i] - COUNT / 2);
-        wire_bytes(&files[i], 12, filler, (size_t)(2 * COUNT - counts[i]) * sizeof *values);
+        wire_bytes(&files[i], 12, filler, ((size_t)2 * COUNT - (size_t)counts[i]) * sizeof *values);
     }
     assert_int_equal(stopped_loads(&files[0], &files[0]), 0);
     assert_true(stopped_loads(&files[0], &files[1]) > 0);
