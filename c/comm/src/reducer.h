@@ -65,10 +65,10 @@ struct sb_reducer {
     struct sb__room rooms[SB__ROOMS];
     size_t room_bytes; /* 0: no gathering */
     bool in_step;
-    sb_status result;    /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
+    sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
+    sb_error error;
     sb_error unreported; /* code DEVICE_FAILURE: sb_reducer_ready has not returned the failure of
                             work that wrote a blob */
-    sb_error error;
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 

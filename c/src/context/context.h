@@ -405,9 +405,10 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* Called before an event is recorded on `stream`, and before the event's work is queued, because
    the first event after the work must be the work's own: later events may succeed. A wait for that
-   event also returns a failure of earlier work, but no call may ever wait for the event. If no call
-   has waited for the last arithmetic on the library's stream, the context therefore records and
-   keeps a separate event. */
+   event also returns a failure of earlier work, but no call may ever wait for the event. (If the
+   work is arithmetic, the call follows the work: waits for its event also wait for the kept event.)
+   If no call has waited for the last arithmetic on the library's stream, the context therefore
+   records and keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */

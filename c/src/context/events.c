@@ -138,12 +138,14 @@ static struct sb__event *first_kept(struct sb__event_list *list) {
 sb_status sb__own_kept(sb_context *context, sb_error *err) {
     struct sb__event *event;
     sb_status first = SB_OK;
-    while (!sb__is_unknown(first) && (event = first_kept(&context->events)) != NULL) {
+    bool is_known = true;
+    while (is_known && (event = first_kept(&context->events)) != NULL) {
         sb_status st = sb__event_ask_twice(context, event->handle, first == SB_OK ? err : NULL);
-        if (first == SB_OK || sb__is_unknown(st))
+        is_known = !sb__is_unknown(st);
+        if (first == SB_OK)
             first = st;
         sb__own_lose(context, st);
-        if (!sb__is_unknown(st))
+        if (is_known)
             sb__event_delist(context, event);
         sb__event_release(context, event);
     }

@@ -22,13 +22,12 @@ struct sb__write {
     sb_mem *mem;
     int32_t side;
     void *ptr;
-    const void *from; /* host bytes that begin copies to `ptr`, or NULL */
-    bool uncleared;   /* the bytes at `ptr` may belong to another context: see SB__WRITE_FILL */
-    bool replaces;    /* commit replaces the side's storage by `fresh` */
-    bool discards;    /* the old bytes are not needed */
-    bool is_ordered;  /* device: the library's stream is ordered after default streams */
-    uint64_t
-        exposed_at; /* the earliest exposed_at of the operands that the target's stream wrote */
+    const void *from;    /* host bytes that begin copies to `ptr`, or NULL */
+    bool uncleared;      /* the bytes at `ptr` may belong to another context: see SB__WRITE_FILL */
+    bool replaces;       /* commit replaces the side's storage by `fresh` */
+    bool discards;       /* the old bytes are not needed */
+    bool is_ordered;     /* device: the library's stream is ordered after default streams */
+    uint64_t exposed_at; /* the earliest of the operands that the target's stream has written */
     struct sb__storage fresh;
     struct sb__retiree *place; /* the list entry for the storage that `fresh` replaces */
 };
