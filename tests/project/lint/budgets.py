@@ -14,10 +14,10 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUDGETS = pathlib.Path(__file__).with_name("budgets.toml")
-SOURCE = {".c", ".h", ".cpp", ".hpp", ".inc", ".py", ".sh", ".rs", ".js", ".cmake", ""}
+SOURCE = {".c", ".h", ".cpp", ".hpp", ".inc", ".py", ".sh", ".rs", ".js", ".mjs", ".cmake", ""}
 COUNTED = ("tests", "fuzz", "dev", ".ci")
 LISTS = {".txt", ".json", ".tsv", ".toml", ".dict", ".options", ".supp"}
-PROSE = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".rs", ".js", ".cmake", ".md", ".yml", ""}
+PROSE = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".rs", ".js", ".mjs", ".cmake", ".md", ".yml", ""}
 
 
 def tracked():
@@ -48,7 +48,7 @@ def figures(patterns):
         text = (ROOT / path).read_text(errors="replace")
         if row := folder(path):
             found["lines"][row] += is_source and text.count("\n")
-            if path.parts[0] in COUNTED and (is_source or path.suffix in LISTS):
+            if is_source or path.suffix in LISTS:
                 found["total"]["lines" if is_source else "lines of lists"] += text.count("\n")
         if path.suffix == ".md":
             found["total"]["words of pages"] += len(text.split())
