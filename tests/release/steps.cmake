@@ -37,7 +37,7 @@ step("coverage" CORES RUN coverage)
 step("lists of errors against what the tests see" CORES RUN watch_errors)
 step("clang-tidy: the library, more paths" CORES ON lint RUN tidy_library 225000)
 step("clang-tidy: tests and harnesses" CORES ON lint RUN tidy_tests)
-step("checks of the documentation find what is wrong" ON release program RUN check_pages selftest.py)
+step("checks of the documentation find what is wrong" ON release program RUN check_pages ../selftest.py documents)
 
 foreach(sanitizer IN ITEMS address undefined memory)
   step("fuzzers as ClusterFuzzLite builds them: ${sanitizer}" CORES ON fuzz RUN .clusterfuzzlite/check.sh ${sanitizer})
@@ -121,7 +121,7 @@ step("crates: as the registry takes them" LOCK cargo ${both} RUN publish_dry)
 step("crates: licences, versions and sources of what they need" ${both} RUN
   run_deny check -D warnings bans licenses sources)
 step("crates: advisories on what they need" ${both} RUN check_advisories)
-step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/release/selftest.py)
+step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/selftest.py release)
 
 # --- ./dev release: if check_release fails, no other step runs
 
