@@ -72,14 +72,16 @@ bench_onnx() {
 # Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.
 # shellcheck disable=SC2120 # a step passes --check
 bench_python() { # [--check]
-    local python model prototxt
+    local python model prototxt proto
     make_wheel release
     python=$(environment tests/bench/peers/requirements.txt)
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli
     "$python" -m pip install --quiet --no-deps --force-reinstall "$build/python-release"/*.whl
-    "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
+    proto=$(download caffe.proto)
+    protoc "-I${proto%/*}" -o "$build/caffe.descriptors" "$proto"
+    CAFFE_DESCRIPTORS=$build/caffe.descriptors "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 # SMPI loads a copy of the program for each rank, so the program must contain the library.

@@ -26,37 +26,17 @@ FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
 AGAIN = {"OpenCV": (0.4, 0.5)}
 MEMORY = (1.03, 1.1)
 PROCESSES = (0.1, 0.3)
-# The fields of caffe.proto for weights: name, number, scalar type or message; "*": repeated (scalars packed).
-MESSAGES = {
-    "BlobShape": ("dim 1 int64*",),
-    "BlobProto": ("num 1 int32", "channels 2 int32", "height 3 int32", "width 4 int32", "data 5 float*",
-                  "shape 7 BlobShape"),
-    "LayerParameter": ("name 1 string", "blobs 7 BlobProto*"),
-    "V1LayerParameter": ("name 4 string", "blobs 6 BlobProto*"),
-    "NetParameter": ("layer 100 LayerParameter*", "layers 2 V1LayerParameter*"),
-}
 
 
 def net_class():
+    """Returns the class of NetParameter in protoc's description of caffe.proto, the file $CAFFE_DESCRIPTORS."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.internal import api_implementation
     assert api_implementation.Type() == "upb", api_implementation.Type()
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="net.proto", package="peer", syntax="proto2")
-    for message, fields in MESSAGES.items():
-        made = file.message_type.add(name=message)
-        for name, number, kind in map(str.split, fields):
-            label = kinds.LABEL_REPEATED if kind.endswith("*") else kinds.LABEL_OPTIONAL
-            field = made.field.add(name=name, number=int(number), label=label)
-            kind = kind.rstrip("*")
-            if kind in MESSAGES:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".peer.{kind}"
-            else:
-                field.type = getattr(kinds, f"TYPE_{kind.upper()}")
-                field.options.packed = label == kinds.LABEL_REPEATED
+    described = pathlib.Path(os.environ["CAFFE_DESCRIPTORS"]).read_bytes()
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("peer.NetParameter"))
+    pool.Add(descriptor_pb2.FileDescriptorSet.FromString(described).file[0])
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("caffe.NetParameter"))
 
 
 def judge(what, ratio, goal, bound):
