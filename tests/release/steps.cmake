@@ -12,7 +12,6 @@ fixture(released_program LOCK cargo RUN cargo build --release --locked -p syncbl
 fixture(s390x ON s390x_packages RUN build_s390x)
 fixture(aarch64 ON aarch64_packages RUN build_aarch64)
 fixture(musl RUN build_musl)
-fixture(windows_command ON windows_packages LOCK cargo RUN build_windows_command)
 fixture(gpu_programs RUN build_gpu_programs x86_64 aarch64)
 
 # --- ./dev test --full
@@ -79,10 +78,8 @@ foreach(machine IN ITEMS s390x aarch64)
     -E "^(${scripts}|${not_emulated})" -R "^(behaviour|faults|threads|input|fuzz|fake|gpu)\\.")
 endforeach()
 step("Windows: the headers, as clang-cl reads them" RUN check_windows_headers)
-step("Windows: the command, on a large model" ON windows_command program LOCK wine RUN
-  compare_command in_wine wine ${build}/windows/syncblob.exe)
 step("Windows: all tests" CORES ON all_windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")
-step("Windows: tests of the command" CORES ON windows LOCK wine RUN test_windows_command)
+step("Windows: tests of the command" CORES ON windows program LOCK wine RUN test_windows_command)
 foreach(machine IN ITEMS x86_64 aarch64)
   step("macOS, ${machine}: the library, linked, exports" CORES ON zig RUN check_macos ${machine})
   step("macOS, ${machine}: the command, linked" CORES ON zig RUN check_macos_command ${machine})
