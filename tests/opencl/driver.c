@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 /* --- contexts with a chosen kind of memory ---------------------------------------------- */
 
@@ -93,11 +92,7 @@ struct driver_live driver_live(void) {
                                 live.buffers,  live.blocks, live.events};
 }
 
-/* First waits until no buffer is live: pocl's threads free buffers soon after the last command. */
 void assert_nothing_is_live(void) {
-    const struct timespec some = {0, 1000000};
-    for (int i = 0; i < 2000 && live.buffers; i++)
-        (void)nanosleep(&some, NULL);
     const struct driver_live now = driver_live();
     assert_int_equal(now.events, 0);
     assert_int_equal(now.blocks, 0);
@@ -119,74 +114,12 @@ void driver_unlock(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes) {
-    struct driver_memory *memory = calloc(1, sizeof *memory);
-    if (!memory)
-        abort();
-    driver_lock();
-    *memory = (struct driver_memory){memories, context, mem, mem ? 0 : (uintptr_t)host,
-                                     host,     bytes,   NULL};
-    memories = memory;
-    driver_unlock();
-    (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
-}
-
-/* Removes from the list the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
-static void remove_memory(cl_mem mem, const void *ptr) {
-    struct driver_memory *found = NULL;
-    driver_lock();
-    for (struct driver_memory **link = &memories; *link; link = &(*link)->next)
-        if (mem ? (*link)->mem == mem : !(*link)->mem && (*link)->host == ptr) {
-            found = *link;
-            *link = found->next;
-            break;
-        }
-    driver_unlock();
-    if (!found) {
-        fprintf(stderr, "%p was freed twice\n", ptr);
-        abort();
-    }
-    (void)atomic_fetch_sub(mem ? &live.buffers : &live.blocks, 1);
-    if (mem)
-        free(found->host);
-    free(found);
-}
-
-void driver_name_buffer(cl_mem mem, const void *address) {
-    driver_lock();
-    for (struct driver_memory *memory = memories; memory; memory = memory->next)
-        if (memory->mem == mem)
-            memory->address = (uintptr_t)address;
-    driver_unlock();
-}
-
-struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes) {
+struct driver_memory *driver_find(cl_context context, const void *ptr) {
     struct driver_memory *memory = memories;
-    for (; memory; memory = memory->next) {
-        const size_t offset = (uintptr_t)ptr - memory->address;
-        if ((!context || memory->context == context) && memory->address &&
-            offset <= memory->bytes && bytes <= memory->bytes - offset)
-            break;
-    }
+    while (memory && !((!context || memory->context == context) &&
+                       (uintptr_t)ptr - (uintptr_t)memory->host < memory->bytes))
+        memory = memory->next;
     return memory;
-}
-
-void *driver_address(cl_context context, const void *ptr, size_t bytes) {
-    driver_lock();
-    const struct driver_memory *memory = driver_find(context, ptr, bytes);
-    void *found = memory ? memory->host + ((uintptr_t)ptr - memory->address) : NULL;
-    driver_unlock();
-    return found;
-}
-
-cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
-    cl_uint count = 0;
-    driver_lock();
-    for (struct driver_memory *memory = memories; memory && count < most; memory = memory->next)
-        if (memory->context == context && memory->mem)
-            out[count++] = memory->mem;
-    driver_unlock();
-    return count;
 }
 
 /* --- calls that return a code ---------------------------------------------------------- */
@@ -219,9 +152,7 @@ CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void 
      bytes, at)
 CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *at), kernel, index, at)
 CALL(clFlush, (cl_command_queue queue), queue)
-
-static void begin_wait(void);
-static void end_wait(void);
+CALL(clFinish, (cl_command_queue queue), queue)
 
 /* --- events of commands that failed ---------------------------------------------------- */
 
@@ -275,21 +206,10 @@ WRAP(cl_int, clGetEventInfo,
 WRAP(cl_int, clWaitForEvents, (cl_uint count, const cl_event *events)) {
     if (is_due("clWaitForEvents"))
         return fault.code;
-    begin_wait();
     cl_int result = __real_clWaitForEvents(count, events);
-    end_wait();
     for (cl_uint i = 0; i < count && result == CL_SUCCESS; i++)
         if (code_of(events[i]) != CL_SUCCESS)
             result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-    return result;
-}
-
-WRAP(cl_int, clFinish, (cl_command_queue queue)) {
-    if (is_due("clFinish"))
-        return fault.code;
-    begin_wait();
-    const cl_int result = __real_clFinish(queue);
-    end_wait();
     return result;
 }
 
@@ -413,6 +333,7 @@ RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
 RELEASE(cl_program, clReleaseProgram, programs)
 RELEASE(cl_kernel, clReleaseKernel, kernels)
 RELEASE(cl_event, clReleaseEvent, events)
+RELEASE(cl_mem, clReleaseMemObject, buffers)
 
 WRAP(cl_int, clRetainCommandQueue, (cl_command_queue queue)) {
     live.queues++;
@@ -424,43 +345,38 @@ WRAP(cl_int, clRetainEvent, (cl_event event)) {
     return __real_clRetainEvent(event);
 }
 
-static void CL_CALLBACK end_buffer(cl_mem mem, void *user) {
-    remove_memory(mem, NULL);
-}
-
-/* Allocates the buffer's bytes here, so that the tests can read them. */
-WRAP(cl_mem, clCreateBuffer,
-     (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)) {
-    const size_t whole = (bytes + 127) / 128 * 128;
-    *code = fault.code;
-    if (is_due("clCreateBuffer"))
-        return NULL;
-    host = aligned_alloc(128, whole);
-    if (!host) {
-        *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-        return NULL;
-    }
-    cl_mem mem = __real_clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, bytes, host, code);
-    if (!mem) {
-        free(host);
-        return NULL;
-    }
-    add_memory(context, mem, host, bytes);
-    if (clSetMemObjectDestructorCallback(mem, end_buffer, NULL) != CL_SUCCESS)
-        abort();
-    return mem;
-}
+CREATE(cl_mem, clCreateBuffer, buffers,
+       (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code), context,
+       flags, bytes, host, code)
 
 WRAP(void *, clSVMAlloc,
      (cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned)) {
     void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
-    if (made)
-        add_memory(context, NULL, made, bytes);
+    struct driver_memory *memory = made ? calloc(1, sizeof *memory) : NULL;
+    if (!memory)
+        return NULL;
+    driver_lock();
+    *memory = (struct driver_memory){memories, context, made, bytes, NULL};
+    memories = memory;
+    driver_unlock();
+    (void)atomic_fetch_add(&live.blocks, 1);
     return made;
 }
 
 WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
-    remove_memory(NULL, ptr);
+    driver_lock();
+    struct driver_memory **link = &memories, *found;
+    while (*link && (*link)->host != ptr)
+        link = &(*link)->next;
+    found = *link;
+    if (!found) {
+        fprintf(stderr, "%p was freed twice\n", ptr);
+        abort();
+    }
+    *link = found->next;
+    driver_unlock();
+    free(found);
+    (void)atomic_fetch_sub(&live.blocks, 1);
     __real_clSVMFree(context, ptr);
 }
 
@@ -469,62 +385,6 @@ int fdatasync(int file);
 
 int fdatasync(int file) {
     return 0;
-}
-
-/* --- gates: kernels that hold back the later commands of a queue ----------------------- */
-
-enum { GATES = 64 };
-
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
-static uint64_t generation; /* number of the newest gates; older gates are open */
-static cl_command_queue gated[GATES];
-static int gate_count;
-static int waiting; /* the number of waiting threads; if it is not 0, all gates are open */
-
-/* Blocks a thread of the driver until the gate opens. The driver has one thread per processor. */
-static void CL_CALLBACK pass_gate(void *arguments) {
-    pthread_mutex_lock(&gate_lock);
-    while (generation == *(uint64_t *)arguments && !waiting)
-        pthread_cond_wait(&gate_opened, &gate_lock);
-    pthread_mutex_unlock(&gate_lock);
-}
-
-void driver_close_gate(cl_command_queue queue) {
-    pthread_mutex_lock(&gate_lock);
-    uint64_t closed = generation;
-    bool is_new = gate_count < GATES;
-    for (int i = 0; i < gate_count; i++)
-        is_new = is_new && gated[i] != queue;
-    if (is_new)
-        gated[gate_count++] = queue;
-    pthread_mutex_unlock(&gate_lock);
-    if (is_new && clEnqueueNativeKernel(queue, pass_gate, &closed, sizeof closed, 0, NULL, NULL, 0,
-                                        NULL, NULL) != CL_SUCCESS)
-        abort();
-}
-
-static void open_gates(int waiters) {
-    pthread_mutex_lock(&gate_lock);
-    waiting += waiters;
-    generation += gate_count != 0;
-    gate_count = 0;
-    pthread_cond_broadcast(&gate_opened);
-    pthread_mutex_unlock(&gate_lock);
-}
-
-void driver_open_gates(void) {
-    open_gates(0);
-}
-
-static void begin_wait(void) {
-    open_gates(1);
-}
-
-static void end_wait(void) {
-    pthread_mutex_lock(&gate_lock);
-    waiting--;
-    pthread_mutex_unlock(&gate_lock);
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -1,5 +1,5 @@
 /* The linker redirects the library's calls of OpenCL to driver.c (--wrap), which makes chosen calls
-   fail, delays queued commands, and counts the live objects that calls have created. */
+   fail, and counts the live objects that calls have created. */
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
@@ -41,33 +41,20 @@ struct driver_live {
 struct driver_live driver_live(void);
 void assert_nothing_is_live(void);
 
-/* Holds back the commands that are queued on `queue` from now on, until any call waits. */
-void driver_close_gate(cl_command_queue queue);
-void driver_open_gates(void);
-
-/* Memory of the device: shared virtual memory, or a buffer whose bytes driver.c allocated. */
+/* A block of shared virtual memory. */
 struct driver_memory {
     struct driver_memory *next;
     cl_context context;
-    cl_mem mem;        /* NULL: shared virtual memory */
-    uintptr_t address; /* 0: a buffer without an address */
     char *host;
     size_t bytes;
     cl_command_queue queue; /* the last queue that used the memory; only usm.c sets it */
 };
 
-/* driver_lock locks the list of memories. driver_find returns the memory of a range in a context
+/* driver_lock locks the list of memories. driver_find returns the memory of a pointer in a context
    (NULL: in any context), and must be called with the list locked. */
 void driver_lock(void);
 void driver_unlock(void);
-struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes);
-/* Sets the address that identifies a buffer. */
-void driver_name_buffer(cl_mem mem, const void *address);
-/* Returns the host memory that stores a range of shared virtual memory, or of the buffer with this
-   address. Returns NULL if the driver has freed the memory. */
-void *driver_address(cl_context context, const void *ptr, size_t bytes);
-/* Returns the buffers of a context, at most `most`. */
-cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
+struct driver_memory *driver_find(cl_context context, const void *ptr);
 
 /* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
    is OpenCL's function. */

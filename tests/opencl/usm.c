@@ -29,7 +29,7 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
    reference that the caller must release, or NULL. */
 static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     driver_lock();
-    struct driver_memory *memory = driver_find(NULL, ptr, 1);
+    struct driver_memory *memory = driver_find(NULL, ptr);
     const cl_command_queue old = memory ? memory->queue : NULL;
     if (memory && queue)
         (void)__real_clRetainCommandQueue(queue);
@@ -49,7 +49,6 @@ static void use(cl_command_queue queue, const void *ptr) {
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {
-        driver_open_gates();
         (void)__real_clFinish(queue);
         (void)__real_clReleaseCommandQueue(queue);
     }
@@ -77,7 +76,7 @@ static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint
                                     void *out, size_t *out_bytes) {
     memset(out, 0, bytes);
     driver_lock();
-    const struct driver_memory *memory = driver_find(context, ptr, 1);
+    const struct driver_memory *memory = driver_find(context, ptr);
     if (memory && what == CL_MEM_ALLOC_DEVICE_INTEL)
         (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, out, NULL);
     else if (memory)
