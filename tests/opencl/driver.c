@@ -2,8 +2,8 @@
 
 #include "support.h"
 
+#include <CL/cl_ext.h>
 #include <pthread.h>
-#include <stdatomic.h>
 
 /* --- contexts with a chosen kind of memory ---------------------------------------------- */
 
@@ -83,64 +83,54 @@ static bool is_due(const char *name) {
 
 /* --- live objects ---------------------------------------------------------------------- */
 
-static struct {
-    atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
-} live;
-
-struct driver_live driver_live(void) {
-    return (struct driver_live){live.contexts, live.queues, live.programs, live.kernels,
-                                live.buffers,  live.blocks, live.events};
-}
+struct driver_live driver_live;
 
 void assert_nothing_is_live(void) {
-    const struct driver_live now = driver_live();
-    assert_int_equal(now.events, 0);
-    assert_int_equal(now.blocks, 0);
-    assert_int_equal(now.buffers, 0);
-    assert_int_equal(now.kernels, 0);
-    assert_int_equal(now.programs, 0);
-    assert_int_equal(now.queues, 0);
-    assert_int_equal(now.contexts, 0);
+    static const struct driver_live none;
+    assert_memory_equal(&driver_live, &none, sizeof none);
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct driver_memory *memories;
+/* The blocks of shared virtual memory. */
+struct memory {
+    struct memory *next;
+    cl_context context;
+    char *host;
+    size_t bytes;
+    cl_command_queue queue; /* the last queue that a function of unified memory has passed */
+};
+static struct memory *memories;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 
-void driver_lock(void) {
-    pthread_mutex_lock(&lock);
-}
-
-void driver_unlock(void) {
-    pthread_mutex_unlock(&lock);
-}
-
-struct driver_memory *driver_find(cl_context context, const void *ptr) {
-    struct driver_memory *memory = memories;
+/* Returns the memory of a pointer in a context (NULL: in any context). Must be called with the lock
+ * held. */
+static struct memory *find(cl_context context, const void *ptr) {
+    struct memory *memory = memories;
     while (memory && !((!context || memory->context == context) &&
                        (uintptr_t)ptr - (uintptr_t)memory->host < memory->bytes))
         memory = memory->next;
     return memory;
 }
 
+/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
+   is OpenCL's function. The linker's --wrap prescribes these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+#define WRAP(type, name, parameters)                                                               \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
+
 /* --- calls that return a code ---------------------------------------------------------- */
 
-/* The linker's --wrap prescribes these names.
-   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define CALL(name, parameters, ...)                                                                \
     WRAP(cl_int, name, parameters) {                                                               \
         return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
     }
-
-#define __real_clGetDeviceInfo fake_device_info
 
 CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id *out, cl_uint *count), room, out, count)
 CALL(clGetDeviceIDs,
      (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id *out,
       cl_uint *count),
      platform, type, room, out, count)
-CALL(clGetDeviceInfo,
-     (cl_device_id device, cl_device_info what, size_t room, void *out, size_t *bytes), device,
-     what, room, out, bytes)
 CALL(clGetCommandQueueInfo,
      (cl_command_queue queue, cl_command_queue_info what, size_t room, void *out, size_t *bytes),
      queue, what, room, out, bytes)
@@ -220,7 +210,7 @@ cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
 
 static cl_int count_event(cl_int result, const cl_event *out) {
     if (result == CL_SUCCESS && out)
-        (void)atomic_fetch_add(&live.events, 1);
+        (void)atomic_fetch_add(&driver_live.events, 1);
     return result;
 }
 
@@ -303,12 +293,12 @@ QUEUE(clEnqueueSVMFree,
         }                                                                                          \
         type made = __real_##name(__VA_ARGS__);                                                    \
         if (made)                                                                                  \
-            (void)atomic_fetch_add(&live.counter, 1);                                              \
+            (void)atomic_fetch_add(&driver_live.counter, 1);                                       \
         return made;                                                                               \
     }
 #define RELEASE(type, name, counter)                                                               \
     WRAP(cl_int, name, (type object)) {                                                            \
-        (void)atomic_fetch_sub(&live.counter, 1);                                                  \
+        (void)atomic_fetch_sub(&driver_live.counter, 1);                                           \
         return __real_##name(object);                                                              \
     }
 
@@ -336,12 +326,12 @@ RELEASE(cl_event, clReleaseEvent, events)
 RELEASE(cl_mem, clReleaseMemObject, buffers)
 
 WRAP(cl_int, clRetainCommandQueue, (cl_command_queue queue)) {
-    live.queues++;
+    driver_live.queues++;
     return __real_clRetainCommandQueue(queue);
 }
 
 WRAP(cl_int, clRetainEvent, (cl_event event)) {
-    (void)atomic_fetch_add(&live.events, 1);
+    (void)atomic_fetch_add(&driver_live.events, 1);
     return __real_clRetainEvent(event);
 }
 
@@ -352,20 +342,20 @@ CREATE(cl_mem, clCreateBuffer, buffers,
 WRAP(void *, clSVMAlloc,
      (cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned)) {
     void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
-    struct driver_memory *memory = made ? calloc(1, sizeof *memory) : NULL;
+    struct memory *memory = made ? calloc(1, sizeof *memory) : NULL;
     if (!memory)
         return NULL;
-    driver_lock();
-    *memory = (struct driver_memory){memories, context, made, bytes, NULL};
+    pthread_mutex_lock(&lock);
+    *memory = (struct memory){memories, context, made, bytes, NULL};
     memories = memory;
-    driver_unlock();
-    (void)atomic_fetch_add(&live.blocks, 1);
+    pthread_mutex_unlock(&lock);
+    (void)atomic_fetch_add(&driver_live.blocks, 1);
     return made;
 }
 
 WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
-    driver_lock();
-    struct driver_memory **link = &memories, *found;
+    pthread_mutex_lock(&lock);
+    struct memory **link = &memories, *found;
     while (*link && (*link)->host != ptr)
         link = &(*link)->next;
     found = *link;
@@ -374,9 +364,9 @@ WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
         abort();
     }
     *link = found->next;
-    driver_unlock();
+    pthread_mutex_unlock(&lock);
     free(found);
-    (void)atomic_fetch_sub(&live.blocks, 1);
+    (void)atomic_fetch_sub(&driver_live.blocks, 1);
     __real_clSVMFree(context, ptr);
 }
 
@@ -385,6 +375,140 @@ int fdatasync(int file);
 
 int fdatasync(int file) {
     return 0;
+}
+
+/* --- Intel's unified shared memory, made of shared virtual memory: pocl 3.1 lacks it
+ * --------------------------------------------------------------------- */
+
+static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
+                                    const cl_bitfield *properties, size_t bytes, cl_uint alignment,
+                                    cl_int *out) {
+    cl_device_id own = NULL;
+    (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof own, &own, NULL);
+    void *made = device == own && !properties && alignment <= 128
+                     ? clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0)
+                     : NULL;
+    *out = made ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return made;
+}
+
+/* Records `queue` (NULL: none) as the last user of the memory. Returns the previous user, a
+   reference that the caller must release, or NULL. */
+static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
+    pthread_mutex_lock(&lock);
+    struct memory *memory = find(NULL, ptr);
+    const cl_command_queue old = memory ? memory->queue : NULL;
+    if (memory && queue)
+        (void)__real_clRetainCommandQueue(queue);
+    if (memory)
+        memory->queue = queue;
+    pthread_mutex_unlock(&lock);
+    return old;
+}
+
+static void use(cl_command_queue queue, const void *ptr) {
+    const cl_command_queue old = set_user(queue, ptr);
+    if (old)
+        (void)__real_clReleaseCommandQueue(old);
+}
+
+/* Waits only for the last queue that used the memory: the work of earlier users has then run. */
+static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
+    const cl_command_queue queue = set_user(NULL, ptr);
+    if (queue) {
+        (void)__real_clFinish(queue);
+        (void)__real_clReleaseCommandQueue(queue);
+    }
+    clSVMFree(context, ptr);
+    return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL copy_fake(cl_command_queue queue, cl_bool blocks_host, void *to,
+                                    const void *from, size_t bytes, cl_uint waits,
+                                    const cl_event *list, cl_event *out) {
+    use(queue, to);
+    use(queue, from);
+    return clEnqueueSVMMemcpy(queue, blocks_host, to, from, bytes, waits, list, out);
+}
+
+static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void *pattern,
+                                    size_t size, size_t bytes, cl_uint waits, const cl_event *list,
+                                    cl_event *out) {
+    use(queue, to);
+    return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
+}
+
+/* Writes zeros for an unknown pointer. */
+static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what, size_t bytes,
+                                    void *out, size_t *out_bytes) {
+    memset(out, 0, bytes);
+    pthread_mutex_lock(&lock);
+    const struct memory *memory = find(context, ptr);
+    if (memory && what == CL_MEM_ALLOC_DEVICE_INTEL)
+        (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, out, NULL);
+    else if (memory)
+        memcpy(out,
+               what == CL_MEM_ALLOC_BASE_PTR_INTEL ? (const void *)&memory->host
+                                                   : (const void *)&memory->bytes,
+               bytes);
+    pthread_mutex_unlock(&lock);
+    return CL_SUCCESS;
+}
+
+/* --- the extension --------------------------------------------------------------------- */
+
+WRAP(void *, clGetExtensionFunctionAddressForPlatform,
+     (cl_platform_id platform, const char *name)) {
+    static const struct {
+        const char *name;
+        void (*function)(void);
+    } functions[] = {
+        {"clDeviceMemAllocINTEL", (void (*)(void))alloc_fake},
+        {"clMemBlockingFreeINTEL", (void (*)(void))free_fake},
+        {"clEnqueueMemcpyINTEL", (void (*)(void))copy_fake},
+        {"clEnqueueMemFillINTEL", (void (*)(void))fill_fake},
+        {"clSetKernelArgMemPointerINTEL", (void (*)(void))clSetKernelArgSVMPointer},
+        {"clGetMemAllocInfoINTEL", (void (*)(void))info_fake},
+    };
+    void *found;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(name, functions[i].name) == 0) {
+            memcpy(&found, &functions[i].function, sizeof found);
+            return found;
+        }
+    return __real_clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+struct fake_device fake_device;
+
+static cl_int answer(const char *text, void *out, size_t *out_bytes) {
+    if (out)
+        memcpy(out, text, strlen(text) + 1);
+    if (out_bytes)
+        *out_bytes = strlen(text) + 1;
+    return CL_SUCCESS;
+}
+
+WRAP(cl_int, clGetDeviceInfo,
+     (cl_device_id device, cl_device_info what, size_t bytes, void *out, size_t *out_bytes)) {
+    if (is_due("clGetDeviceInfo"))
+        return fault.code;
+    if ((what == CL_DEVICE_DOUBLE_FP_CONFIG && fake_device.hides_doubles) ||
+        (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_svm) ||
+        (what == CL_DEVICE_HOST_UNIFIED_MEMORY && fake_device.is_separate)) {
+        memset(out, 0, bytes);
+        return CL_SUCCESS;
+    }
+    if (what == CL_DEVICE_VERSION && fake_device.version)
+        return answer(fake_device.version, out, out_bytes);
+    if (what == CL_DEVICE_EXTENSIONS)
+        return answer(fake_device.hides_usm ? "cl_intel_unified_shared_memory_more"
+                                            : "cl_khr_fp64 cl_intel_unified_shared_memory",
+                      out, out_bytes);
+    const cl_int result = __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
+    if (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_fine_svm)
+        *(cl_device_svm_capabilities *)out &= CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+    return result;
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -3,6 +3,7 @@
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <syncblob/opencl.h>
 
@@ -34,36 +35,13 @@ void driver_fail_from(const char *name, int64_t nth, cl_int code);
 const char *driver_fired(void);
 
 /* The numbers of live OpenCL objects. */
-struct driver_live {
-    int64_t contexts, queues, programs, kernels, buffers, blocks, events;
-};
+extern struct driver_live {
+    atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
+} driver_live;
 
-struct driver_live driver_live(void);
 void assert_nothing_is_live(void);
 
-/* A block of shared virtual memory. */
-struct driver_memory {
-    struct driver_memory *next;
-    cl_context context;
-    char *host;
-    size_t bytes;
-    cl_command_queue queue; /* the last queue that used the memory; only usm.c sets it */
-};
-
-/* driver_lock locks the list of memories. driver_find returns the memory of a pointer in a context
-   (NULL: in any context), and must be called with the list locked. */
-void driver_lock(void);
-void driver_unlock(void);
-struct driver_memory *driver_find(cl_context context, const void *ptr);
-
-/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
-   is OpenCL's function. */
-#define WRAP(type, name, parameters)                                                               \
-    type __real_##name parameters;                                                                 \
-    type __wrap_##name parameters;                                                                 \
-    type __wrap_##name parameters
-
-/* --- usm.c ----------------------------------------------------------------------------- */
+/* --- properties of the device ------------------------------------------------------------ */
 
 /* The properties of devices that are opened later. By default a device has all properties of pocl's
    device, and Intel's unified shared memory. */
@@ -72,8 +50,5 @@ extern struct fake_device {
     bool is_separate;    /* the device's memory is not the host's */
     const char *version; /* NULL: the device's real version */
 } fake_device;
-
-cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                        size_t *out_bytes);
 
 #endif

@@ -249,7 +249,7 @@ TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
     ptr = alloc_on(f, (sb_stream)f->queue);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
@@ -277,7 +277,7 @@ TEST_ON_BOTH(memory_is_freed_if_the_queued_free_fails) {
     driver_fail("clEnqueueSVMFree", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES);
     release(f, alloc(f));
     assert_ok(synchronize(f, f->own));
-    assert_int_equal(driver_live().blocks, 0);
+    assert_int_equal(driver_live.blocks, 0);
 }
 
 static void wait_for_events(struct place *f, sb_stream stream) {
@@ -362,7 +362,7 @@ TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     assert_non_null(strstr(err.message, "more than 64 failures"));
     assert_status(SB_ERR_DEVICE_LOST, wait_for(f, event));
     assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_LOST);
-    assert_true(driver_live().events <= 2 * SB__OPENCL_FAILED + 2);
+    assert_true(driver_live.events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
 /* Another thread gets the failure first. */
@@ -556,14 +556,14 @@ static void free_after_the_copy(struct place *f, const struct failing *b, sb_str
     struct freeing freeing = {f, b->ptr, stream};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_on_thread, &freeing), 0);
-    for (int i = 0; i < 50 && driver_live().blocks; i++)
+    for (int i = 0; i < 50 && driver_live.blocks; i++)
         (void)nanosleep(&moment, NULL);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
     unblock(&b->late, CL_COMPLETE);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ok(synchronize(f, f->own));
     assert_ok(synchronize(f, stream));
-    assert_int_equal(driver_live().blocks, 0);
+    assert_int_equal(driver_live.blocks, 0);
 }
 
 TEST_ON_BOTH(memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
@@ -585,11 +585,11 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
         failing_fail(f, &b);
         if (is_queued) {
             assert_ok(synchronize(f, other));
-            assert_int_equal(driver_live().blocks, 1);
+            assert_int_equal(driver_live.blocks, 1);
             unblock(&b.late, CL_COMPLETE);
             assert_ok(synchronize(f, f->own));
             assert_ok(synchronize(f, other));
-            assert_int_equal(driver_live().blocks, 0);
+            assert_int_equal(driver_live.blocks, 0);
         } else {
             free_after_the_copy(f, &b, other);
         }
@@ -626,7 +626,7 @@ TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
     wait_until_failed(opened(f)->own.tail);
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     (void)alloc(f);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
 }
 
 /* The barrier fails before an older copy ends, so its record must stay meanwhile. */
@@ -749,7 +749,7 @@ TEST_ON(place, finished_commands_are_forgotten) {
         copy(f, ptr);
         (void)clFinish(opened(f)->own.queue);
     }
-    assert_int_equal(driver_live().events, 1);
+    assert_int_equal(driver_live.events, 1);
     /* The caller may release a queue after a wait, so no event of the queue may be left. */
     void *event;
     const sb_stream stream = (sb_stream)f->queue;
@@ -758,5 +758,5 @@ TEST_ON(place, finished_commands_are_forgotten) {
     assert_ok(wait_for(f, event));
     event_end(f, event);
     assert_ok(synchronize(f, stream));
-    assert_int_equal(driver_live().events, 1);
+    assert_int_equal(driver_live.events, 1);
 }
