@@ -46,7 +46,6 @@ static _Thread_local struct {
     const char *name;
     int64_t countdown;
     enum driver_mode mode;
-    bool lasts;
     cl_int code;
     const char *fired;
 } fault;
@@ -56,13 +55,7 @@ void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int co
     fault.countdown = nth;
     fault.mode = mode;
     fault.code = code;
-    fault.lasts = false;
     fault.fired = NULL;
-}
-
-void driver_fail_from(const char *name, int64_t nth, cl_int code) {
-    driver_fail(name, nth, DRIVER_NOW, code);
-    fault.lasts = true;
 }
 
 const char *driver_fired(void) {
@@ -73,12 +66,9 @@ const char *driver_fired(void) {
 static bool is_due(const char *name) {
     if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
         return false;
-    if (fault.countdown > 1 || !fault.lasts)
-        fault.countdown--;
-    const bool due = fault.lasts ? fault.countdown == 1 : fault.countdown == 0;
-    if (due && !fault.fired)
+    if (--fault.countdown == 0)
         fault.fired = name;
-    return due;
+    return fault.countdown == 0;
 }
 
 /* --- live objects ---------------------------------------------------------------------- */

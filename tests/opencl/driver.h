@@ -29,8 +29,6 @@ enum driver_mode {
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; an `nth` of 0 removes
    the fault. Releases of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
-/* Makes the `nth` call of `name` and all later calls fail. */
-void driver_fail_from(const char *name, int64_t nth, cl_int code);
 /* Returns the name of the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
