@@ -10,7 +10,7 @@
 static size_t bytes;
 static sb_context *context;
 static sb_blob *blob;
-static void *memory, *caffe_blob;
+static void *memory;
 
 static void touch(char *data) {
     for (size_t i = 0; i < bytes; i += 4096)
@@ -58,18 +58,6 @@ static void write_warm(void) {
     keep(memory);
 }
 
-static void caffe_destroy(void) {
-    bench.caffe->destroy(caffe_blob);
-    caffe_blob = NULL;
-}
-
-static void caffe_allocate(void) {
-    float *data;
-    caffe_destroy();
-    caffe_blob = bench.caffe->allocate((int64_t)(bytes / sizeof *data), &data);
-    touch((char *)data);
-}
-
 static void make(void) {
     static const int64_t shape[] = {2, 3, 4, 5};
     sb_blob *made;
@@ -94,7 +82,6 @@ static const struct contest objects = {
 static const struct contest fresh = {
     .what = "allocate and write",
     .contestants = {{"syncblob", allocate, destroy_blob}, {"mmap", map, unmap}},
-    .caffe = {{"Caffe", caffe_allocate, caffe_destroy}},
     .goals = {{"mmap", 1.1, GOAL_BYTES}},
 };
 

@@ -3,6 +3,7 @@
    for several sizes of pieces and of small blobs, by which constants of the engine and of the
    reducer were chosen. */
 #include "harness.h"
+#include "resnet_50.h"
 
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
@@ -10,50 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOBS 161
-
-static int64_t counts[BLOBS], total;
-static int num_counts;
 static sb_context *context;
 static sb_comm *comm;
 static sb_blob *blobs[BLOBS];
 static sb_reducer *reducer;
 static float *buffer;  /* as large as all blobs */
 static int64_t length; /* number of floats in a piece of the buffer, or in a small blob */
-
-/* --- the shapes of ResNet-50 ---------------------------------------------------------------- */
-
-static void add(int64_t count) {
-    must(num_counts < BLOBS ? 0 : -1);
-    counts[num_counts++] = count;
-    total += count;
-}
-
-/* Adds a convolution without bias: its weights, and the scales and biases of its normalisation. */
-static void add_convolution(int64_t in, int64_t out, int64_t kernel) {
-    add(out * in * kernel * kernel);
-    add(out);
-    add(out);
-}
-
-static void add_resnet_50(void) {
-    static const int blocks[] = {3, 4, 6, 3};
-    int64_t in = 64;
-    add_convolution(3, in, 7);
-    for (int stage = 0; stage < 4; stage++) {
-        const int64_t width = (int64_t)64 << stage;
-        for (int i = 0; i < blocks[stage]; i++) {
-            if (i == 0)
-                add_convolution(in, 4 * width, 1);
-            add_convolution(in, width, 1);
-            add_convolution(width, width, 3);
-            add_convolution(width, 4 * width, 1);
-            in = 4 * width;
-        }
-    }
-    add(1000 * in);
-    add(1000);
-}
 
 /* --- all diffs ------------------------------------------------------------------------------- */
 

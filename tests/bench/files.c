@@ -1,6 +1,5 @@
 /* Times the loading of a net from a file that is in the page cache. */
 #include "harness.h"
-#include "peers/caffe.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +16,7 @@ static size_t file_bytes;
 static sb_context *context;
 static sb_blob *blobs[2 * LAYERS];
 static int num_blobs;
-static void *memory, *caffe_net;
+static void *memory;
 
 static void add_blob(sb_model *model, int64_t layer, int64_t count) {
     sb_blob *blob = make_blob(NULL, SB_DTYPE_F32, (size_t)count);
@@ -95,21 +94,10 @@ static void read_file(void) {
     close(file);
 }
 
-static void caffe_free(void) {
-    bench.caffe->free_net(caffe_net);
-    caffe_net = NULL;
-}
-
-static void caffe_load(void) {
-    caffe_free();
-    caffe_net = bench.caffe->load_net(path);
-}
-
 static void contest_net(size_t payload) {
     struct contest contest = {
         .what = "net to blobs",
         .contestants = {{"syncblob", load_net, destroy_blobs}, {"read", read_file, free_memory}},
-        .caffe = {{"Caffe", caffe_load, caffe_free}},
     };
     if (!bench.quick)
         contest.goals[0] = (struct goal){"read", 1.5, 0};

@@ -72,24 +72,9 @@ static void unpack(void) {
     must(unpacked ? 0 : -1);
 }
 
-static void caffe_destroy(void) {
-    bench.caffe->destroy(caffe_blob);
-    caffe_blob = NULL;
-}
-
-static void caffe_load(void) {
-    caffe_blob = bench.caffe->load(caffe_blob, message, message_size);
-}
-
-static void caffe_load_fresh(void) {
-    caffe_destroy();
-    caffe_load();
-}
-
 static const struct contest to_fresh_blob = {
     .what = "bytes to fresh blob",
     .contestants = {{"syncblob", load_fresh, destroy_blob}, {"memcpy", memcpy_fresh, free_memory}},
-    .caffe = {{"Caffe", caffe_load_fresh, caffe_destroy}},
     .goals = {{"memcpy", 1.1, MIB}, {"memcpy", 1.15, GOAL_BYTES}},
 };
 
@@ -100,7 +85,6 @@ static const struct contest to_storage = {
     .contestants = {{"syncblob", load, NULL},
                     {"memcpy", memcpy_warm, NULL},
                     {"protobuf-c alone", unpack, free_unpacked}},
-    .caffe = {{"Caffe", caffe_load, NULL}},
     .goals = {{"memcpy", 1.15, GOAL_BYTES}, {"protobuf-c alone", 1.3, KIB}},
 };
 
@@ -127,11 +111,11 @@ static void contest_copies(const sb_blob *source) {
     memory = fresh_memory(message_size);
     load_fresh();
     if (bench.caffe)
-        caffe_load();
+        caffe_blob = bench.caffe->load(message, message_size);
     contest_run(&to_storage, bytes, 1);
     contest_run(&to_buffer, bytes, 1);
     if (bench.caffe)
-        caffe_destroy();
+        bench.caffe->destroy(caffe_blob);
     destroy_blob();
     fresh_memory_free(memory, message_size);
     memory = NULL;

@@ -35,9 +35,9 @@ uint64_t test_random(uint64_t *state) {
 
 /* --- calls of MPI that a test can make fail ----------------------------------------------- */
 
-enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS };
+enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS, FREE, OTHER };
 
-static int fail_nth[CALLS], freed, flying; /* flying: the number of requests in progress */
+static int fail_nth[OTHER + 1], freed, flying; /* flying: the number of requests in progress */
 
 static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
@@ -53,63 +53,42 @@ static void check_thread(void) {
     forbidden += level < MPI_THREAD_SERIALIZED && !is_main;
 }
 
-#define OR_FAIL(call, ...)                                                                         \
-    check_thread();                                                                                \
-    return is_due(call) ? MPI_ERR_INTERN : __VA_ARGS__
+#define CALL(name, call, parameters, arguments)                                                    \
+    int MPI_##name parameters {                                                                    \
+        check_thread();                                                                            \
+        freed += (call) == FREE;                                                                   \
+        flying += (call) == IALLREDUCE;                                                            \
+        return is_due(call) ? MPI_ERR_INTERN : PMPI_##name arguments;                              \
+    }
 
-int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out) {
-    OR_FAIL(DUP, PMPI_Comm_dup(comm, out));
-}
+CALL(Comm_dup, DUP, (MPI_Comm comm, MPI_Comm *out), (comm, out))
+CALL(Comm_free, FREE, (MPI_Comm * comm), (comm))
+CALL(Op_free, OTHER, (MPI_Op * op), (op))
+CALL(Comm_test_inter, OTHER, (MPI_Comm comm, int *out), (comm, out))
+CALL(Allreduce, ALLREDUCE,
+     (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (in, out, count, type, op, comm))
+CALL(Bcast, BCAST, (void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm),
+     (bytes, count, type, root, comm))
+CALL(Barrier, BARRIER, (MPI_Comm comm), (comm))
+CALL(Iallreduce, IALLREDUCE,
+     (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+      MPI_Request *request),
+     (in, out, count, type, op, comm, request))
 
-int MPI_Comm_free(MPI_Comm *comm) {
-    check_thread();
-    freed++;
-    return PMPI_Comm_free(comm);
-}
+#define SOME(name, call)                                                                           \
+    int MPI_##name(int count, MPI_Request requests[], int *num, int indices[],                     \
+                   MPI_Status statuses[]) {                                                        \
+        check_thread();                                                                            \
+        if (is_due(call))                                                                          \
+            return MPI_ERR_INTERN;                                                                 \
+        const int code = PMPI_##name(count, requests, num, indices, statuses);                     \
+        flying -= *num == MPI_UNDEFINED ? 0 : *num;                                                \
+        return code;                                                                               \
+    }
 
-int MPI_Op_free(MPI_Op *op) {
-    check_thread();
-    return PMPI_Op_free(op);
-}
-
-int MPI_Comm_test_inter(MPI_Comm comm, int *out) {
-    check_thread();
-    return PMPI_Comm_test_inter(comm, out);
-}
-
-int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm) {
-    OR_FAIL(ALLREDUCE, PMPI_Allreduce(in, out, count, type, op, comm));
-}
-
-int MPI_Bcast(void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-    OR_FAIL(BCAST, PMPI_Bcast(bytes, count, type, root, comm));
-}
-
-int MPI_Barrier(MPI_Comm comm) {
-    OR_FAIL(BARRIER, PMPI_Barrier(comm));
-}
-
-int MPI_Iallreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm, MPI_Request *request) {
-    flying++;
-    OR_FAIL(IALLREDUCE, PMPI_Iallreduce(in, out, count, type, op, comm, request));
-}
-
-static int seen(int code, const int *num) {
-    flying -= *num == MPI_UNDEFINED ? 0 : *num;
-    return code;
-}
-
-int MPI_Testsome(int count, MPI_Request requests[], int *num, int indices[],
-                 MPI_Status statuses[]) {
-    OR_FAIL(TESTSOME, seen(PMPI_Testsome(count, requests, num, indices, statuses), num));
-}
-
-int MPI_Waitsome(int count, MPI_Request requests[], int *num, int indices[],
-                 MPI_Status statuses[]) {
-    OR_FAIL(WAITSOME, seen(PMPI_Waitsome(count, requests, num, indices, statuses), num));
-}
+SOME(Testsome, TESTSOME)
+SOME(Waitsome, WAITSOME)
 
 /* --- collectives ----------------------------------------------------------------------------- */
 

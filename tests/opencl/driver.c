@@ -2,9 +2,8 @@
 
 #include "support.h"
 
+#include <CL/cl_ext.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
 
 /* --- contexts with a chosen kind of memory ---------------------------------------------- */
 
@@ -47,7 +46,6 @@ static _Thread_local struct {
     const char *name;
     int64_t countdown;
     enum driver_mode mode;
-    bool lasts;
     cl_int code;
     const char *fired;
 } fault;
@@ -57,13 +55,7 @@ void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int co
     fault.countdown = nth;
     fault.mode = mode;
     fault.code = code;
-    fault.lasts = false;
     fault.fired = NULL;
-}
-
-void driver_fail_from(const char *name, int64_t nth, cl_int code) {
-    driver_fail(name, nth, DRIVER_NOW, code);
-    fault.lasts = true;
 }
 
 const char *driver_fired(void) {
@@ -74,140 +66,61 @@ const char *driver_fired(void) {
 static bool is_due(const char *name) {
     if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
         return false;
-    if (fault.countdown > 1 || !fault.lasts)
-        fault.countdown--;
-    const bool due = fault.lasts ? fault.countdown == 1 : fault.countdown == 0;
-    if (due && !fault.fired)
+    if (--fault.countdown == 0)
         fault.fired = name;
-    return due;
+    return fault.countdown == 0;
 }
 
 /* --- live objects ---------------------------------------------------------------------- */
 
-static struct {
-    atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
-} live;
+struct driver_live driver_live;
 
-struct driver_live driver_live(void) {
-    return (struct driver_live){live.contexts, live.queues, live.programs, live.kernels,
-                                live.buffers,  live.blocks, live.events};
-}
-
-/* First waits until no buffer is live: pocl's threads free buffers soon after the last command. */
 void assert_nothing_is_live(void) {
-    const struct timespec some = {0, 1000000};
-    for (int i = 0; i < 2000 && live.buffers; i++)
-        (void)nanosleep(&some, NULL);
-    const struct driver_live now = driver_live();
-    assert_int_equal(now.events, 0);
-    assert_int_equal(now.blocks, 0);
-    assert_int_equal(now.buffers, 0);
-    assert_int_equal(now.kernels, 0);
-    assert_int_equal(now.programs, 0);
-    assert_int_equal(now.queues, 0);
-    assert_int_equal(now.contexts, 0);
+    static const struct driver_live none;
+    assert_memory_equal(&driver_live, &none, sizeof none);
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct driver_memory *memories;
+/* The blocks of shared virtual memory. */
+struct memory {
+    struct memory *next;
+    cl_context context;
+    char *host;
+    size_t bytes;
+    cl_command_queue queue; /* the last queue that a function of unified memory has passed */
+};
+static struct memory *memories;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 
-void driver_lock(void) {
-    pthread_mutex_lock(&lock);
-}
-
-void driver_unlock(void) {
-    pthread_mutex_unlock(&lock);
-}
-
-static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes) {
-    struct driver_memory *memory = calloc(1, sizeof *memory);
-    if (!memory)
-        abort();
-    driver_lock();
-    *memory = (struct driver_memory){memories, context, mem, mem ? 0 : (uintptr_t)host,
-                                     host,     bytes,   NULL};
-    memories = memory;
-    driver_unlock();
-    (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
-}
-
-/* Removes from the list the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
-static void remove_memory(cl_mem mem, const void *ptr) {
-    struct driver_memory *found = NULL;
-    driver_lock();
-    for (struct driver_memory **link = &memories; *link; link = &(*link)->next)
-        if (mem ? (*link)->mem == mem : !(*link)->mem && (*link)->host == ptr) {
-            found = *link;
-            *link = found->next;
-            break;
-        }
-    driver_unlock();
-    if (!found) {
-        fprintf(stderr, "%p was freed twice\n", ptr);
-        abort();
-    }
-    (void)atomic_fetch_sub(mem ? &live.buffers : &live.blocks, 1);
-    if (mem)
-        free(found->host);
-    free(found);
-}
-
-void driver_name_buffer(cl_mem mem, const void *address) {
-    driver_lock();
-    for (struct driver_memory *memory = memories; memory; memory = memory->next)
-        if (memory->mem == mem)
-            memory->address = (uintptr_t)address;
-    driver_unlock();
-}
-
-struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes) {
-    struct driver_memory *memory = memories;
-    for (; memory; memory = memory->next) {
-        const size_t offset = (uintptr_t)ptr - memory->address;
-        if ((!context || memory->context == context) && memory->address &&
-            offset <= memory->bytes && bytes <= memory->bytes - offset)
-            break;
-    }
+/* Returns the memory of a pointer in a context (NULL: in any context). Must be called with the lock
+ * held. */
+static struct memory *find(cl_context context, const void *ptr) {
+    struct memory *memory = memories;
+    while (memory && !((!context || memory->context == context) &&
+                       (uintptr_t)ptr - (uintptr_t)memory->host < memory->bytes))
+        memory = memory->next;
     return memory;
 }
 
-void *driver_address(cl_context context, const void *ptr, size_t bytes) {
-    driver_lock();
-    const struct driver_memory *memory = driver_find(context, ptr, bytes);
-    void *found = memory ? memory->host + ((uintptr_t)ptr - memory->address) : NULL;
-    driver_unlock();
-    return found;
-}
-
-cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
-    cl_uint count = 0;
-    driver_lock();
-    for (struct driver_memory *memory = memories; memory && count < most; memory = memory->next)
-        if (memory->context == context && memory->mem)
-            out[count++] = memory->mem;
-    driver_unlock();
-    return count;
-}
+/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
+   is OpenCL's function. The linker's --wrap prescribes these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+#define WRAP(type, name, parameters)                                                               \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
 
 /* --- calls that return a code ---------------------------------------------------------- */
 
-/* The linker's --wrap prescribes these names.
-   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define CALL(name, parameters, ...)                                                                \
     WRAP(cl_int, name, parameters) {                                                               \
         return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
     }
-
-#define __real_clGetDeviceInfo fake_device_info
 
 CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id *out, cl_uint *count), room, out, count)
 CALL(clGetDeviceIDs,
      (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id *out,
       cl_uint *count),
      platform, type, room, out, count)
-CALL(clGetDeviceInfo,
-     (cl_device_id device, cl_device_info what, size_t room, void *out, size_t *bytes), device,
-     what, room, out, bytes)
 CALL(clGetCommandQueueInfo,
      (cl_command_queue queue, cl_command_queue_info what, size_t room, void *out, size_t *bytes),
      queue, what, room, out, bytes)
@@ -219,9 +132,7 @@ CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void 
      bytes, at)
 CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *at), kernel, index, at)
 CALL(clFlush, (cl_command_queue queue), queue)
-
-static void begin_wait(void);
-static void end_wait(void);
+CALL(clFinish, (cl_command_queue queue), queue)
 
 /* --- events of commands that failed ---------------------------------------------------- */
 
@@ -275,21 +186,10 @@ WRAP(cl_int, clGetEventInfo,
 WRAP(cl_int, clWaitForEvents, (cl_uint count, const cl_event *events)) {
     if (is_due("clWaitForEvents"))
         return fault.code;
-    begin_wait();
     cl_int result = __real_clWaitForEvents(count, events);
-    end_wait();
     for (cl_uint i = 0; i < count && result == CL_SUCCESS; i++)
         if (code_of(events[i]) != CL_SUCCESS)
             result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-    return result;
-}
-
-WRAP(cl_int, clFinish, (cl_command_queue queue)) {
-    if (is_due("clFinish"))
-        return fault.code;
-    begin_wait();
-    const cl_int result = __real_clFinish(queue);
-    end_wait();
     return result;
 }
 
@@ -300,7 +200,7 @@ cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
 
 static cl_int count_event(cl_int result, const cl_event *out) {
     if (result == CL_SUCCESS && out)
-        (void)atomic_fetch_add(&live.events, 1);
+        (void)atomic_fetch_add(&driver_live.events, 1);
     return result;
 }
 
@@ -383,12 +283,12 @@ QUEUE(clEnqueueSVMFree,
         }                                                                                          \
         type made = __real_##name(__VA_ARGS__);                                                    \
         if (made)                                                                                  \
-            (void)atomic_fetch_add(&live.counter, 1);                                              \
+            (void)atomic_fetch_add(&driver_live.counter, 1);                                       \
         return made;                                                                               \
     }
 #define RELEASE(type, name, counter)                                                               \
     WRAP(cl_int, name, (type object)) {                                                            \
-        (void)atomic_fetch_sub(&live.counter, 1);                                                  \
+        (void)atomic_fetch_sub(&driver_live.counter, 1);                                           \
         return __real_##name(object);                                                              \
     }
 
@@ -413,54 +313,50 @@ RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
 RELEASE(cl_program, clReleaseProgram, programs)
 RELEASE(cl_kernel, clReleaseKernel, kernels)
 RELEASE(cl_event, clReleaseEvent, events)
+RELEASE(cl_mem, clReleaseMemObject, buffers)
 
 WRAP(cl_int, clRetainCommandQueue, (cl_command_queue queue)) {
-    live.queues++;
+    driver_live.queues++;
     return __real_clRetainCommandQueue(queue);
 }
 
 WRAP(cl_int, clRetainEvent, (cl_event event)) {
-    (void)atomic_fetch_add(&live.events, 1);
+    (void)atomic_fetch_add(&driver_live.events, 1);
     return __real_clRetainEvent(event);
 }
 
-static void CL_CALLBACK end_buffer(cl_mem mem, void *user) {
-    remove_memory(mem, NULL);
-}
-
-/* Allocates the buffer's bytes here, so that the tests can read them. */
-WRAP(cl_mem, clCreateBuffer,
-     (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)) {
-    const size_t whole = (bytes + 127) / 128 * 128;
-    *code = fault.code;
-    if (is_due("clCreateBuffer"))
-        return NULL;
-    host = aligned_alloc(128, whole);
-    if (!host) {
-        *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-        return NULL;
-    }
-    cl_mem mem = __real_clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, bytes, host, code);
-    if (!mem) {
-        free(host);
-        return NULL;
-    }
-    add_memory(context, mem, host, bytes);
-    if (clSetMemObjectDestructorCallback(mem, end_buffer, NULL) != CL_SUCCESS)
-        abort();
-    return mem;
-}
+CREATE(cl_mem, clCreateBuffer, buffers,
+       (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code), context,
+       flags, bytes, host, code)
 
 WRAP(void *, clSVMAlloc,
      (cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned)) {
     void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
-    if (made)
-        add_memory(context, NULL, made, bytes);
+    struct memory *memory = made ? calloc(1, sizeof *memory) : NULL;
+    if (!memory)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    *memory = (struct memory){memories, context, made, bytes, NULL};
+    memories = memory;
+    pthread_mutex_unlock(&lock);
+    (void)atomic_fetch_add(&driver_live.blocks, 1);
     return made;
 }
 
 WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
-    remove_memory(NULL, ptr);
+    pthread_mutex_lock(&lock);
+    struct memory **link = &memories, *found;
+    while (*link && (*link)->host != ptr)
+        link = &(*link)->next;
+    found = *link;
+    if (!found) {
+        fprintf(stderr, "%p was freed twice\n", ptr);
+        abort();
+    }
+    *link = found->next;
+    pthread_mutex_unlock(&lock);
+    free(found);
+    (void)atomic_fetch_sub(&driver_live.blocks, 1);
     __real_clSVMFree(context, ptr);
 }
 
@@ -471,60 +367,138 @@ int fdatasync(int file) {
     return 0;
 }
 
-/* --- gates: kernels that hold back the later commands of a queue ----------------------- */
+/* --- Intel's unified shared memory, made of shared virtual memory: pocl 3.1 lacks it
+ * --------------------------------------------------------------------- */
 
-enum { GATES = 64 };
-
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
-static uint64_t generation; /* number of the newest gates; older gates are open */
-static cl_command_queue gated[GATES];
-static int gate_count;
-static int waiting; /* the number of waiting threads; if it is not 0, all gates are open */
-
-/* Blocks a thread of the driver until the gate opens. The driver has one thread per processor. */
-static void CL_CALLBACK pass_gate(void *arguments) {
-    pthread_mutex_lock(&gate_lock);
-    while (generation == *(uint64_t *)arguments && !waiting)
-        pthread_cond_wait(&gate_opened, &gate_lock);
-    pthread_mutex_unlock(&gate_lock);
+static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
+                                    const cl_bitfield *properties, size_t bytes, cl_uint alignment,
+                                    cl_int *out) {
+    cl_device_id own = NULL;
+    (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof own, &own, NULL);
+    void *made = device == own && !properties && alignment <= 128
+                     ? clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0)
+                     : NULL;
+    *out = made ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return made;
 }
 
-void driver_close_gate(cl_command_queue queue) {
-    pthread_mutex_lock(&gate_lock);
-    uint64_t closed = generation;
-    bool is_new = gate_count < GATES;
-    for (int i = 0; i < gate_count; i++)
-        is_new = is_new && gated[i] != queue;
-    if (is_new)
-        gated[gate_count++] = queue;
-    pthread_mutex_unlock(&gate_lock);
-    if (is_new && clEnqueueNativeKernel(queue, pass_gate, &closed, sizeof closed, 0, NULL, NULL, 0,
-                                        NULL, NULL) != CL_SUCCESS)
-        abort();
+/* Records `queue` (NULL: none) as the last user of the memory. Returns the previous user, a
+   reference that the caller must release, or NULL. */
+static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
+    pthread_mutex_lock(&lock);
+    struct memory *memory = find(NULL, ptr);
+    const cl_command_queue old = memory ? memory->queue : NULL;
+    if (memory && queue)
+        (void)__real_clRetainCommandQueue(queue);
+    if (memory)
+        memory->queue = queue;
+    pthread_mutex_unlock(&lock);
+    return old;
 }
 
-static void open_gates(int waiters) {
-    pthread_mutex_lock(&gate_lock);
-    waiting += waiters;
-    generation += gate_count != 0;
-    gate_count = 0;
-    pthread_cond_broadcast(&gate_opened);
-    pthread_mutex_unlock(&gate_lock);
+static void use(cl_command_queue queue, const void *ptr) {
+    const cl_command_queue old = set_user(queue, ptr);
+    if (old)
+        (void)__real_clReleaseCommandQueue(old);
 }
 
-void driver_open_gates(void) {
-    open_gates(0);
+/* Waits only for the last queue that used the memory: the work of earlier users has then run. */
+static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
+    const cl_command_queue queue = set_user(NULL, ptr);
+    if (queue) {
+        (void)__real_clFinish(queue);
+        (void)__real_clReleaseCommandQueue(queue);
+    }
+    clSVMFree(context, ptr);
+    return CL_SUCCESS;
 }
 
-static void begin_wait(void) {
-    open_gates(1);
+static cl_int CL_API_CALL copy_fake(cl_command_queue queue, cl_bool blocks_host, void *to,
+                                    const void *from, size_t bytes, cl_uint waits,
+                                    const cl_event *list, cl_event *out) {
+    use(queue, to);
+    use(queue, from);
+    return clEnqueueSVMMemcpy(queue, blocks_host, to, from, bytes, waits, list, out);
 }
 
-static void end_wait(void) {
-    pthread_mutex_lock(&gate_lock);
-    waiting--;
-    pthread_mutex_unlock(&gate_lock);
+static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void *pattern,
+                                    size_t size, size_t bytes, cl_uint waits, const cl_event *list,
+                                    cl_event *out) {
+    use(queue, to);
+    return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
+}
+
+/* Writes zeros for an unknown pointer. */
+static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what, size_t bytes,
+                                    void *out, size_t *out_bytes) {
+    memset(out, 0, bytes);
+    pthread_mutex_lock(&lock);
+    const struct memory *memory = find(context, ptr);
+    if (memory && what == CL_MEM_ALLOC_DEVICE_INTEL)
+        (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, out, NULL);
+    else if (memory)
+        memcpy(out,
+               what == CL_MEM_ALLOC_BASE_PTR_INTEL ? (const void *)&memory->host
+                                                   : (const void *)&memory->bytes,
+               bytes);
+    pthread_mutex_unlock(&lock);
+    return CL_SUCCESS;
+}
+
+/* --- the extension --------------------------------------------------------------------- */
+
+WRAP(void *, clGetExtensionFunctionAddressForPlatform,
+     (cl_platform_id platform, const char *name)) {
+    static const struct {
+        const char *name;
+        void (*function)(void);
+    } functions[] = {
+        {"clDeviceMemAllocINTEL", (void (*)(void))alloc_fake},
+        {"clMemBlockingFreeINTEL", (void (*)(void))free_fake},
+        {"clEnqueueMemcpyINTEL", (void (*)(void))copy_fake},
+        {"clEnqueueMemFillINTEL", (void (*)(void))fill_fake},
+        {"clSetKernelArgMemPointerINTEL", (void (*)(void))clSetKernelArgSVMPointer},
+        {"clGetMemAllocInfoINTEL", (void (*)(void))info_fake},
+    };
+    void *found;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(name, functions[i].name) == 0) {
+            memcpy(&found, &functions[i].function, sizeof found);
+            return found;
+        }
+    return __real_clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+struct fake_device fake_device;
+
+static cl_int answer(const char *text, void *out, size_t *out_bytes) {
+    if (out)
+        memcpy(out, text, strlen(text) + 1);
+    if (out_bytes)
+        *out_bytes = strlen(text) + 1;
+    return CL_SUCCESS;
+}
+
+WRAP(cl_int, clGetDeviceInfo,
+     (cl_device_id device, cl_device_info what, size_t bytes, void *out, size_t *out_bytes)) {
+    if (is_due("clGetDeviceInfo"))
+        return fault.code;
+    if ((what == CL_DEVICE_DOUBLE_FP_CONFIG && fake_device.hides_doubles) ||
+        (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_svm) ||
+        (what == CL_DEVICE_HOST_UNIFIED_MEMORY && fake_device.is_separate)) {
+        memset(out, 0, bytes);
+        return CL_SUCCESS;
+    }
+    if (what == CL_DEVICE_VERSION && fake_device.version)
+        return answer(fake_device.version, out, out_bytes);
+    if (what == CL_DEVICE_EXTENSIONS)
+        return answer(fake_device.hides_usm ? "cl_intel_unified_shared_memory_more"
+                                            : "cl_khr_fp64 cl_intel_unified_shared_memory",
+                      out, out_bytes);
+    const cl_int result = __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
+    if (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_fine_svm)
+        *(cl_device_svm_capabilities *)out &= CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+    return result;
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -1,8 +1,9 @@
 /* The linker redirects the library's calls of OpenCL to driver.c (--wrap), which makes chosen calls
-   fail, delays queued commands, and counts the live objects that calls have created. */
+   fail, and counts the live objects that calls have created. */
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <syncblob/opencl.h>
 
@@ -28,55 +29,17 @@ enum driver_mode {
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; an `nth` of 0 removes
    the fault. Releases of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
-/* Makes the `nth` call of `name` and all later calls fail. */
-void driver_fail_from(const char *name, int64_t nth, cl_int code);
 /* Returns the name of the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
 /* The numbers of live OpenCL objects. */
-struct driver_live {
-    int64_t contexts, queues, programs, kernels, buffers, blocks, events;
-};
+extern struct driver_live {
+    atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
+} driver_live;
 
-struct driver_live driver_live(void);
 void assert_nothing_is_live(void);
 
-/* Holds back the commands that are queued on `queue` from now on, until any call waits. */
-void driver_close_gate(cl_command_queue queue);
-void driver_open_gates(void);
-
-/* Memory of the device: shared virtual memory, or a buffer whose bytes driver.c allocated. */
-struct driver_memory {
-    struct driver_memory *next;
-    cl_context context;
-    cl_mem mem;        /* NULL: shared virtual memory */
-    uintptr_t address; /* 0: a buffer without an address */
-    char *host;
-    size_t bytes;
-    cl_command_queue queue; /* the last queue that used the memory; only usm.c sets it */
-};
-
-/* driver_lock locks the list of memories. driver_find returns the memory of a range in a context
-   (NULL: in any context), and must be called with the list locked. */
-void driver_lock(void);
-void driver_unlock(void);
-struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes);
-/* Sets the address that identifies a buffer. */
-void driver_name_buffer(cl_mem mem, const void *address);
-/* Returns the host memory that stores a range of shared virtual memory, or of the buffer with this
-   address. Returns NULL if the driver has freed the memory. */
-void *driver_address(cl_context context, const void *ptr, size_t bytes);
-/* Returns the buffers of a context, at most `most`. */
-cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
-
-/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
-   is OpenCL's function. */
-#define WRAP(type, name, parameters)                                                               \
-    type __real_##name parameters;                                                                 \
-    type __wrap_##name parameters;                                                                 \
-    type __wrap_##name parameters
-
-/* --- usm.c ----------------------------------------------------------------------------- */
+/* --- properties of the device ------------------------------------------------------------ */
 
 /* The properties of devices that are opened later. By default a device has all properties of pocl's
    device, and Intel's unified shared memory. */
@@ -85,8 +48,5 @@ extern struct fake_device {
     bool is_separate;    /* the device's memory is not the host's */
     const char *version; /* NULL: the device's real version */
 } fake_device;
-
-cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                        size_t *out_bytes);
 
 #endif

@@ -90,61 +90,29 @@ TEST_ON(place, unsuitable_queues_are_refused) {
     place_end(&other);
 }
 
-/* --- the caller's kernels -------------------------------------------------------------- */
-
-static cl_kernel kernel_of(const struct place *place, cl_program *program) {
-    const char *source = "kernel void add(global float *x, ulong before) {"
-                         "    x[before + get_global_id(0)] += 1;"
-                         "}";
-    const cl_device_id id = place->opencl->id(place->device);
-    cl_int result;
-    *program =
-        clCreateProgramWithSource(place->opencl->context(place->device), 1, &source, NULL, &result);
-    assert_int_equal(clBuildProgram(*program, 1, &id, NULL, NULL, NULL), CL_SUCCESS);
-    cl_kernel kernel = clCreateKernel(*program, "add", &result);
-    assert_non_null(kernel);
-    return kernel;
-}
-
-/* Passes a device pointer to the kernel as memory and an offset, as opencl.h describes. */
-static void set_pointer(const struct place *place, cl_kernel kernel, const void *ptr) {
-    size_t offset = 0;
-    cl_mem mem;
-    if (place->opencl->memory(place->device) == SB_OPENCL_BUFFERS) {
-        mem = place->opencl->buffer(place->device, ptr, &offset);
-        assert_non_null(mem);
-        assert_int_equal(clSetKernelArg(kernel, 0, sizeof mem, (void *)&mem), CL_SUCCESS);
-    } else {
-        assert_int_equal(clSetKernelArgSVMPointer(kernel, 0, ptr), CL_SUCCESS);
-    }
-    const cl_ulong before = offset / sizeof(float);
-    assert_int_equal(clSetKernelArg(kernel, 1, sizeof before, &before), CL_SUCCESS);
-}
-
-TEST_ON(place, kernels_of_the_caller_work_on_the_memory) {
+/* The caller fills a part of the memory, which it finds as opencl.h describes. */
+TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
+    const float one = 1;
+    const size_t half = COUNT / 2, bytes = half * sizeof one;
     for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_FINE_SVM; memory++) {
+        size_t offset;
         place_reopen(f, memory);
-        const size_t half = COUNT / 2;
-        cl_program program;
-        cl_kernel kernel = kernel_of(f, &program);
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         float *out = blob_pointer_on(blob, SB_DATA, MUTABLE_GPU_ON, (sb_stream)f->queue);
-        set_pointer(f, kernel, out + half);
-        assert_int_equal(
-            clEnqueueNDRangeKernel(f->queue, kernel, 1, NULL, &half, NULL, 0, NULL, NULL),
-            CL_SUCCESS);
+        cl_int result;
+        if (memory == SB_OPENCL_BUFFERS) {
+            cl_mem mem = f->opencl->buffer(f->device, out + half, &offset);
+            result =
+                clEnqueueFillBuffer(f->queue, mem, &one, sizeof one, offset, bytes, 0, NULL, NULL);
+            assert_null(f->opencl->buffer(f->device, &offset, &offset)); /* not the device's */
+        } else {
+            result =
+                clEnqueueSVMMemFill(f->queue, out + half, &one, sizeof one, bytes, 0, NULL, NULL);
+        }
+        assert_int_equal(result, CL_SUCCESS);
         const float *in = blob_pointer(blob, SB_DATA, CPU_DATA);
         assert_true(in[0] == 0 && in[half - 1] == 0 && in[half] == 1 && in[COUNT - 1] == 1);
-        (void)clReleaseKernel(kernel);
-        (void)clReleaseProgram(program);
     }
-}
-
-TEST_ON(place, foreign_pointers_are_in_no_buffer) {
-    size_t offset;
-    int local;
-    place_reopen(f, SB_OPENCL_BUFFERS);
-    assert_null(f->opencl->buffer(f->device, &local, &offset));
 }
 
 /* --- queues that wait for an event of the caller ----------------------------------------- */
@@ -213,6 +181,24 @@ static void copy(const struct place *place, void *dst) {
     assert_ok(place->table->upload(place->device, dst, bytes, COUNT, place->own, &err));
 }
 
+static void zero(const struct place *f, void *dst, sb_stream stream) {
+    assert_ok(f->table->zero(f->device, dst, COUNT, stream, &err));
+}
+
+static sb_status wait_for(const struct place *f, void *event) {
+    return f->table->event_wait(f->device, event, &err);
+}
+
+static sb_status synchronize(const struct place *f, sb_stream stream) {
+    return f->table->stream_synchronize(f->device, stream, &err);
+}
+
+static void order(const struct place *f, sb_stream stream, void *event) {
+    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
+}
+
+#define assert_fails(call) assert_status(SB_ERR_DEVICE_FAILURE, call)
+
 static bool is_done(const struct place *place, void *event) {
     int32_t done;
     assert_ok(place->table->event_query(place->device, event, &done, &err));
@@ -246,13 +232,13 @@ TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     void *event = record(f);
     copy(f, ptr);
     void *next = record(f);
-    assert_ok(f->table->event_wait(f->device, next, &err)); /* covers only the second copy */
+    assert_ok(wait_for(f, next)); /* covers only the second copy */
     for (int i = 0; i < 3; i++) {
-        assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
+        assert_fails(wait_for(f, event));
         assert_int_equal(err.device_code, CL_OUT_OF_RESOURCES);
         assert_true(is_done(f, event));
     }
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err)); /* already reported */
+    assert_ok(synchronize(f, f->own)); /* already reported */
 }
 
 TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
@@ -263,25 +249,8 @@ TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
     ptr = alloc_on(f, (sb_stream)f->queue);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
-static void *record_elsewhere(void *place) {
-    return record(place);
-}
-
-/* The conformance test does the same on a shared queue. */
-TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
-    void *ptr = alloc(f), *elsewhere;
-    pthread_t thread;
-    FAIL_COPY(f);
-    copy(f, ptr);
-    assert_int_equal(pthread_create(&thread, NULL, record_elsewhere, f), 0);
-    assert_int_equal(pthread_join(thread, &elsewhere), 0);
-    void *event = record(f);
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, elsewhere, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
 }
 
 /* Makes a copy fail, at first by a planted failure, then in the driver: pocl 3.1 aborts if a
@@ -298,17 +267,17 @@ TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
         event_end(f, record(f)); /* no call waited for it */
         if (in_driver)
             unblock(&blocked, CL_OUT_OF_RESOURCES);
-        assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
-        assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+        assert_fails(synchronize(f, f->own));
+        assert_ok(synchronize(f, f->own));
     }
-    assert_ok(f->table->event_wait(f->device, record(f), &err));
+    assert_ok(wait_for(f, record(f)));
 }
 
 TEST_ON_BOTH(memory_is_freed_if_the_queued_free_fails) {
     driver_fail("clEnqueueSVMFree", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES);
     release(f, alloc(f));
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    assert_int_equal(driver_live().blocks, 0);
+    assert_ok(synchronize(f, f->own));
+    assert_int_equal(driver_live.blocks, 0);
 }
 
 static void wait_for_events(struct place *f, sb_stream stream) {
@@ -316,13 +285,13 @@ static void wait_for_events(struct place *f, sb_stream stream) {
     void *event, *ptr = alloc(f);
     for (int commands = 0; commands < 3; commands++) {
         for (int i = 0; i < commands; i++)
-            assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+            zero(f, ptr, stream);
         event = record_on(f, stream);
-        assert_ok(f->table->stream_wait(f->device, other, event, &err));
-        assert_ok(f->table->event_wait(f->device, event, &err));
+        order(f, other, event);
+        assert_ok(wait_for(f, event));
         assert_true(is_done(f, event));
         event_end(f, event);
-        assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+        assert_ok(synchronize(f, stream));
     }
 }
 
@@ -333,22 +302,9 @@ TEST_ON(place, only_shared_queues_need_markers) {
     wait_for_events(f, f->table->read_stream(f->device));
     assert_null(driver_fired());
     assert_ptr_equal(f->table->own_stream(f->device), f->own);
-    assert_status(SB_ERR_OUT_OF_MEMORY, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, synchronize(f, f->own));
     assert_non_null(driver_fired());
     wait_for_events(f, f->own);
-}
-
-/* Tests a failure in the driver itself. */
-TEST_ON(place, a_failure_before_a_push_fails_the_push) {
-    sb_mem *mem = test_filled(f->context, COUNT, 0x44);
-    const struct blocked blocked = block(f, f->queue);
-    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)f->queue, &err));
-    unblock(&blocked, CL_OUT_OF_RESOURCES);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_int_equal(sb_context_device_status(f->context), SB_OK);
-    test_end(mem);
-    ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
 }
 
 /* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
@@ -359,10 +315,10 @@ TEST_ON_BOTH(an_event_that_failed_does_not_block_a_stream) {
     copy(f, ptr);
     void *event = record(f);
     unblock(&blocked, CL_OUT_OF_RESOURCES);
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
-    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
-    assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
-    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    assert_fails(wait_for(f, event));
+    order(f, stream, event);
+    zero(f, ptr, stream);
+    assert_ok(synchronize(f, stream));
 }
 
 /* Queues a copy that fails, and ends without a wait. */
@@ -396,17 +352,17 @@ static sb_status on_a_new_thread(void *(*run)(void *), struct place *f) {
 TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     for (int i = 0; i < SB__OPENCL_FAILED; i++) {
         assert_ok(on_a_new_thread(fail_on_a_thread, f));
-        assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+        assert_fails(synchronize(f, f->own));
         assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_OK);
         assert_null(opened(f)->own.first ? opened(f)->own.first->after : NULL);
     }
     assert_ok(on_a_new_thread(fail_on_a_thread, f));
     void *event = record(f);
-    assert_status(SB_ERR_DEVICE_LOST, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_status(SB_ERR_DEVICE_LOST, synchronize(f, f->own));
     assert_non_null(strstr(err.message, "more than 64 failures"));
-    assert_status(SB_ERR_DEVICE_LOST, f->table->event_wait(f->device, event, &err));
+    assert_status(SB_ERR_DEVICE_LOST, wait_for(f, event));
     assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_LOST);
-    assert_true(driver_live().events <= 2 * SB__OPENCL_FAILED + 2);
+    assert_true(driver_live.events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
 /* Another thread gets the failure first. */
@@ -426,8 +382,8 @@ TEST_ON(place, failures_that_their_threads_have_got_displace_no_other_failure) {
         (void)fail_on_a_thread(f);
         assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
     }
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+    assert_fails(synchronize(f, f->own));
+    assert_ok(synchronize(f, f->own));
 }
 
 static void *wait_for_last_event(void *place) {
@@ -446,7 +402,7 @@ TEST_ON(place, a_failed_query_clears_no_failure) {
     for (f->nth = 1; f->nth < 5; f->nth++) {
         (void)fail_on_a_thread(f);
         assert_int_not_equal(on_a_new_thread(wait_for_last_event, f), SB_OK);
-        assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+        assert_fails(synchronize(f, f->own));
     }
 }
 
@@ -462,9 +418,9 @@ TEST_ON(place, a_failed_query_of_the_stream_clears_no_failure) {
                 copy(f, ptr);
             (void)clFinish(opened(f)->own.queue);
             driver_fail("clGetEventInfo", nth, DRIVER_NOW, CL_OUT_OF_HOST_MEMORY);
-            sb_status st = f->table->stream_synchronize(f->device, f->own, &err);
+            sb_status st = synchronize(f, f->own);
             if (st == SB_ERR_OUT_OF_MEMORY)
-                st = f->table->stream_synchronize(f->device, f->own, &err);
+                st = synchronize(f, f->own);
             driver_fail(NULL, 0, DRIVER_NOW, 0);
             assert_int_equal(st, SB_ERR_DEVICE_FAILURE);
         }
@@ -494,7 +450,7 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
         assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f),
                          i % 2 ? SB_OK : SB_ERR_DEVICE_FAILURE);
         if (i % 2)
-            assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+            assert_ok(synchronize(f, f->own));
         (void)clReleaseCommandQueue(queue);
     }
     f->own = own;
@@ -534,7 +490,7 @@ static struct failing failing_make(struct place *f) {
     b.failed = record_on(f, (sb_stream)f->queue);
     copy(f, b.ptr);
     b.copied = record(f); /* later events need not report the copy */
-    assert_ok(f->table->stream_wait(f->device, f->own, b.failed, &err));
+    order(f, f->own, b.failed);
     return b;
 }
 
@@ -550,19 +506,19 @@ TEST_ON_BOTH(an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barr
     const struct failing b = failing_make(f);
     failing_fail(f, &b);
     void *event = record(f);
-    assert_ok(f->table->stream_wait(f->device, other, event, &err));
-    assert_ok(f->table->zero(f->device, b.ptr, COUNT, other, &err));
+    order(f, other, event);
+    zero(f, b.ptr, other);
     void *elsewhere = record_on(f, other);
     assert_stays_pending(f, elsewhere);
     assert_false(is_done(f, event));
     unblock(&b.late, CL_COMPLETE);
-    assert_ok(f->table->event_wait(f->device, event, &err));
+    assert_ok(wait_for(f, event));
     assert_true(is_done(f, b.copied));
-    assert_ok(f->table->event_wait(f->device, elsewhere, &err));
+    assert_ok(wait_for(f, elsewhere));
     copy(f, b.ptr); /* removes the barrier from the list */
     assert_false(sb__opencl_has_failed_barrier(opened(f), opened(f)->own.queue));
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    assert_ok(f->table->stream_synchronize(f->device, other, &err));
+    assert_ok(synchronize(f, f->own));
+    assert_ok(synchronize(f, other));
     (void)clReleaseCommandQueue(queue);
 }
 
@@ -578,9 +534,9 @@ TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_
     unblock(&user, CL_OUT_OF_RESOURCES);
     assert_stays_pending(f, event);
     unblock(&late, CL_COMPLETE);
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
+    assert_fails(wait_for(f, event));
     assert_true(is_done(f, copied));
-    ignore(f->table->stream_synchronize(f->device, f->own, &err));
+    ignore(synchronize(f, f->own));
 }
 
 /* A call of `free` on another thread, since the call may wait. */
@@ -600,14 +556,14 @@ static void free_after_the_copy(struct place *f, const struct failing *b, sb_str
     struct freeing freeing = {f, b->ptr, stream};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_on_thread, &freeing), 0);
-    for (int i = 0; i < 50 && driver_live().blocks; i++)
+    for (int i = 0; i < 50 && driver_live.blocks; i++)
         (void)nanosleep(&moment, NULL);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
     unblock(&b->late, CL_COMPLETE);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
-    assert_int_equal(driver_live().blocks, 0);
+    assert_ok(synchronize(f, f->own));
+    assert_ok(synchronize(f, stream));
+    assert_int_equal(driver_live.blocks, 0);
 }
 
 TEST_ON_BOTH(memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
@@ -623,17 +579,17 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
         const sb_stream other = (sb_stream)queue;
         const struct failing b = failing_make(f);
         void *event = record(f);
-        assert_ok(f->table->stream_wait(f->device, other, event, &err));
+        order(f, other, event);
         if (is_queued)
             release_on(f, b.ptr, other);
         failing_fail(f, &b);
         if (is_queued) {
-            assert_ok(f->table->stream_synchronize(f->device, other, &err));
-            assert_int_equal(driver_live().blocks, 1);
+            assert_ok(synchronize(f, other));
+            assert_int_equal(driver_live.blocks, 1);
             unblock(&b.late, CL_COMPLETE);
-            assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-            assert_ok(f->table->stream_synchronize(f->device, other, &err));
-            assert_int_equal(driver_live().blocks, 0);
+            assert_ok(synchronize(f, f->own));
+            assert_ok(synchronize(f, other));
+            assert_int_equal(driver_live.blocks, 0);
         } else {
             free_after_the_copy(f, &b, other);
         }
@@ -654,10 +610,10 @@ TEST_ON(place, a_wait_for_a_queue_drops_no_failure_of_the_caller) {
             driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
             (void)alloc_on(f, stream);
         } else {
-            waited = f->table->stream_synchronize(f->device, stream, &err);
+            waited = synchronize(f, stream);
         }
         assert_int_equal(pthread_join(thread, NULL), 0);
-        const sb_status st = f->table->event_wait(f->device, record_on(f, stream), &err);
+        const sb_status st = wait_for(f, record_on(f, stream));
         assert_int_equal(allocates ? st : waited, SB_ERR_DEVICE_FAILURE);
     }
 }
@@ -670,20 +626,20 @@ TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
     wait_until_failed(opened(f)->own.tail);
     driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     (void)alloc(f);
-    assert_int_equal(driver_live().blocks, 1);
+    assert_int_equal(driver_live.blocks, 1);
 }
 
 /* The barrier fails before an older copy ends, so its record must stay meanwhile. */
 TEST_ON(place, no_record_of_a_released_queue_remains) {
     cl_command_queue queue = opencl_queue(f->context, NULL);
     const struct failing b = failing_make(f);
-    assert_ok(f->table->stream_wait(f->device, (sb_stream)queue, b.failed, &err));
+    order(f, (sb_stream)queue, b.failed);
     failing_fail(f, &b);
-    assert_ok(f->table->stream_synchronize(f->device, (sb_stream)queue, &err));
+    assert_ok(synchronize(f, (sb_stream)queue));
     (void)clReleaseCommandQueue(queue);
     unblock(&b.late, CL_COMPLETE);
-    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
-    ignore(f->table->stream_synchronize(f->device, (sb_stream)f->queue, &err));
+    assert_ok(synchronize(f, f->own));
+    ignore(synchronize(f, (sb_stream)f->queue));
     copy(f, b.ptr);
     for (const struct sb__opencl_stream *at = opened(f)->streams; at; at = at->next)
         assert_ptr_not_equal(at->queue, queue);
@@ -700,9 +656,9 @@ TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
     const struct blocked blocked = block(f, f->queue);
     assert_ok(sb_mem_prefetch_cpu(data_of(blobs[0]), (sb_stream)f->queue, &err));
     unblock(&blocked, CL_OUT_OF_RESOURCES);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
+    assert_fails(sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
     assert_int_equal(sb_mem_head(data_of(blobs[0])), SB_HEAD_LOST);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
+    assert_fails(sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
     test_end(blobs[0]);
     test_end(blobs[1]);
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
@@ -721,7 +677,7 @@ TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memori
         const struct blocked blocked = block(f, f->queue);
         assert_ok(sb_blob_scale_on(scaled, SB_DATA, 2, streams[i], &err));
         unblock(&blocked, CL_OUT_OF_RESOURCES);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
+        assert_fails(sb_blob_cpu(blob, SB_DATA, &in, &err));
         test_end(scaled);
         test_end(blob);
         ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
@@ -735,11 +691,11 @@ TEST_ON(place, a_failure_before_a_barrier_counts) {
     const struct blocked blocked = block(f, f->queue), other = block(f, opened(f)->own.queue);
     copy(f, alloc(f));
     void *event = record(f);
-    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
+    order(f, stream, event);
     unblock(&blocked, CL_OUT_OF_RESOURCES);
     unblock(&other, CL_COMPLETE);
     event = record_on(f, stream);
-    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
+    assert_fails(wait_for(f, event));
 }
 
 /* A long list of events is slow in pocl. */
@@ -750,17 +706,17 @@ TEST_ON(place, many_waits_for_one_queue_have_short_lists) {
     for (int i = 0; i < 50; i++) {
         cl_event *events;
         cl_uint count;
-        assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+        zero(f, ptr, stream);
         event = record_on(f, stream);
         assert_ok(
             sb__opencl_running(opened(f), event, opened(f)->own.queue, &events, &count, &err));
         assert_true(count > 0 && count <= 2);
         sb__opencl_running_end(events, count);
-        assert_ok(f->table->stream_wait(f->device, f->own, event, &err));
+        order(f, f->own, event);
         event_end(f, event);
     }
     unblock(&blocked, CL_COMPLETE);
-    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    assert_ok(synchronize(f, stream));
 }
 
 /* The first event has the failure of the caller's command. */
@@ -772,17 +728,17 @@ TEST_ON(place, later_events_return_the_failure_of_an_earlier_event_until_a_wait_
         events[0] = record_on(f, stream);
         unblock(&blocked, CL_OUT_OF_RESOURCES);
         if (waits)
-            assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, events[0], &err));
+            assert_fails(wait_for(f, events[0]));
         else
             event_end(f, events[0]);
-        assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+        zero(f, ptr, stream);
         for (int i = 1; i < 3; i++)
             events[i] = record_on(f, stream);
         for (int i = 0; i < 2 && !waits; i++)
-            assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, events[1], &err));
+            assert_fails(wait_for(f, events[1]));
         for (int i = 1; i < 3 && waits; i++)
-            assert_ok(f->table->event_wait(f->device, events[i], &err));
-        assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+            assert_ok(wait_for(f, events[i]));
+        assert_ok(synchronize(f, stream));
     }
 }
 
@@ -793,14 +749,14 @@ TEST_ON(place, finished_commands_are_forgotten) {
         copy(f, ptr);
         (void)clFinish(opened(f)->own.queue);
     }
-    assert_int_equal(driver_live().events, 1);
+    assert_int_equal(driver_live.events, 1);
     /* The caller may release a queue after a wait, so no event of the queue may be left. */
     void *event;
     const sb_stream stream = (sb_stream)f->queue;
-    assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+    zero(f, ptr, stream);
     event = record_on(f, stream);
-    assert_ok(f->table->event_wait(f->device, event, &err));
+    assert_ok(wait_for(f, event));
     event_end(f, event);
-    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
-    assert_int_equal(driver_live().events, 1);
+    assert_ok(synchronize(f, stream));
+    assert_int_equal(driver_live.events, 1);
 }

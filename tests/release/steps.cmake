@@ -12,7 +12,6 @@ fixture(released_program LOCK cargo RUN cargo build --release --locked -p syncbl
 fixture(s390x ON s390x_packages RUN build_s390x)
 fixture(aarch64 ON aarch64_packages RUN build_aarch64)
 fixture(musl RUN build_musl)
-fixture(windows_command ON windows_packages LOCK cargo RUN build_windows_command)
 fixture(gpu_programs RUN build_gpu_programs x86_64 aarch64)
 
 # --- ./dev test --full
@@ -37,7 +36,7 @@ step("coverage" CORES RUN coverage)
 step("lists of errors against what the tests see" CORES RUN watch_errors)
 step("clang-tidy: the library, more paths" CORES ON lint RUN tidy_library 225000)
 step("clang-tidy: tests and harnesses" CORES ON lint RUN tidy_tests)
-step("checks of the documentation find what is wrong" ON release program RUN check_pages selftest.py)
+step("checks of the documentation find what is wrong" ON release program RUN check_pages ../selftest.py documents)
 
 foreach(sanitizer IN ITEMS address undefined memory)
   step("fuzzers as ClusterFuzzLite builds them: ${sanitizer}" CORES ON fuzz RUN .clusterfuzzlite/check.sh ${sanitizer})
@@ -79,10 +78,8 @@ foreach(machine IN ITEMS s390x aarch64)
     -E "^(${scripts}|${not_emulated})" -R "^(behaviour|faults|threads|input|fuzz|fake|gpu)\\.")
 endforeach()
 step("Windows: the headers, as clang-cl reads them" RUN check_windows_headers)
-step("Windows: the command, on a large model" ON windows_command program LOCK wine RUN
-  compare_command in_wine wine ${build}/windows/syncblob.exe)
 step("Windows: all tests" CORES ON all_windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")
-step("Windows: tests of the command" CORES ON windows LOCK wine RUN test_windows_command)
+step("Windows: tests of the command" CORES ON windows program LOCK wine RUN test_windows_command)
 foreach(machine IN ITEMS x86_64 aarch64)
   step("macOS, ${machine}: the library, linked, exports" CORES ON zig RUN check_macos ${machine})
   step("macOS, ${machine}: the command, linked" CORES ON zig RUN check_macos_command ${machine})
@@ -121,7 +118,7 @@ step("crates: as the registry takes them" LOCK cargo ${both} RUN publish_dry)
 step("crates: licences, versions and sources of what they need" ${both} RUN
   run_deny check -D warnings bans licenses sources)
 step("crates: advisories on what they need" ${both} RUN check_advisories)
-step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/release/selftest.py)
+step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/selftest.py release)
 
 # --- ./dev release: if check_release fails, no other step runs
 

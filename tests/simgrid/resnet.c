@@ -14,6 +14,8 @@
 
    The last four columns are the seconds of the computation, of the step without overlap, of the
    step with overlap, and of all all-reduces. */
+#include "../bench/resnet_50.h"
+
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 
@@ -22,8 +24,6 @@
 #include <stdlib.h>
 
 #include <smpi/smpi.h>
-
-enum { MOST = 161 };
 
 static sb_error err;
 
@@ -70,48 +70,13 @@ int simulated_query_thread(int *level) {
 
 /* --- the net ------------------------------------------------------------------------------- */
 
-struct net {
-    int64_t counts[MOST];
-    sb_blob *blobs[MOST];
-    int num_blobs;
-    int64_t elements;
-};
+static sb_blob *blobs[BLOBS];
 
-static void add(struct net *net, int64_t count) {
-    net->elements += count;
-    net->counts[net->num_blobs++] = count;
-}
-
-/* Adds a convolution's weights, then the scale and the shift of the normalisation after it. */
-static void add_convolution(struct net *net, int64_t in, int64_t out, int64_t kernel) {
-    add(net, in * out * kernel * kernel);
-    add(net, out);
-    add(net, out);
-}
-
-static void list_layers(struct net *net) {
-    static const int blocks[] = {3, 4, 6, 3};
-    int64_t in = 64;
-    add_convolution(net, 3, 64, 7);
-    for (int stage = 0; stage < 4; stage++) {
-        const int64_t width = (int64_t)64 << stage;
-        for (int block = 0; block < blocks[stage]; block++) {
-            add_convolution(net, in, width, 1);
-            add_convolution(net, width, width, 3);
-            add_convolution(net, width, 4 * width, 1);
-            if (block == 0)
-                add_convolution(net, in, 4 * width, 1);
-            in = 4 * width;
-        }
-    }
-    add(net, in * 1000);
-    add(net, 1000);
-}
-
-static void make_blobs(struct net *net, int64_t fold) {
-    for (int i = 0; i < net->num_blobs; i++) {
-        const int64_t count = (net->counts[i] + fold - 1) / fold;
-        need(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &net->blobs[i], &err), "a blob");
+static void make_blobs(int64_t fold) {
+    add_resnet_50();
+    for (int i = 0; i < BLOBS; i++) {
+        const int64_t count = (counts[i] + fold - 1) / fold;
+        need(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blobs[i], &err), "a blob");
     }
 }
 
@@ -133,25 +98,24 @@ static void check_mean(sb_blob *blob, int size) {
         }
 }
 
-static double step(struct net *net, sb_comm *comm, sb_reducer *reducer, double compute) {
+static double step(sb_comm *comm, sb_reducer *reducer, double compute) {
     const int rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     network.blocked = network.free_at = 0;
     network.buckets = 0;
     network.began = MPI_Wtime();
-    for (int i = net->num_blobs; i--;) {
-        write_diff(net->blobs[i], rank);
-        smpi_usleep((useconds_t)(compute * 1e6 / net->num_blobs));
-        need(sb_reducer_ready(reducer, net->blobs[i], &err), "ready");
+    for (int i = BLOBS; i--;) {
+        write_diff(blobs[i], rank);
+        smpi_usleep((useconds_t)(compute * 1e6 / BLOBS));
+        need(sb_reducer_ready(reducer, blobs[i], &err), "ready");
     }
     need(sb_reducer_wait(reducer, &err), "wait");
     const double seconds = MPI_Wtime() - network.began;
-    for (int i = 0; i < net->num_blobs; i++)
-        check_mean(net->blobs[i], size);
+    for (int i = 0; i < BLOBS; i++)
+        check_mean(blobs[i], size);
     return seconds;
 }
 
 int main(int argc, char **argv) {
-    struct net net = {.num_blobs = 0};
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_comm *comm = NULL;
     sb_reducer *reducer = NULL;
@@ -162,20 +126,19 @@ int main(int argc, char **argv) {
     const int64_t fold = strtoll(argv[3], NULL, 10);
     const double compute = strtod(argv[4], NULL) / 1000;
     options.bucket_bytes = (size_t)(strtod(argv[1], NULL) * 1048576) / (size_t)fold;
-    list_layers(&net);
-    make_blobs(&net, fold);
+    make_blobs(fold);
     need(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err), "a communicator");
-    need(sb_reducer_create(comm, net.blobs, net.num_blobs, &options, &reducer, &err), "a reducer");
+    need(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err), "a reducer");
     for (long i = strtol(argv[2], NULL, 10); i > 0; i--)
-        seconds = step(&net, comm, reducer, compute);
+        seconds = step(comm, reducer, compute);
     if (sb_comm_rank(comm) == 0)
         (void)printf("%d %d %lld %.6f %.6f %.6f %.6f\n", sb_comm_size(comm), network.buckets,
-                     (long long)net.elements * 4, compute, seconds, fmax(compute, network.free_at),
+                     (long long)total * 4, compute, seconds, fmax(compute, network.free_at),
                      network.blocked);
     sb_reducer_destroy(reducer);
     sb_comm_destroy(comm);
-    for (int i = 0; i < net.num_blobs; i++)
-        sb_blob_destroy(net.blobs[i]);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(blobs[i]);
     MPI_Finalize();
     return 0;
 }

@@ -56,7 +56,7 @@ bench_first() {
     make_wheel release
     build_bench -- syncblob
     cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/first.py "$bench_folder/c" "$CARGO_TARGET_DIR/release/syncblob" "$build/python-release"
+    "$python" tests/bench/peers/processes.py first "$bench_folder/c" "$build/python-release" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 # Compares the conversion to ONNX with cp, as whole processes.
@@ -66,20 +66,23 @@ bench_onnx() {
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt"
+    "$python" tests/bench/peers/processes.py onnx "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 # Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.
 # shellcheck disable=SC2120 # a step passes --check
 bench_python() { # [--check]
-    local python model prototxt
+    local python model prototxt proto
     make_wheel release
     python=$(environment tests/bench/peers/requirements.txt)
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli
     "$python" -m pip install --quiet --no-deps --force-reinstall "$build/python-release"/*.whl
-    "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
+    proto=$(download caffe.proto)
+    protoc "-I${proto%/*}" -o "$build/caffe.descriptors" "$proto"
+    CAFFE_DESCRIPTORS=$build/caffe.descriptors "$python" tests/bench/peers/processes.py "$@" python "$model" "$prototxt" \
+        "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 # SMPI loads a copy of the program for each rank, so the program must contain the library.

@@ -136,22 +136,6 @@ has_rust_target() { # TARGET
     rustup target add "$1" && [ -d "$folder" ]
 }
 
-# Builds the command without optimisation, with panics that abort. If this Rust has no standard library
-# for Windows, uses the oldest supported Rust, with a library that is built in the same way.
-build_windows_command() {
-    local of_c=profile.dev.package.syncblob-sys
-    if ! has_rust_target $windows_target; then
-        cross rust "$cache/rust" quick-$windows_target
-        export "PATH=$cache/rust/bin:$PATH" \
-            "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS=--sysroot=$cache/rust/quick"
-    fi
-    make_random_dll
-    CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_PANIC=abort \
-        windows_cargo "$cache/rust-windows-quick" build \
-        --config $of_c.opt-level=0 --config $of_c.debug=false
-    cp "$cache/rust-windows-quick/$windows_target/debug/syncblob.exe" "$build/windows"
-}
-
 # Checks that a program prints the same JSON for a large model as the program of the Rust tests.
 compare_command() { # COMMAND...
     local model here there

@@ -14,7 +14,7 @@
 
 struct folder {
     char path[MAX_PATH], file[MAX_PATH + 8];
-    wchar_t wide[MAX_PATH + 8]; /* the file's path */
+    wchar_t wide[MAX_PATH + 64]; /* the file's path */
 };
 
 static void folder_open(struct folder *folder) {
@@ -65,19 +65,27 @@ static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) 
 
 /* --- paths ------------------------------------------------------------------------------ */
 
+static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
+    assert_true(MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1032) > 0);
+    return wide;
+}
+
+/* Writes a file twice, reads it, and removes it by its path in wide characters. */
+static void assert_path_works(const char *path, const wchar_t *wide) {
+    assert_ok(write_file(path, 3, &err));
+    assert_ok(write_file(path, 4, &err));
+    assert_true(read_file(path, &err) == 4);
+    assert_true(DeleteFileW(wide));
+}
+
 TEST_ON(folder, test_paths_are_utf8) {
     char path[MAX_PATH + 64];
-    wchar_t wide[MAX_PATH + 64];
     (void)snprintf(path, sizeof path,
                    "%s\\Gr\xc3\xb6\xc3\x9f"
                    "e-\xe6\x95\xb0.blob",
                    f->path);
-    wcscpy(wide, f->wide);
-    wcscpy(wide + wcslen(wide) - 4, L"Gr\u00f6\u00dfe-\u6570.blob");
-    assert_ok(write_file(path, 7, &err));
-    assert_true(GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES);
-    assert_true(read_file(path, &err) == 7);
-    assert_true(DeleteFileW(wide));
+    wcscpy(f->wide + wcslen(f->wide) - 4, L"Gr\u00f6\u00dfe-\u6570.blob");
+    assert_path_works(path, f->wide);
 }
 
 TEST_ON(folder, test_other_encodings_are_refused) {
@@ -91,47 +99,30 @@ TEST_ON(folder, test_other_encodings_are_refused) {
     assert_int_equal(err.device_code, ERROR_NO_UNICODE_TRANSLATION);
 }
 
-static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
-    assert_true(MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1032) > 0);
-    return wide;
-}
-
 TEST_ON(folder, test_long_paths_work) {
-    char path[1024], prefixed[1032];
+    char path[1032];
     wchar_t wide[1032];
-    size_t starts[5];
-    (void)snprintf(path, sizeof path, "%s", f->path);
-    for (int i = 0; i < 5; i++) {
-        starts[i] = strlen(path);
-        (void)snprintf(path + starts[i], sizeof path - starts[i], "\\%080d", i);
-        (void)snprintf(prefixed, sizeof prefixed, "\\\\?\\%s", path);
-        assert_true(CreateDirectoryW(widened(prefixed, wide), NULL));
+    int at = snprintf(path, sizeof path, "\\\\?\\%s", f->path), depth = 0;
+    for (; depth < 5; depth++) {
+        at += snprintf(path + at, sizeof path - (size_t)at, "\\%080d", depth);
+        assert_true(CreateDirectoryW(widened(path, wide), NULL));
     }
-    size_t end = strlen(path);
-    strcpy(path + end, "\\blob");
-    assert_ok(write_file(path, 3, &err));
-    assert_ok(write_file(path, 4, &err));
-    assert_true(read_file(path, &err) == 4);
-    (void)snprintf(prefixed, sizeof prefixed, "\\\\?\\%s", path);
-    assert_true(DeleteFileW(widened(prefixed, wide)));
-    for (int i = 5; i-- > 0;) {
-        prefixed[4 + (i == 4 ? end : starts[i + 1])] = '\0';
-        assert_true(RemoveDirectoryW(widened(prefixed, wide)));
+    strcpy(path + at, "\\blob");
+    assert_path_works(path + 4, widened(path, wide));
+    for (; depth > 0; depth--, at -= 81) {
+        path[at] = '\0';
+        assert_true(RemoveDirectoryW(widened(path, wide)));
     }
 }
 
 TEST_ON(folder, test_slashes_and_relative_paths_work) {
     char path[MAX_PATH + 8], here[MAX_PATH];
     (void)snprintf(path, sizeof path, "%s/blob", f->path);
-    assert_ok(write_file(path, 5, &err));
-    assert_true(read_file(path, &err) == 5);
+    assert_path_works(path, f->wide);
     assert_true(GetCurrentDirectoryA(sizeof here, here) > 0);
     assert_true(SetCurrentDirectoryA(f->path));
-    sb_status st = write_file("blob", 6, &err);
-    float first = read_file("blob", &err);
+    assert_path_works("blob", f->wide);
     assert_true(SetCurrentDirectoryA(here));
-    assert_int_equal(st, SB_OK);
-    assert_true(first == 6);
 }
 
 /* Windows uses all characters of a path after the prefix \\?\ literally, even a final dot. */
@@ -141,10 +132,7 @@ TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     wchar_t wide[1032];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         (void)snprintf(path, sizeof path, "\\\\?\\%s\\%s", f->path, names[i]);
-        assert_ok(write_file(path, 3, &err));
-        assert_ok(write_file(path, 4, &err));
-        assert_true(read_file(path, &err) == 4);
-        assert_true(DeleteFileW(widened(path, wide)));
+        assert_path_works(path, widened(path, wide));
     }
 }
 

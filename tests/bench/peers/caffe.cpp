@@ -6,10 +6,7 @@
 #include "caffe/util/math_functions.hpp"
 
 #include <cblas.h>
-#include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <unistd.h>
 
 #include <memory>
 #include <vector>
@@ -17,7 +14,6 @@
 namespace {
 
 using Blob = caffe::Blob<float>;
-using Net = std::vector<std::unique_ptr<Blob>>;
 
 Blob *blob_of(void *blob) {
     return static_cast<Blob *>(blob);
@@ -109,55 +105,21 @@ void fill(void *blob, int filler) {
     made->Fill(blob_of(blob));
 }
 
-void *allocate(int64_t count, float **out) {
-    Blob *blob = new Blob(std::vector<int>{static_cast<int>(count)});
-    *out = blob->mutable_cpu_data();
-    return blob;
-}
-
-// Parses as Caffe does: without protobuf's old limit of 64 MiB.
-void parse_from(google::protobuf::Message *message, google::protobuf::io::CodedInputStream *input) {
-    input->SetTotalBytesLimit(INT_MAX);
-    CHECK(message->ParseFromCodedStream(input));
-}
-
-void *load(void *blob, const void *bytes, size_t size) {
+void *load(const void *bytes, size_t size) {
     caffe::BlobProto message;
     google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
                                                  static_cast<int>(size));
-    parse_from(&message, &input);
-    Blob *target = blob ? blob_of(blob) : new Blob();
-    target->FromProto(message);
-    return target;
+    input.SetTotalBytesLimit(INT_MAX); // as Caffe does: protobuf's old limit is 64 MiB
+    CHECK(message.ParseFromCodedStream(&input));
+    Blob *blob = new Blob();
+    blob->FromProto(message);
+    return blob;
 }
 
 void save(const void *blob, void *buffer, size_t capacity) {
     caffe::BlobProto message;
     static_cast<const Blob *>(blob)->ToProto(&message);
     CHECK(message.SerializeToArray(buffer, static_cast<int>(capacity)));
-}
-
-void *load_net(const char *path) {
-    int file = open(path, O_RDONLY);
-    CHECK_GE(file, 0);
-    caffe::NetParameter message;
-    {
-        google::protobuf::io::FileInputStream raw(file);
-        google::protobuf::io::CodedInputStream input(&raw);
-        parse_from(&message, &input);
-    }
-    close(file);
-    Net *net = new Net();
-    for (const caffe::LayerParameter &layer : message.layer())
-        for (const caffe::BlobProto &blob : layer.blobs()) {
-            net->push_back(std::unique_ptr<Blob>(new Blob()));
-            net->back()->FromProto(blob);
-        }
-    return net;
-}
-
-void free_net(void *net) {
-    delete static_cast<Net *>(net);
 }
 
 int blas_threads() {
@@ -167,5 +129,5 @@ int blas_threads() {
 } // namespace
 
 extern "C" const caffe_peer caffe_peer = {
-    create, destroy, borrow, access,   make, reshape_vector, offset,   update,   asum,        sumsq,
-    scale,  copy,    fill,   allocate, load, save,           load_net, free_net, blas_threads};
+    create, destroy, borrow, access, make, reshape_vector, offset, update,
+    asum,   sumsq,   scale,  copy,   fill, load,           save,   blas_threads};

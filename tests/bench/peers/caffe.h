@@ -39,14 +39,9 @@ struct caffe_peer {
     /* Fills a blob's data with a filler of enum peer_filler. */
     void (*fill)(void *blob, int filler);
 
-    /* Returns a new blob, which the caller destroys, and its mutable_cpu_data in `out`. */
-    void *(*allocate)(int64_t count, float **out);
-    /* Reads a BlobProto message into `blob` or, if it is NULL, a new blob. Returns the blob. */
-    void *(*load)(void *blob, const void *bytes, size_t size);
+    /* Returns a new blob, which the caller destroys, with a BlobProto message's values. */
+    void *(*load)(const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    /* Returns the blobs of a model file. */
-    void *(*load_net)(const char *path);
-    void (*free_net)(void *net);
     int (*blas_threads)(void);
 };
 

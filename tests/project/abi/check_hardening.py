@@ -30,26 +30,23 @@ RULES = [
 ]
 
 
-def problems(kind, path, run_paths=(), fortified=False):
+def problems(kind, path, run_paths, fortified):
     text = subprocess.run(["readelf", "-hldnsW", path], check=True, text=True,
                           capture_output=True).stdout
     kinds = {kind}
-    if kind in COMPILED and fortified:
-        kinds.add("fortified")
-    if kind in COMPILED and "X86-64" in text:
-        kinds.add("x86")
+    if kind in COMPILED:
+        kinds |= {"fortified"} if fortified else set()
+        kinds |= {"x86"} if "X86-64" in text else set()
     # readelf prints x86 features for each object of an archive; the other rules apply to the whole file
-    parts = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
+    objects = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
     for where, wanted, pattern, complaint in RULES:
-        if kinds & where:
-            searched = parts if where == {"x86"} else [text]
-            if any(bool(re.search(pattern, part)) != wanted for part in searched):
-                yield complaint
+        parts = objects if where == {"x86"} else [text]
+        if kinds & where and any(bool(re.search(pattern, part)) != wanted for part in parts):
+            yield complaint
     for tag, value in re.findall(r"\((RUNPATH|RPATH)\).*\[(.*)\]", text):
-        for folder in value.split(":"):
-            # a foreign library's run path names the build folder until the library is installed
-            if kind != "foreign" and folder.rstrip("/") not in run_paths:
-                yield f"{tag} has the folder '{folder}'"
+        # a foreign library's run path names the build folder until the library is installed
+        yield from (f"{tag} has the folder '{folder}'" for folder in value.split(":")
+                    if kind != "foreign" and folder.rstrip("/") not in run_paths)
 
 
 def main():
@@ -60,9 +57,8 @@ def main():
     parser.add_argument("--fortified", action="store_true")
     given = parser.parse_args()
     run_paths = [path.rstrip("/") for path in given.run_path.split(":")]
-    found = [f"{given.file}: {problem}" for problem in
-             problems(given.kind, given.file, run_paths, given.fortified)]
-    print("\n".join(found))
+    found = list(problems(given.kind, given.file, run_paths, given.fortified))
+    print(*(f"{given.file}: {problem}" for problem in found), sep="\n", end="")
     return bool(found)
 
 

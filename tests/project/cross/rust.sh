@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Installs the oldest Rust that the crates support into a folder, from this distribution's packages,
-# and builds the standard library for other systems: rust.sh FOLDER [TARGET | quick-TARGET...]
-# FOLDER/bin gets rustc and cargo. quick-TARGET builds in a fraction of the time, for programs that
-# run once; pass FOLDER/quick to rustc as --sysroot. The machine itself does not change. Exit status
-# 3: the machine's package sources do not have this Rust.
+# and builds the standard library for other systems: rust.sh FOLDER [TARGET...]
+# FOLDER/bin gets rustc and cargo. The machine itself does not change. Exit status 3: the machine's
+# package sources do not have this Rust.
 set -euo pipefail
 
 folder=$(readlink -m "$1")
@@ -47,16 +46,17 @@ END
     echo "${packages[*]}" >"$folder/packages"
 }
 
-# Builds the standard library with these options of cargo. MinGW's programs also need the two
-# objects that Rust links first and last.
-build_std() { # TARGET PREFIX OPTION...
-    local work=$folder/std to=$2/lib/rustlib/$1/lib object
+# Builds the standard library for every kind of program, and for tests. MinGW's programs also need the
+# two objects that Rust links first and last.
+build_std() { # TARGET
+    local work=$folder/std to=$folder/usr/lib/rustlib/$1/lib object
     local sources=$folder/usr/lib/rustlib/src/rust/library
     rm -rf "$work" "$to"
     mkdir -p "$work/src" "$to"
     printf '[package]\nname = "nothing"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n' >"$work/Cargo.toml"
     : >"$work/src/lib.rs"
-    (cd "$work" && cargo build --quiet --release --target "$1" --target-dir "$work/target" "${@:3}")
+    (cd "$work" && cargo build --quiet --release --target "$1" --target-dir "$work/target" \
+        -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test)
     rm "$work/target/$1"/release/deps/libnothing-*
     cp "$work/target/$1"/release/deps/*.rlib "$to"
     if [[ $1 == *-windows-gnu ]]; then
@@ -67,26 +67,12 @@ build_std() { # TARGET PREFIX OPTION...
     rm -rf "$work"
 }
 
-# Builds the standard library for every kind of program, and for tests.
-build_whole_std() { # TARGET
-    build_std "$1" "$folder/usr" -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test
-}
-
-# Builds without optimisation, without `test` and without backtraces; a panic ends the program.
-build_quick_std() { # TARGET
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_PANIC=abort build_std "$1" \
-        "$folder/quick" -Zbuild-std=std,panic_abort -Zbuild-std-features=
-}
-
 find_packages
 [ "$(cat "$folder/packages" 2>/dev/null)" = "${packages[*]}" ] || install_rust
 export PATH=$folder/bin:$PATH RUSTC_BOOTSTRAP=1
 unset RUSTFLAGS CARGO_TARGET_DIR RUSTC_WORKSPACE_WRAPPER
 for target in "$@"; do
     [ ! -e "$folder/std-$target" ] || continue
-    case $target in
-    quick-*) build_quick_std "${target#quick-}" ;;
-    *) build_whole_std "$target" ;;
-    esac
+    build_std "$target"
     : >"$folder/std-$target"
 done

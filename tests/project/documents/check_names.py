@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_names.py [PAGE...]: checks that pages name only files (with their folders) that exist, and only
 functions, types and constants that our headers declare. Without a PAGE checks all pages, and that the tables
-of c/README.md and cuda/README.md name every source file of the C libraries, by folder, and of cuda.
+of c/README.md and cuda/README.md name every source file of the C libraries and of cuda.
 """
 import functools
 import pathlib
@@ -51,33 +51,18 @@ def name_problems(page):
                 yield f"{shown(page)}:{number}: no header declares {name}"
 
 
-def named(page):
-    """Yields (the section's folder, name) of each source file in a page's tables."""
-    folder = ""
-    for _, line in prose(page):
-        if heading := re.match(r"## (\w+)", line):
-            folder = heading[1]
-        if line.startswith("|"):
-            yield from ((folder, name) for name in re.findall(r"`((?:[\w.]+/)*\w+\.[ch])`", line))
-
-
 def table_problems():
-    found, c = set(), ROOT / "c"
-    for folder, name in named(c / "README.md"):
-        there = [path for path in (c / "src" / folder / name, c / "src" / name, c / name, c / folder / "src" / name,
-                                   c / "include/syncblob" / name, c / folder / "include/syncblob" / name)
-                 if path.is_file()]
-        if not there:
-            yield f"c/README.md: there is no {name} for {folder}"
-        found.update(there[:1])
-    for path in sorted({*c.glob("src/**/*.c"), *c.glob("*/src/*.c")} - found):
-        yield f"c/README.md: {path.relative_to(c)} is not named"
-    names = {name for _, name in named(ROOT / "cuda/README.md") if "/" not in name}
-    there = {path.name for path in (ROOT / "cuda").glob("*.[ch]")}
-    for name in sorted(there - names):
-        if name.endswith(".c") or name.replace(".h", ".c") not in names:
-            yield f"cuda/README.md: {name} is not named"
-    yield from (f"cuda/README.md: there is no {name}" for name in sorted(names - there))
+    """Yields complaints about the tables of c/README.md and cuda/README.md: files that they do not name, and
+    names of no file."""
+    for folder, sources in (("c", ["src/**/*.c", "*/src/*.c"]), ("cuda", ["*.c"])):
+        page = ROOT / folder / "README.md"
+        tables = "".join(line for _, line in prose(page) if line.startswith("|"))
+        named = set(re.findall(r"`((?:[\w.]+/)*\w+\.[ch])`", tables))
+        for source in sorted(path for glob in sources for path in page.parent.glob(glob)):
+            if not any(str(source).endswith("/" + name) for name in named):
+                yield f"{shown(page)}: {source.name} is not named"
+        yield from (f"{shown(page)}: there is no {name}" for name in sorted(named)
+                    if not any(page.parent.glob(f"**/{name}")))
 
 
 def main():

@@ -1,20 +1,16 @@
 """The pages of the repository, and the code blocks in them."""
-import dataclasses
+import collections
 import functools
-import os
 import pathlib
 import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+FENCED = re.compile(r"^```([^`\n]*)\n((?:(?!```).*\n)*)```[ \t]*$", re.MULTILINE)
 
 
-@dataclasses.dataclass
-class Block:
-    page: pathlib.Path
-    line: int       # number of the block's first line of code, from 1
-    info: list      # the words after the fence: the language first
-    text: str
+class Block(collections.namedtuple("Block", "page line info text")):
+    """A block of code; `line` is the number of its first line, `info` the words after the fence."""
 
     @property
     def language(self):
@@ -31,16 +27,9 @@ def shown(page):
 
 @functools.cache
 def files():
-    """Returns the repository's files; in an unpacked archive, all files except build folders."""
-    if (ROOT / ".git").exists():
-        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        return sorted(ROOT / name for name in set(listed.stdout.splitlines()))
-    found = []
-    for folder, folders, names in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in ("build", "target", "__pycache__")]
-        found += (pathlib.Path(folder) / name for name in names)
-    return sorted(found)
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted(ROOT / name for name in set(listed.stdout.splitlines()))
 
 
 def pages():
@@ -49,28 +38,15 @@ def pages():
 
 def blocks(page):
     """Yields the fenced blocks of a page."""
-    begin, info, code = 0, None, []
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        fence = re.match(r"```(.*)", line)
-        if fence and info is None:
-            begin, info, code = number + 1, fence.group(1).split(), []
-        elif fence:
-            yield Block(page, begin, info, "\n".join(code) + "\n")
-            info = None
-        elif info is not None:
-            code.append(line)
-    if info is not None:
-        yield Block(page, begin, ["unclosed"], "\n".join(code))
+    text = page.read_text()
+    for found in FENCED.finditer(text):
+        yield Block(page, text.count("\n", 0, found.start(2)) + 1, found[1].split(), found[2])
 
 
 def prose(page):
-    """Yields (number, line) of the lines outside fenced blocks."""
-    fenced = False
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        if line.startswith("```"):
-            fenced = not fenced
-        elif not fenced:
-            yield number, line
+    """Yields (number, line) of the lines outside fenced blocks, and empty lines instead of the blocks."""
+    text = FENCED.sub(lambda found: "\n" * found[0].count("\n"), page.read_text())
+    yield from enumerate(text.splitlines(), 1)
 
 
 def header_block(header):
@@ -82,25 +58,15 @@ def header_block(header):
         if code else None
 
 
-def odd_fences(page):
-    """Yields the lines with a fence that blocks() does not recognise: indented, in a list or a
-    quotation, of tildes, of more than three backticks, or a closing fence with text after it."""
-    within = False
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        plain = re.match(r"```[^`]*$", line)
-        if within and plain and line.rstrip() != "```" or \
-                not plain and re.match(r"(?:[\s>*+-]|\d+[.)]\s)*(```|~~~)", line):
-            yield number
-        within ^= bool(plain)
-
-
-def unfenced(page):
-    """Yields the lines where indented code without a fence begins. Within a list indented lines are
-    text."""
+def malformed(page):
+    """Yields (number, complaint) of fences that blocks() does not recognise, and of the lines where indented
+    code without a fence begins. Within a list indented lines are text."""
     blank, in_list = True, False
     for number, line in prose(page):
-        if line.startswith("    ") and blank and not in_list:
-            yield number
+        if re.match(r"(?:[\s>*+-]|\d+[.)]\s)*(```|~~~)", line):
+            yield number, "a fence is three backticks at the beginning of a line"
+        elif line.startswith("    ") and blank and not in_list:
+            yield number, "a block without a fence, which names its language"
         if line and not line.startswith(" "):
             in_list = re.match(r"([-*+]|\d+\.)\s", line) is not None
         blank = not line

@@ -1,5 +1,5 @@
 /* A plug-in host: reload LIBRARY PLUGIN. Repeatedly loads the library and a plug-in that uses the
-   library (tests/project/abi/user.c), calls the plug-in, and unloads both. Memory, mappings,
+   library (tests/project/abi/copies.c), calls the plug-in, and unloads both. Memory, mappings,
    threads, open files and the C library's resources must not grow. OpenBLAS stays loaded. */
 #include <dirent.h>
 #include <dlfcn.h>

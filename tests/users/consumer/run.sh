@@ -55,7 +55,7 @@ cxx)
     done
     ;;
 reload)
-    compile_c "$here/../../project/abi/user.c" -DUSER=plugin -DVERSION=1 -fPIC -shared
+    compile_c "$here/../../project/abi/copies.c" -DUSER=plugin -DVERSION=1 -fPIC -shared
     mv "$work/program" "$work/plugin.so"
     compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
     cd "$work"
