@@ -33,11 +33,13 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """Adds a layer, and an input "data" if the bottom is an array; returns the layer's first top, or None."""
+        """Adds a layer without its empty parameters, and an input "data" if the bottom is an array; returns the
+        layer's first top, or None."""
         if isinstance(bottoms, numpy.ndarray):
             bottoms = self.input("data", bottoms)
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))
         name = parameters.pop("name", f"{tops[0] if tops else bottoms[0]}_{len(self.messages)}")
+        parameters = {key: value for key, value in parameters.items() if value != {}}
         self.messages.append({"name": name, "type": kind, "bottom": bottoms, "top": tops, **parameters})
         if blobs:
             self.weights.append((name, kind, list(blobs)))
