@@ -2,7 +2,7 @@
 
 import numpy
 
-from drawing import counted
+from nets import counted
 from .activation import some
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from drawing import counted
+from nets import counted
 from .activation import axis_of
 
 

@@ -1,6 +1,6 @@
 """Connections between layers: inputs, layers in place, blobs that several layers read."""
 
-from drawing import counted
+from nets import counted
 
 
 def input_layer(draw, net):
