@@ -51,7 +51,7 @@ run_consumers() {
 # Compares programs in C and C++ that convert nets with the command.
 run_net_consumers() {
     install_library "$build/release/net"
-    CC=gcc CXX=g++ tests/users/consumer/net.sh "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
+    CC=gcc CXX=g++ tests/users/consumer/run.sh net "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
 }
 
 # Checks the program's hardening. Its run path may contain only the folder of OpenBLAS.
@@ -91,7 +91,7 @@ check_python_stubs() {
 check_python_tvm() {
     local folder=$build/python-tvm
     wheel_environment "$folder" python3 tests/users/python/tvm.txt
-    PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
+    PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest test_arrays.tvm_ffi
 }
 
 # Compares our declarations of DLPack's structs with dlpack.h, included in either order, in C and C++.

@@ -41,9 +41,9 @@ def configure(source, *definitions, status=0):
     return folder, output
 
 
-def find(prefix, wanted="", library="syncblob::syncblob", status=0):
+def find(prefix, wanted="", library="syncblob::syncblob", status=0, programs="in_c=main.c;in_cxx=main.cpp"):
     return configure("found", f"CMAKE_PREFIX_PATH={prefix}", f"WANTED={wanted.replace(' ', ';')}",
-                     f"LIBRARY={library}", status=status)
+                     f"LIBRARY={library}", f"PROGRAMS={programs}", status=status)
 
 
 def refused(prefix, wanted, message):
@@ -91,7 +91,8 @@ def test_found_testing():
     prefix = install(*LIBRARIES, "Testing", "TestingDevelopment")
     for wanted, libraries in (("testing", {"libsyncblob.so.0.1", "libsyncblob-testing.so.0.1"}),
                               ("testing static", set())):
-        needed = built(find(prefix, f"REQUIRED COMPONENTS {wanted}")[0], "in_testing")
+        found = find(prefix, f"REQUIRED COMPONENTS {wanted}", "syncblob::testing", programs="in_testing=testing.c")
+        needed = built(found[0], "in_testing")
         check({name for name in needed if "syncblob" in name} == libraries, wanted, needed)
 
 

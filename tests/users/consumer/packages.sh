@@ -60,8 +60,8 @@ for program in c cxx; do
     "$here/run.sh" $program "$root/usr"
     LINK=static "$here/run.sh" $program "$root/usr"
 done
-"$here/mpi.sh" "$root/usr"
-"$here/net.sh" "$root/usr" "$root/usr/bin/syncblob" || [ $? = 77 ]
+"$here/run.sh" mpi "$root/usr"
+"$here/run.sh" net "$root/usr" "$root/usr/bin/syncblob" || [ $? = 77 ]
 "$root/usr/bin/syncblob" --version
 [ -z "$model" ] || "$root/usr/bin/syncblob" info "$model" >/dev/null
 for page in "$root"/usr/share/man/man1/*.gz; do

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Compiles a program against an installed syncblob by pkg-config and runs it:
-#   run.sh c|cxx|reload PREFIX
+# Compiles programs against an installed syncblob and runs them:
+#   run.sh c|cxx|reload PREFIX    by pkg-config
+#   run.sh mpi PREFIX             the example of libsyncblob-mpi, by CMake and pkg-config: trains as one rank
+#   run.sh net PREFIX COMMAND     programs with libsyncblob-net, by CMake (shared, static) and pkg-config: the
+#                                 graph of one of MTCNN's nets must be the graph that the command writes
 # CC, CXX and FLAGS are the compilers and their flags; LINK=static hides the shared library.
 set -euo pipefail
 
@@ -42,6 +45,12 @@ compile_c() { # SOURCE OPTION...
     "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$1" -o "$work/program" "${libs[@]}" "${@:2}"
 }
 
+find_by_cmake() { # FOLDER COMPONENTS LIBRARY PROGRAMS OPTION...
+    cmake -G Ninja -S "$here/found" -B "$1" -DCMAKE_PREFIX_PATH="$prefix" "-DWANTED=0.1;REQUIRED;COMPONENTS;$2" \
+        "-DLIBRARY=$3" "-DPROGRAMS=$4" "${@:5}" >"$work/output" || { cat "$work/output" && exit 1; }
+    cmake --build "$1" >"$work/output" || { cat "$work/output" && exit 1; }
+}
+
 case $what in
 c)
     compile_c "$here/main.c"
@@ -60,6 +69,45 @@ reload)
     compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
     cd "$work"
     ./program "$libdir/libsyncblob.so.0.1" ./plugin.so
+    ;;
+mpi)
+    cd "$here/../../.."
+    . tests/mpi/environment.sh
+    train=c/mpi/example/train.c
+    find_by_cmake "$work/cmake" mpi 'syncblob::mpi;m' "train=../../../$train"
+    compiler=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$work/cmake/CMakeCache.txt")
+    read -ra flags <<<"$(PKG_CONFIG_LIBDIR=$libdir/pkgconfig pkg-config --cflags --libs syncblob-mpi)"
+    "$compiler" -std=c17 -D_GNU_SOURCE "$train" -o "$work/by_pkg_config" "${flags[@]}" -lm
+    for program in "$work/cmake/train" "$work/by_pkg_config"; do
+        readelf -d "$program" | grep -q 'NEEDED.*libsyncblob-mpi.so.0.1'
+        timeout 60 "$program" 3 >"$work/losses"
+        [ "$(wc -l <"$work/losses")" = 3 ]
+    done
+    ;;
+net)
+    command=$(readlink -f "$3")
+    data=$(readlink -f "${SYNCBLOB_TEST_DATA:-$here/../../../../shared/data}")
+    net=("$data/nets/mtcnn_kpzhang93_det1.prototxt" "$data/mtcnn_kpzhang93_det1.caffemodel")
+    for file in "${net[@]}"; do
+        [ -r "$file" ] || { echo "skipped: no readable file $file"; exit 77; }
+    done
+    for kind in net 'net;static'; do
+        find_by_cmake "$work/${kind/;/-}" "$kind" syncblob::net 'in_c=net/convert.c;in_cxx=net/opencv.cpp' "-DINCLUDE=$here/net/fake"
+    done
+    read -ra flags <<<"$(PKG_CONFIG_LIBDIR=$libdir/pkgconfig PKG_CONFIG_PATH='' pkg-config --cflags --libs syncblob-net)"
+    "${CC:-cc}" -std=c11 "$here/net/convert.c" -o "$work/by_pkg_config" "${flags[@]}"
+    "$command" convert "${net[@]}" -o "$work/command.onnx"
+    for program in net/in_c net/in_cxx net-static/in_c net-static/in_cxx by_pkg_config; do
+        rm -f "$work/out.onnx"
+        "$work/$program" "${net[@]}" "$work/out.onnx" >"$work/output"
+        # The graph is the end of a program's file, after opset 17. The command's file has digests, too.
+        python3 -c 'import sys; ours, other = (open(name, "rb").read() for name in sys.argv[1:])
+sys.exit(ours.split(b"\x10\x11", 1)[1] not in other)' "$work/out.onnx" "$work/command.onnx" ||
+            { echo "$program: the graph is not the command's"; exit 1; }
+    done
+    [ "$(tr '\n' ' ' <"$work/output")" = 'input data output conv4-2 output prob1 ' ]
+    readelf -d "$work/net/in_c" | grep -q 'NEEDED.*libsyncblob-net.so.0.1'
+    if readelf -d "$work/net-static/in_c" | grep 'NEEDED.*libsyncblob'; then exit 1; fi
     ;;
 *)
     echo "run.sh: no such program: $what" >&2

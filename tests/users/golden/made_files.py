@@ -49,14 +49,10 @@ def blobs(messages):
     yield "double data beside float data", doubles_too
     yield "neither shape nor dimensions", messages.BlobProto(data=[4.5])
     yield "a dimension of 0", shaped(messages, [3, 0, 2])
-    yield "one axis", shaped(messages, [1], data=[-0.0])
     yield "32 axes", shaped(messages, [1] * 31 + [2], data=[1, 2])
     yield "NaN and infinities", shaped(messages, [5], data=[NAN, 1.5, INF, -INF, -2])
-    yield "nothing finite", shaped(messages, [2], data=[NAN, INF], diff=[-INF, NAN])
     yield "extreme floats", shaped(messages, [4], data=[FLT_MAX, -FLT_MAX, FLT_DENORMAL, 0])
     yield "extreme doubles", shaped(messages, [3], double_data=[DBL_MAX, DBL_MAX, DBL_DENORMAL])
-    yield "sums that cancel", shaped(messages, [200002], data=[1e8, -1e8] * 100000 + [1, 0.5])
-    yield "a million values", shaped(messages, [1000, 1000], data=normal(1000000))
     yield from raw_blobs(messages)
 
 

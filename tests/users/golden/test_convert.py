@@ -202,22 +202,3 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
     if kind == "f4":  # NumPy has no bf16: compares the bits at the end of the file
         made = convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
-
-
-RIGHT = numpy.array([1.0, numpy.nan], "<f4")
-
-
-@pytest.mark.parametrize("wrong", [
-    {"a": numpy.nextafter(RIGHT, numpy.float32(2))}, {"b": RIGHT}, {"a": RIGHT.astype("f8")},
-    {"a": RIGHT.reshape(1, 2)}, {}])
-def test_wrong_arrays_are_noticed(wrong):
-    with pytest.raises(AssertionError):
-        check_arrays(wrong, {"a": RIGHT})
-
-
-@pytest.mark.parametrize("wrong", [
-    {"layer": [{"name": "a", "type": "c"}]}, {"name": "n", "layer": [{"name": "a", "type": "b"}]}, {}])
-def test_wrong_layers_are_noticed(messages, wrong):
-    right = messages.NetParameter(layer=[{"name": "a", "type": "b"}])
-    with pytest.raises(AssertionError):
-        check_message(messages.NetParameter(**wrong), right, "caffemodel")

@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
 """Converts nets, runs them in onnxruntime and compares their outputs with Caffe's.
 
-    check.py layers [--command WORDS] [--keep FOLDER] [ROW | ROW/CASE]...
+    check.py layers [--command WORDS] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
 The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets: all of them with
 random weights, some also with trained weights. WORDS is a command that converts, such as "syncblob
-convert"; names of files are appended. --keep leaves each net's prototxt, caffemodel and ONNX in a
-folder. With Caffe's caffe.proto each whole net is also converted without its prototxt, from a
-caffemodel that has the layers' parameters; --small leaves out slow nets. The exit status is 0 if no
-net is wrong, and no net is refused that ONNX can express.
+convert"; names of files are appended. With Caffe's caffe.proto each whole net is also converted without
+its prototxt, from a caffemodel that has the layers' parameters; --small leaves out slow nets. The exit
+status is 0 if no net is wrong, and no net is refused that ONNX can express.
 """
 
 import argparse
 import collections
 import concurrent.futures
-import functools
 import pathlib
 import sys
 import time
@@ -43,25 +41,9 @@ def result(subject, convert, model=None):
         return Result(subject.name, "wrong", str(error), {})
 
 
-def converter(arguments, files=running.FILES):
-    convert = running.by_command(f"{arguments.command} {files}")
-    return functools.partial(kept, convert, arguments.keep) if arguments.keep else convert
-
-
-def kept(convert, folder, text, model):
-    """Converts a net and stores its files in a folder, with a number as their name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / str(len(list(folder.glob("*.prototxt"))))
-    stem.with_suffix(".prototxt").write_text(text)
-    stem.with_suffix(".caffemodel").write_bytes(model)
-    converted = convert(text, model)
-    stem.with_suffix(".onnx").write_bytes(converted)
-    return converted
-
-
 def check_row(name, arguments):
     """Returns the results of the cases of a row, or of one case; runs in a separate process."""
-    convert = converter(arguments)
+    convert = running.by_command(f"{arguments.command} {running.FILES}")
     return [result(case, convert)._replace(found=None) for case in cases.answered(name.split("/")[0])
             if name in (case.name, case.name.split("/")[0])]
 
@@ -106,9 +88,9 @@ def is_expected(outcome):
 def check_net(net, messages, arguments):
     """Yields whether a net is right with its prototxt and, if Caffe's messages can express the net,
     whether it is right without its prototxt."""
-    ways = [("", converter(arguments), None)]
+    ways = [("", running.by_command(f"{arguments.command} {running.FILES}"), None)]
     if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
-        ways.append((", without its prototxt", converter(arguments, "{caffemodel} -o {onnx}"),
+        ways.append((", without its prototxt", running.by_command(f"{arguments.command} {{caffemodel}} -o {{onnx}}"),
                      whole.model_with_net(messages, net)))
     for what, convert, model in ways:
         began = time.monotonic()
@@ -134,7 +116,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("layers", "nets"))
     parser.add_argument("--command", default="syncblob convert", metavar="WORDS")
-    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--proto", type=pathlib.Path, help="Caffe's caffe.proto")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")

@@ -19,7 +19,7 @@ import nets
 import whole
 from check import MAY_BE_REFUSED
 from comparing import LAYER_TOLERANCE, Wanted
-from drawing import Draw
+from nets import Draw
 from running import FILES, Refused, Wrong, by_command, check_model, check_outputs, run_model, temporary_folder
 
 OF_EACH_ROW = 4       # number of cases of a row that are tested with an option

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "onnx"))
 import whole  # noqa: E402: of that folder
 from comparing import Wanted, by_label  # noqa: E402: of that folder
-from drawing import Draw  # noqa: E402: of that folder
+from nets import Draw  # noqa: E402: of that folder
 
 # The shapes of the pictures. MTCNN's first net runs on several sizes of each picture.
 PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3, 3, 40, 40)],

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON...]
+"""Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON]
 
-Makes fresh environments with the oldest installed CPython (at least 3.9) and NumPy 1, and with the
-newest and NumPy 2; installs the wheel into each and runs the tests of this folder. Searches PATH
-and pyenv's versions for CPython.
+Makes fresh environments with the oldest CPython of PATH and pyenv (at least 3.9) and NumPy 1, and with
+the newest and NumPy 2; installs the wheel into each and runs the tests of this folder.
 """
 import argparse
 import os
@@ -23,88 +22,61 @@ FIRST_WITHOUT_NUMPY_1 = (3, 13)
 
 
 def version_of(python):
-    """Returns the version of a CPython with the usual ABI; None for other kinds, which cannot load
-    the module."""
+    """Returns the version of a CPython with the usual ABI; (0, 0) for other kinds, which cannot load the module."""
     code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
            "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     match = re.fullmatch(r"(\d+) (\d+) cpython (?:0|None)\n", done.stdout)
-    return tuple(map(int, match.groups())) if match else None
+    return tuple(map(int, match.groups())) if match else (0, 0)
 
 
 def pythons():
     """Returns {version: path} of the CPythons on PATH and in pyenv."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
-    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
-    folders += sorted(pyenv.glob("versions/*/bin"))
+    folders += pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv").glob("versions/*/bin")
     found = {}
-    for folder in folders:
-        for path in sorted(folder.glob("python3*")):
-            if re.fullmatch(r"python3(\.\d+)?", path.name):
-                version = version_of(path)
-                if version and version >= OLDEST:
-                    found.setdefault(version, path)
+    for path in (path for folder in folders for path in sorted(folder.glob("python3*"))):
+        if re.fullmatch(r"python3(\.\d+)?", path.name) and (version := version_of(path)) >= OLDEST:
+            found.setdefault(version, path)
     return found
 
 
-def choose(found, are_all):
-    """Returns (version, file of requirements): the oldest CPython with NumPy 1, the newest with
-    NumPy 2."""
-    oldest, newest = min(found), max(found)
-    if oldest == newest and are_all:
-        print(f"skipped: a second CPython: only {oldest[0]}.{oldest[1]} is installed")
-    if oldest >= FIRST_WITHOUT_NUMPY_1:
-        print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
-        return [(newest, "numpy-2.txt")]
-    return [(oldest, "numpy-1.txt"), (newest, "numpy-2.txt")]
-
-
-def test(python, requirements, wheel, resnet, folder):
-    """Runs the tests; returns the end of unittest's output, which is empty if a test fails."""
-    environment = folder / "venv"
-    subprocess.run([python, "-m", "venv", "--without-pip", environment], check=True)
-    inside = environment / "bin/python"
-    # Installs with this process's pip into the new environment.
-    subprocess.run([sys.executable, "-m", "pip", "--python", inside, "install", "--quiet",
-                    "--disable-pip-version-check", wheel, "-r", HERE / requirements], check=True)
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables["PYTHONDONTWRITEBYTECODE"] = "1"
-    if resnet:
-        variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
+def test(python, requirements, wheel, resnet):
+    """Runs the tests, prints why tests are skipped; returns whether all others pass."""
     # The output goes to a file, because a pipe would stay open until the last child ends.
-    with open(folder / "output.txt", "w+", encoding="utf-8") as out:
-        done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
-                               "-v"], env=variables, cwd=folder, stdout=out,
-                              stderr=subprocess.STDOUT, check=False)
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
+        inside = pathlib.Path(folder, "venv/bin/python")
+        subprocess.run([python, "-m", "venv", "--without-pip", f"{folder}/venv"], check=True)
+        subprocess.run([sys.executable, "-m", "pip", "--python", inside, "install", "--quiet",
+                        "--disable-pip-version-check", wheel, "-r", HERE / requirements], check=True)
+        variables = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        variables.update({"SYNCBLOB_TEST_RESNET": str(resnet)} if resnet else {})
+        done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE, "-v"],
+                              env=variables, cwd=folder, stdout=out, stderr=subprocess.STDOUT, check=False)
         out.seek(0)
         output = out.read()
-    # unittest prints "... skipped 'WHY'".
     for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", output))):
         print(f"skipped: {why}")
     ended = re.search(r"^Ran [1-9]\d* tests?.*^OK.*", output, re.MULTILINE | re.DOTALL)
-    if done.returncode or not ended:
-        print(output)
-        return ""
-    return " ".join(ended[0].split())
+    passed = done.returncode == 0 and ended is not None
+    print(f"{python} with {requirements}: {' '.join(ended[0].split()) if passed else output}")
+    return passed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("wheel", type=pathlib.Path)
+    parser.add_argument("wheel", type=lambda name: pathlib.Path(name).resolve())
     parser.add_argument("--resnet", type=pathlib.Path, help="a real net, whose layers README names")
-    parser.add_argument("--python", action="append", type=pathlib.Path, default=[],
-                        help="these instead of those that are found")
+    parser.add_argument("--python", type=pathlib.Path, help="this one instead of those that are found")
     options = parser.parse_args()
-    found = {version_of(path): path for path in options.python} or pythons()
-    status = 0
-    for version, requirements in choose(found, are_all=not options.python):
-        with tempfile.TemporaryDirectory() as folder:
-            ended = test(found[version], requirements, options.wheel.resolve(), options.resnet,
-                         pathlib.Path(folder))
-        status = status if ended else 1
-        numpy = requirements.removesuffix(".txt").replace("-", " ")
-        print(f"CPython {version[0]}.{version[1]} with {numpy}: {ended or 'a test fails'}")
-    return status
+    found = {version_of(options.python): options.python} if options.python else pythons()
+    oldest, newest = min(found), max(found)
+    chosen = [(newest, "numpy-2.txt")]
+    if oldest >= FIRST_WITHOUT_NUMPY_1:
+        print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
+    else:
+        chosen.insert(0, (oldest, "numpy-1.txt"))
+    return not all([test(found[version], list_, options.wheel, options.resnet) for version, list_ in chosen])
 
 
 if __name__ == "__main__":

@@ -297,7 +297,7 @@ class Anything(files.InFolder):
     """Calls every callable of the module with every odd argument. A failure must be a Python
     exception, not a panic."""
 
-    def call(self, name, function, *arguments, **named):
+    def call(self, name, function, /, *arguments, **named):
         try:
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
@@ -336,23 +336,18 @@ class Anything(files.InFolder):
         self.assertGreater(count, 5000)
 
     def test_named_arguments(self):
-        content, mean = files.made().to_bytes(), Blob(2).to_bytes()
-        net = Net(files.PROTOTXT, files.carrying())
-        cases = ((syncblob.load, (content,), ("format", "max_memory", "max_layers", "max_blobs")),
-                 (syncblob.load_blob, (mean,), ("max_memory",)),
-                 (Blob, ((2,),), ("dtype", "device")), (Model, ("a",), ("format",)),
-                 (Blob((2, 2)).__dlpack__, (), ("stream", "max_version", "dl_device", "copy")),
-                 (Blob(2).fill, ("gaussian",), ("mean", "std", "sparse", "seed", "value")),
-                 (Blob(2).fill, ("msra",), ("variance_norm",)),
-                 (Blob((2, 2)).copy, (), ("device",)), (Blob(2).to_bytes, (), ("diff",)),
-                 (files.made().state_dict, (), ("framework", "names")),
-                 (Net, (files.PROTOTXT,), ("weights", "inputs", "batch", "level", "stages")),
-                 (net.to_onnx, (), ("outputs", "batch", "fp16", "mean", "scale", "swap_rb", "custom",
-                                    "shapes")),
-                 (net.state_dict, (), ("framework",)),
-                 (files.made().add_layer, ("a",), ("type", "blobs")),
-                 (files.made()["conv_1"][0].load, (), ("dtype", "device")))
-        for function, arguments, names in cases:
-            for name, value in itertools.product(names, ODD):
+        usual = {"prototxt": files.PROTOTXT, "source": Blob(2).to_bytes(), "shape": (2,), "name": "a"}
+        more, count = {"fill": ("mean", "std", "sparse", "value", "variance_norm")}, 0
+        for name, function in self.callables():
+            if not callable(function) or inspect.isclass(function) and function not in (Blob, Model, Net):
+                continue
+            parameters = inspect.signature(function).parameters.values()
+            needed = {each.name: usual.get(each.name, "msra") for each in parameters
+                      if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD}
+            names = [each.name for each in parameters if each.default is not each.empty]
+            names += more.get(name.rpartition(".")[2], ())
+            for key, value in itertools.product(names, ODD):
                 if not isinstance(value, Odd):
-                    self.call(str(function), function, *arguments, **{name: value})
+                    self.call(name, function, **needed, **{key: value})
+                    count += 1
+        self.assertGreater(count, 1000)

@@ -3,23 +3,11 @@ import unittest
 
 import files
 import syncblob
-import test_arrays
 
 try:
     import torch
 except ImportError:
     raise unittest.SkipTest("PyTorch is not installed") from None
-
-
-class Sharing(test_arrays.Sharing):
-    """The tests of test_arrays.py, with PyTorch's tensors."""
-    from_dlpack = staticmethod(torch.from_dlpack)
-
-    def pointer(self, array):
-        return array.data_ptr()
-
-    def of_base(self):
-        return torch.from_dlpack(self.base)
 
 
 class Tensors(unittest.TestCase):

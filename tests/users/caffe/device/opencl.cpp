@@ -1,6 +1,5 @@
 // The first OpenCL device, with shared virtual memory as in pocl, and the context for
 // bindings/caffe.
-#include "context.hpp"
 #include "device.hpp"
 
 #include "syncblob/opencl.h"
@@ -53,10 +52,6 @@ sb_context *device_context() {
 
 void *device_malloc(size_t bytes) {
     return clSVMAlloc(opened().context, CL_MEM_READ_WRITE, bytes, 0);
-}
-
-void device_free(void *memory) {
-    clSVMFree(opened().context, memory);
 }
 
 void device_read(void *to, const void *device, size_t bytes) {

@@ -7,8 +7,7 @@ import zlib
 
 import answers
 from comparing import LAYER_TOLERANCE, Wanted
-from drawing import Draw
-from nets import Net
+from nets import Draw, Net
 
 from . import activation, arithmetic, convolution, detection, forks, normalisation, pooling, reshaping, wiring
 

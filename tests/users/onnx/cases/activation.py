@@ -17,11 +17,6 @@ def any_shape(draw, least_axes=1, most_axes=5):
     return draw.shape(draw.between(least_axes, most_axes), 6)
 
 
-def maybe(name, parameters):
-    """Returns {name: parameters}, or {} if there are no parameters."""
-    return {name: parameters} if parameters else {}
-
-
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
     """Draws the field of an axis, counted from either end; the default axis may be left out. `old` is the
     name of a field that counts only from the first axis."""
@@ -42,7 +37,7 @@ def function(kind, deviation=1.0, **options):
     def draw_case(draw, net):
         parameters = some(draw, **options)
         in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower(),
-                        **maybe(f"{kind.lower()}_param", parameters))
+                        **{f"{kind.lower()}_param": parameters})
     return draw_case
 
 
@@ -52,12 +47,12 @@ def prelu(draw, net):
     slopes = draw.numbers([] if shared else [shape[1]], 0.5)
     net.layer("Power", draw.numbers(shape), "middle")
     net.layer("PReLU", "middle", draw.choice(("prelu", "middle")), [slopes],
-              **maybe("prelu_param", {"channel_shared": True} if shared else {}))
+              prelu_param={"channel_shared": True} if shared else {})
 
 
 def elu(draw, net):
     in_place_or_not(draw, net, "ELU", draw.numbers(any_shape(draw)), "elu",
-                    **maybe("elu_param", some(draw, alpha=(0.5, 1.7, 0, -0.3))))
+                    elu_param=some(draw, alpha=(0.5, 1.7, 0, -0.3)))
 
 
 def absval(draw, net):
@@ -75,13 +70,13 @@ def power(draw, net):
         if not parameters["scale"]:
             parameters["shift"] += 1
         values = abs(values) + 0.25
-    in_place_or_not(draw, net, "Power", values, "power", **maybe("power_param", parameters))
+    in_place_or_not(draw, net, "Power", values, "power", power_param=parameters)
 
 
 def log(draw, net):
     parameters = some(draw, base=(2, 10, 0.5, -1), scale=(0.5, 3), shift=(1, 0.25))
     in_place_or_not(draw, net, "Log", draw.uniform(any_shape(draw), 0.25, 8), "log",
-                    **maybe("log_param", parameters))
+                    log_param=parameters)
 
 
 TABLE = {

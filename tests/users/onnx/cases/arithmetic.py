@@ -3,7 +3,7 @@
 import functools
 import math
 
-from .activation import any_shape, axis_of, maybe, some
+from .activation import any_shape, axis_of, some
 
 
 def scale_or_bias(draw, net, kind):
@@ -28,7 +28,7 @@ def scale_or_bias(draw, net, kind):
     if draw.chance(40):
         bottoms[0] = net.layer("Power", "data", "middle")
         top = draw.choice((top, "middle"))
-    net.layer(kind, bottoms, top, blobs, **maybe(f"{kind.lower()}_param", parameters))
+    net.layer(kind, bottoms, top, blobs, **{f"{kind.lower()}_param": parameters})
 
 
 def eltwise(draw, net):
@@ -39,7 +39,7 @@ def eltwise(draw, net):
     parameters = some(draw, operation=("PROD", "SUM", "SUM", "MAX"))
     if parameters.get("operation", "SUM") == "SUM" and draw.chance(60):
         parameters["coeff"] = [draw.choice((1, -1, 0.5, 2, 0)) for _ in names]
-    net.layer("Eltwise", names, "together", **maybe("eltwise_param", parameters))
+    net.layer("Eltwise", names, "together", eltwise_param=parameters)
 
 
 def reduction(draw, net):
@@ -48,8 +48,8 @@ def reduction(draw, net):
     parameters = some(draw, operation=("SUM", "ASUM", "SUMSQ", "MEAN"), coeff=(0.5, -2, 1))
     parameters.update(axis_of(draw, axis, len(shape), default=0))
     # The values are not centred at 0, because positive and negative values would cancel in sums.
-    net.input("data", draw.uniform(shape, -0.5, 1.5) / math.sqrt(math.prod(shape[axis:])))
-    net.layer("Reduction", "data", "reduced", **maybe("reduction_param", parameters))
+    values = draw.uniform(shape, -0.5, 1.5) / math.sqrt(math.prod(shape[axis:]))
+    net.layer("Reduction", values, "reduced", reduction_param=parameters)
 
 
 def arg_max(draw, net):
@@ -62,7 +62,7 @@ def arg_max(draw, net):
         most = shape[axis]
     if draw.chance(60):
         parameters["top_k"] = draw.between(1, most)
-    net.layer("ArgMax", draw.numbers(shape), "best", **maybe("argmax_param", parameters))
+    net.layer("ArgMax", draw.numbers(shape), "best", argmax_param=parameters)
 
 
 TABLE = {

@@ -83,8 +83,8 @@ def convolution_axis(draw, net):
     """Draws a convolution whose channel axis is not 1: all axes before it are batch axes."""
     batch, (height, width) = draw.shape(2, 3), draw.shape(2, 6)
     before, after = draw.between(1, 3), draw.between(1, 3)
-    net.input("data", draw.numbers([*batch, before, height, width]))
-    net.layer("Convolution", "data", "conv", [draw.numbers([after, before, 1, 1]), draw.numbers([after])],
+    net.layer("Convolution", draw.numbers([*batch, before, height, width]), "conv",
+              [draw.numbers([after, before, 1, 1]), draw.numbers([after])],
               convolution_param={"num_output": after, "kernel_size": 1, "axis": draw.choice((2, -3))})
 
 
@@ -114,8 +114,8 @@ def deconvolution(draw, net):
     strides = math.prod(stride for *_, stride, _ in windows)
     blobs = [draw.numbers(weight, 1 / math.sqrt(max(1, before * math.prod(weight[2:]) / strides)))]
     add_bias(draw, parameters, blobs)
-    net.input("data", draw.numbers([draw.between(1, 3), group * before, *sizes]))
-    net.layer("Deconvolution", "data", "deconv", blobs, convolution_param=parameters)
+    net.layer("Deconvolution", draw.numbers([draw.between(1, 3), group * before, *sizes]), "deconv", blobs,
+              convolution_param=parameters)
 
 
 def inner_product(draw, net):
@@ -146,16 +146,15 @@ def embed(draw, net):
     parameters = {"num_output": outputs, "input_dim": words}
     blobs = [draw.numbers([words, outputs])]
     add_bias(draw, parameters, blobs, 40)
-    net.input("data", draw.integers(draw.shape(draw.between(1, 3)), words))
-    net.layer("Embed", "data", "embed", blobs, embed_param=parameters)
+    net.layer("Embed", draw.integers(draw.shape(draw.between(1, 3)), words), "embed", blobs, embed_param=parameters)
 
 
 def im2col(draw, net):
     windows = window(draw, 2)
     sizes = [max(1, extent(kernel, dilation) - 2 * pad) + draw.between(0, 3)
              for kernel, pad, _, dilation in windows]
-    net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]))
-    net.layer("Im2col", "data", "columns", convolution_param=spell(draw, 2, windows, FIELDS))
+    net.layer("Im2col", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]), "columns",
+              convolution_param=spell(draw, 2, windows, FIELDS))
 
 
 def recurrent(draw, net, kind, weights_of):

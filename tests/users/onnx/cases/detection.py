@@ -2,8 +2,8 @@
 
 import numpy
 
-from drawing import counted
-from .activation import maybe, some
+from nets import counted
+from .activation import some
 
 
 def prior_parameters(draw):
@@ -122,7 +122,7 @@ def whole_head(draw, net):
         net.layer("Concat", parts[name], name, concat_param={"axis": axis})
     net.layer("Reshape", "confidence", "by_box", reshape_param={"shape": {"dim": [0, -1, classes]}})
     net.layer("Softmax", "by_box", "prob", softmax_param={"axis": 2})
-    net.layer("Flatten", "prob", "prob_flat", **maybe("flatten_param", {"axis": 1}))
+    net.layer("Flatten", "prob", "prob_flat", flatten_param={"axis": 1})
     detect(net, ["location", "prob_flat", "priors"], {
         "num_classes": classes, "share_location": True, "background_label_id": 0,
         "code_type": "CENTER_SIZE", "nms_param": {"nms_threshold": 0.45, "top_k": draw.choice((10, 100))},

@@ -2,7 +2,7 @@
 
 import numpy
 
-from .activation import any_shape, in_place_or_not, maybe, some
+from .activation import any_shape, in_place_or_not, some
 from .pooling import parameters_of
 
 
@@ -41,8 +41,7 @@ def psroi_pooling(draw, net):
 
 
 def upsample(draw, net):
-    net.input("data", draw.numbers(draw.shape(4)))
-    net.layer("Upsample", "data", "up", **maybe("upsample_param", some(draw, scale=(1, 2, 3, 4))))
+    net.layer("Upsample", draw.numbers(draw.shape(4)), "up", upsample_param=some(draw, scale=(1, 2, 3, 4)))
 
 
 def pool_with_mask(draw, net, scales, sides):
@@ -71,7 +70,7 @@ def upsample_switches(draw, net):
         net.input("mask", draw.integers(shape, sides[0] * sides[1]))
     else:
         values = pool_with_mask(draw, net, scales, sides)
-    net.layer("Upsample", [values, "mask"], "up", **maybe("upsample_param", parameters))
+    net.layer("Upsample", [values, "mask"], "up", upsample_param=parameters)
 
 
 def unpooling(draw, net):
@@ -93,7 +92,7 @@ def bn(draw, net, parameters, blobs, least_batch=1):
     """Draws a BN. If it uses the batch's variance, the batch has several images, so that this is not 0."""
     shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
-                    **maybe("bn_param", parameters))
+                    bn_param=parameters)
 
 
 def bn_inference(draw, net):
@@ -169,8 +168,8 @@ def c3d_convolution(draw, net):
     blobs = [draw.numbers([outputs, channels, depth, kernel, kernel])]
     if parameters.get("bias_term", True):
         blobs.append(draw.numbers([1, 1, 1, 1, outputs]))
-    net.input("data", draw.numbers([draw.between(1, 2), channels, *[draw.between(3, 6) for _ in range(3)]]))
-    net.layer("Convolution3D", "data", "conv", blobs, **{c3d_field(draw, "convolution"): parameters})
+    shape = [draw.between(1, 2), channels, *[draw.between(3, 6) for _ in range(3)]]
+    net.layer("Convolution3D", draw.numbers(shape), "conv", blobs, **{c3d_field(draw, "convolution"): parameters})
 
 
 def c3d_pooling(draw, net):
@@ -189,8 +188,8 @@ def c3d_pooling(draw, net):
             pad -= 1
     if pad:
         parameters["pad"] = pad
-    net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]))
-    net.layer("Pooling3D", "data", "pool", **{c3d_field(draw, "pooling"): parameters})
+    net.layer("Pooling3D", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]), "pool",
+              **{c3d_field(draw, "pooling"): parameters})
 
 
 def begins_behind(size, kernel, stride, pad):
@@ -255,8 +254,8 @@ def reorg(draw, net):
 
 def shuffle_channel(draw, net):
     group = draw.between(1, 4)
-    net.input("data", draw.numbers([draw.between(1, 2), group * draw.between(1, 4), *draw.shape(2)]))
-    net.layer("ShuffleChannel", "data", "shuffled", shuffle_channel_param={"group": group})
+    shape = [draw.between(1, 2), group * draw.between(1, 4), *draw.shape(2)]
+    net.layer("ShuffleChannel", draw.numbers(shape), "shuffled", shuffle_channel_param={"group": group})
 
 
 def gate(draw, net):
@@ -269,7 +268,7 @@ def gate(draw, net):
               "HardSigmoid": ("hardsigmoid_param", {"alpha": (0.2, 0.5), "beta": (0.5, 0.25)})}
     field, options = fields.get(kind, ("relu6_param", {}))
     return in_place_or_not(draw, net, kind, values, "gate",
-                           **maybe(field, some(draw, **options)))
+                           **{field: some(draw, **options)})
 
 
 def text_layer(draw, net):
@@ -278,7 +277,7 @@ def text_layer(draw, net):
     order = draw.sample(range(len(shape)))
     net.layer("Transpose", draw.numbers(shape), "transposed", transpose_param={"dim": order})
     axis = draw.below(len(shape))
-    net.layer("Reverse", "data", "reversed", **maybe("reverse_param", {"axis": axis} if axis else {}))
+    net.layer("Reverse", "data", "reversed", reverse_param={"axis": axis} if axis else {})
     net.layer("ContinuationIndicator", [], "cont", name="cont", continuation_indicator_param={
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 

@@ -2,7 +2,7 @@
 
 import numpy
 
-from .activation import any_shape, in_place_or_not, maybe, some
+from .activation import any_shape, in_place_or_not, some
 
 
 def softmax_axis(draw, shape):
@@ -35,15 +35,15 @@ def lrn_across(draw, net):
     net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 9), *draw.shape(2, 4)]))
     if draw.chance(20):
         parameters["norm_region"] = "ACROSS_CHANNELS"
-    net.layer("LRN", "data", "norm", **maybe("lrn_param", parameters))
+    net.layer("LRN", "data", "norm", lrn_param=parameters)
 
 
 def lrn_within(draw, net):
     """Draws an LRN within channels, where Caffe ignores k."""
     parameters = some(draw, local_size=(1, 3, 5), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2))
-    net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]))
-    net.layer("LRN", "data", "norm", lrn_param={"norm_region": "WITHIN_CHANNEL", **parameters})
+    net.layer("LRN", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]), "norm",
+              lrn_param={"norm_region": "WITHIN_CHANNEL", **parameters})
 
 
 def batch_norm_of(draw, net, parameters, factor):
@@ -54,7 +54,7 @@ def batch_norm_of(draw, net, parameters, factor):
     net.layer("Power", draw.numbers(shape), "middle")
     net.layer("BatchNorm", "middle", draw.choice(("norm", "middle")),
               [mean, variance, numpy.float32([factor])],
-              **maybe("batch_norm_param", parameters))
+              batch_norm_param=parameters)
 
 
 def batch_norm(draw, net):
@@ -75,14 +75,14 @@ def normalize(draw, net):
         parameters["channel_shared"] = shared
     parameters = {**parameters, **some(draw, scale_filler=({"type": "constant", "value": 20},))}
     net.layer("Normalize", draw.numbers([draw.between(1, 3), channels, *draw.shape(2)]), "norm",
-              [draw.uniform([] if shared else [channels], 0.5, 4)], **maybe("norm_param", parameters))
+              [draw.uniform([] if shared else [channels], 0.5, 4)], norm_param=parameters)
 
 
 def mvn(draw, net):
     parameters = some(draw, normalize_variance=(True, False), across_channels=(True, False),
                       eps=(1e-09, 0.001))
     sizes = [draw.between(1, 3), draw.between(1, 3), draw.between(2, 5), draw.between(2, 5)]
-    net.layer("MVN", draw.numbers(sizes), "norm", **maybe("mvn_param", parameters))
+    net.layer("MVN", draw.numbers(sizes), "norm", mvn_param=parameters)
 
 
 TABLE = {

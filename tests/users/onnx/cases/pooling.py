@@ -45,8 +45,8 @@ def draw_pooling(draw, net, tops=("pool",), method=None, empty=False, **extra):
     parameters = {**parameters_of(draw, *drawn[:3]), **extra}
     if method != "MAX" or draw.chance(70):
         parameters = {"pool": method, **parameters}
-    net.input("data", draw.numbers([draw.between(1, 3), draw.between(1, 4), *drawn[3]]))
-    net.layer("Pooling", "data", tops, pooling_param=parameters)
+    net.layer("Pooling", draw.numbers([draw.between(1, 3), draw.between(1, 4), *drawn[3]]), tops,
+              pooling_param=parameters)
 
 
 def windows_beyond(draw):
@@ -78,8 +78,7 @@ def spp(draw, net):
     parameters = {"pyramid_height": height}
     if draw.chance(50):
         parameters["pool"] = "AVE" if draw.chance(70) else "MAX"
-    net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]))
-    net.layer("SPP", "data", "spp", spp_param=parameters)
+    net.layer("SPP", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]), "spp", spp_param=parameters)
 
 
 TABLE = {

@@ -2,8 +2,8 @@
 
 import math
 
-from drawing import counted
-from .activation import axis_of, maybe
+from nets import counted
+from .activation import axis_of
 
 
 def reshape(draw, net):
@@ -48,7 +48,7 @@ def flatten(draw, net):
     if draw.chance(60):
         end = draw.between(begin, axes - 1)
         parameters["end_axis"] = draw.choice((end, end - axes))
-    net.layer("Flatten", counted(shape), "flat", **maybe("flatten_param", parameters))
+    net.layer("Flatten", counted(shape), "flat", flatten_param=parameters)
 
 
 def permute(draw, net):
@@ -85,7 +85,7 @@ def concat(draw, net):
         begin += math.prod(shape)
     if draw.chance(20):
         names.append(names[0])
-    net.layer("Concat", names, "whole", **maybe("concat_param", parameters))
+    net.layer("Concat", names, "whole", concat_param=parameters)
 
 
 def crop(draw, net):
@@ -105,7 +105,7 @@ def crop(draw, net):
                                     for size, offset in zip(shape[axis:], offsets)]
     net.input("data", counted(shape))
     net.input("reference", counted(reference))
-    net.layer("Crop", ["data", "reference"], "cropped", **maybe("crop_param", parameters))
+    net.layer("Crop", ["data", "reference"], "cropped", crop_param=parameters)
 
 
 def tile(draw, net):
@@ -116,8 +116,7 @@ def tile(draw, net):
 
 
 def split(draw, net):
-    net.input("data", counted(draw.shape(draw.between(1, 4))))
-    net.layer("Split", "data", [f"copy{i}" for i in range(draw.between(1, 4))])
+    net.layer("Split", counted(draw.shape(draw.between(1, 4))), [f"copy{i}" for i in range(draw.between(1, 4))])
 
 
 def batch_reindex(draw, net):

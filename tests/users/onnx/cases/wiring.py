@@ -1,6 +1,6 @@
 """Connections between layers: inputs, layers in place, blobs that several layers read."""
 
-from drawing import counted
+from nets import counted
 
 
 def input_layer(draw, net):
@@ -55,8 +55,8 @@ def shared(draw, net):
 
 def phases(draw, net):
     """Draws layers that each run in only one phase and have the same top."""
-    net.input("data", counted(draw.shape(3)))
-    net.layer("Power", "data", "x", name="for_train", include={"phase": "TRAIN"}, power_param={"scale": 7})
+    net.layer("Power", counted(draw.shape(3)), "x", name="for_train", include={"phase": "TRAIN"},
+              power_param={"scale": 7})
     rule = draw.choice(({"include": {"phase": "TEST"}}, {"exclude": {"phase": "TRAIN"}}))
     net.layer("Power", "data", "x", name="for_test", **rule, power_param={"scale": 2})
     net.layer("Power", "x", "y", power_param={"shift": 1})
