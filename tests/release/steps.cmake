@@ -107,6 +107,13 @@ step("ONNX: OpenCV 4's answers to layers of forks are those that are kept" RUN
 
 set(both LABELS full)
 set(section release)
+# Half an hour on two idle cores.
+fixture(onnx_peers RUN make_onnx_peers)
+set(peers ${onnx} tests/users/onnx/peers.py ${cache}/peers ${released})
+step("ONNX: no net is right by other converters and wrong here" CORES ON released_program onnx_peers ${both}
+  RUN ${peers})
+step("ONNX: what OpenCV 5 runs" CORES ON released_program onnx_peers ${both}
+  RUN ${peers} --cases 20 --peer "CV 5 new" --peer "CV 5 classic")
 step("crates: as the registry takes them" LOCK cargo ${both} RUN publish_dry)
 step("crates: licences, versions and sources of what they need" ${both} RUN
   run_deny check -D warnings bans licenses sources)

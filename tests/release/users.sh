@@ -58,6 +58,43 @@ check_python_opencv() {
     "$five" "$boxes" compare "$folder/4.npz" "$folder/5.npz"
 }
 
+# Prints the first installed Python of the given versions.
+find_python() { # VERSION...
+    local version program
+    for version in "$@"; do
+        for program in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+            if "$program" --version >/dev/null 2>&1; then
+                echo "$program"
+                return
+            fi
+        done
+    done
+    return 1
+}
+
+# Makes environments in $cache/peers for the other converters of Caffe's nets and for OpenCV 4 and 5. The
+# first line of a list may give versions of Python. If there is no environment, NAME.why has the reason.
+make_onnx_peers() {
+    local list folder versions program
+    mkdir -p "$cache/peers"
+    for list in tests/users/onnx/peers/*.txt tests/users/opencv/opencv-[45].txt; do
+        folder=$cache/peers/$(basename "${list/opencv-/opencv}" .txt)
+        rm -f "$folder.why"
+        if cmp -s "$list" "$folder/installed"; then continue; fi
+        versions=$(sed -n '1s/^# Python: //p' "$list")
+        # shellcheck disable=SC2086 # several
+        if ! program=$(find_python ${versions:-3}); then
+            echo "there is no Python $versions" >"$folder.why"
+        elif ! { "$program" -m venv --clear "$folder" &&
+            "$folder/bin/python" -m pip install --quiet -r "$list"; } 2>"$folder.log"; then
+            grep -m 1 ERROR "$folder.log" >"$folder.why" || echo 'pip fails' >"$folder.why"
+        else
+            cp "$list" "$folder/installed"
+        fi
+    done
+    tail -n +1 "$cache"/peers/*.why 2>/dev/null || true
+}
+
 # Runs the C tests and compares each status that a function returns with the function's list of errors.
 # CMake tests the compiler first, without the linker flags, since only the tests can be linked with them.
 watch_errors() {

@@ -1,7 +1,9 @@
 // train SOLVER ITERATIONS PREFIX: trains a net on generated data and writes
-// PREFIX_iter_N.caffemodel and .solverstate. Prints the last loss, and the process's peak memory in KiB.
+// PREFIX_iter_N.caffemodel and .solverstate. Prints the processor's milliseconds an iteration, the
+// last loss, and the process's peak memory in KiB.
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -68,10 +70,11 @@ int main(int argc, char **argv) {
         return 2;
     google::InitGoogleLogging(argv[0]);
     FLAGS_minloglevel = google::GLOG_ERROR;
+    const int iterations = std::atoi(argv[2]);
     caffe::SolverParameter parameter;
     caffe::ReadSolverParamsFromTextFileOrDie(argv[1], &parameter);
     parameter.set_snapshot_prefix(argv[3]);
-    parameter.set_max_iter(std::atoi(argv[2]));
+    parameter.set_max_iter(iterations);
     parameter.set_random_seed(1);
     caffe::Caffe::set_mode(caffe::Caffe::CPU);
     caffe::Caffe::set_random_seed(1);
@@ -81,7 +84,10 @@ int main(int argc, char **argv) {
     feed(solver->net().get(), &samples);
     for (const auto &net : solver->test_nets())
         feed(net.get(), &samples);
+    const std::clock_t begin = std::clock();
     counted(solver.get());
-    std::printf("%.9g %ld\n", solver->net()->output_blobs()[0]->cpu_data()[0], peak_memory());
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    std::printf("%.6f %.9g %ld\n", 1000 * seconds / iterations,
+                solver->net()->output_blobs()[0]->cpu_data()[0], peak_memory());
     return 0;
 }

@@ -23,105 +23,130 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
-    softmax_loss split tanh window_data unknown""".split()
+    softmax_loss split tanh window_data""".split()
 # Fields of a V1 layer that Caffe drops. syncblob keeps batch_norm_param, and drops bn_param with a note.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
+# Fields of a net other than its layers.
+NET_FIELDS = ("name", "force_backward", "state", "debug_info")
+
+
 CASES = 300  # nets of random layers
 # The result for a net that Caffe's schema cannot parse.
 UNKNOWN = object()
-TEXTS = ("a", "b/c", "", "it's", 'a "b"', "z\\", "\u00e9")
 
 
-class Draw(random.Random):
+class Draw:
     """Draws random nets."""
 
-    def chance(self, part):
-        return self.random() < part
+    def __init__(self, seed, messages):
+        self.random = random.Random(seed)
+        self.messages = messages
 
-    def net(self, messages):
-        net = messages.NetParameter()
-        for name in ("name", "force_backward", "state", "debug_info"):
+    def chance(self, part):
+        return self.random.random() < part
+
+    def net(self):
+        net = self.any_net()
+        while not net.IsInitialized():
+            net = self.any_net()
+        return net
+
+    def any_net(self):
+        net = self.messages.NetParameter()
+        for name in NET_FIELDS:
             if self.chance(0.2):
                 self.set(net, net.DESCRIPTOR.fields_by_name[name])
-        net.input.extend(("data", "more")[:self.choice((1, 1, 2))])
-        shapes = self.choice(("dims", "shapes", "none"))
-        for _ in net.input:
-            if shapes == "dims":
-                net.input_dim.extend(self.choices(range(1, 10), k=4))
-            elif shapes == "shapes":
-                net.input_shape.add().dim.extend(self.choices(range(1, 10), k=self.randint(0, 5)))
-        add, blobs = self.choice((self.add_v0, self.add_v1, self.add_current)), ["data"]
-        for index in range(self.randint(1, 5)):
-            add(net, blobs, index)
-        return net if net.IsInitialized() else self.net(messages)
+        self.add_inputs(net)
+        generation = self.random.choice((self.v0_layers, self.v1_layers, self.current_layers))
+        generation(net)
+        return net
 
-    def add_v0(self, net, blobs, index):
-        pads = self.chance(0.2)
-        if pads:
-            padding = net.layers.add(bottom=[self.choice(blobs)], top=[f"pad{index}"])
-            padding.layer.name = padding.layer.type = "padding"
-            padding.layer.pad = self.randint(0, 3)
-        layer = self.connected(net, blobs, index)
-        if pads and self.chance(0.9):
-            layer.bottom[:] = [f"pad{index}"]
-        layer.layer.name = f"layer{index}"
-        layer.layer.type = self.choice(("conv", "pool") if pads and self.chance(0.9) else V0_TYPES)
-        # A field that does not belong to the layer's type is dropped with a note.
-        self.fill(layer.layer, self.choice((2, 5)), {"name", "type", "new_num"})
+    def add_inputs(self, net):
+        number = self.random.choice((1, 1, 2))
+        net.input.extend(("data", "more")[:number])
+        kind = self.random.choice(("dims", "shapes", "none"))
+        for _ in range(number):
+            if kind == "dims":
+                net.input_dim.extend(self.random.randint(1, 9) for _ in range(4))
+            elif kind == "shapes":
+                net.input_shape.add().dim.extend(
+                    self.random.randint(1, 9) for _ in range(self.random.randint(0, 5)))
 
-    def add_v1(self, net, blobs, index):
-        layer = self.connected(net, blobs, index)
-        layer.name = f"layer{index}"
-        self.set(layer, layer.DESCRIPTOR.fields_by_name["type"])
-        self.fill(layer, self.choice((2, 5)), {"name", "type", "layer", *FORGOTTEN})
-        for parameters in ("data_param", "image_data_param", "window_data_param"):
-            if self.chance(0.1):
-                layer.type = layer.LayerType.Value(parameters[:-6].upper())
-                self.fill(getattr(layer, parameters), 3)
+    def v0_layers(self, net):
+        blobs = ["data"]
+        for index in range(self.random.randint(1, 5)):
+            pads = self.chance(0.2)
+            if pads:
+                connection = net.layers.add(bottom=[self.random.choice(blobs)], top=[f"pad{index}"])
+                connection.layer.name = connection.layer.type = "padding"
+                connection.layer.pad = self.random.randint(0, 3)
+            layer = net.layers.add()
+            self.connect(layer, blobs, index)
+            if pads and self.chance(0.9):
+                layer.bottom[:] = [f"pad{index}"]
+            layer.layer.name = f"layer{index}"
+            wanted = ("conv", "pool") if pads and self.chance(0.9) else V0_TYPES
+            layer.layer.type = self.random.choice(wanted) if self.chance(0.98) else "unknown"
+            # A field that does not belong to the layer's type is dropped with a note.
+            self.fill(layer.layer, self.random.choice((2, 5)), {"name", "type", "new_num"})
 
-    def add_current(self, net, _, index):
-        if self.chance(0.1):
+    def v1_layers(self, net):
+        blobs = ["data"]
+        for index in range(self.random.randint(1, 5)):
+            layer = net.layers.add(name=f"layer{index}")
+            self.connect(layer, blobs, index)
+            self.set(layer, layer.DESCRIPTOR.fields_by_name["type"])
+            self.fill(layer, self.random.choice((2, 5)), {"name", "type", "layer", *FORGOTTEN})
+            for parameters in ("data_param", "image_data_param", "window_data_param"):
+                if self.chance(0.1):
+                    layer.type = layer.LayerType.Value(parameters[:-6].upper())
+                    self.fill(getattr(layer, parameters), 3, ())
+
+    def current_layers(self, net):
+        if self.chance(0.3):
             net.ClearField("input")
-        layer = net.layer.add(name=f"layer{index}", type=self.choice(("BatchNorm", "ReLU")))
-        for _ in range(self.choice((0, 2, 3, 3, 4))):
-            self.fill(layer.param.add(), 2)
-        self.fill(layer, 1, {"name", "type"})
+        for index in range(self.random.randint(0, 3)):
+            layer = net.layer.add(name=f"layer{index}", type=self.random.choice(("BatchNorm", "ReLU")))
+            for _ in range(self.random.choice((0, 2, 3, 3, 4))):
+                self.fill(layer.param.add(), 2, ())
+            self.fill(layer, 1, {"name", "type"})
 
-    def connected(self, net, blobs, index):
-        layer = net.layers.add(bottom=self.choices(blobs, k=self.choice((1, 1, 1, 0, 2))))
-        layer.top.extend(f"blob{index}_{top}" for top in range(self.choice((1, 1, 1, 0, 2))))
+    def connect(self, layer, blobs, index):
+        layer.bottom.extend(self.random.choice(blobs) for _ in range(self.random.choice((1, 1, 1, 0, 2))))
+        layer.top.extend(f"blob{index}_{top}" for top in range(self.random.choice((1, 1, 1, 0, 2))))
         blobs.extend(layer.top)
-        return layer
 
-    def fill(self, message, number, without=()):
+    def fill(self, message, number, without):
         fields = [field for field in message.DESCRIPTOR.fields if field.name not in without]
-        for field in self.sample(fields, min(number, len(fields))):
+        for field in self.random.sample(fields, min(number, len(fields))):
             self.set(message, field)
 
     def set(self, message, field):
-        values = getattr(message, field.name)
-        repeated = hasattr(values, "append")
-        for _ in range(self.randint(1, 3) if repeated else 1):
+        repeated = hasattr(getattr(message, field.name), "append")
+        for _ in range(self.random.randint(1, 3) if repeated else 1):
             if field.message_type:
-                inner = values.add() if repeated else values
+                inner = getattr(message, field.name)
+                inner = inner.add() if repeated else inner
                 inner.SetInParent()
-                self.fill(inner, self.randint(0, 3))
+                self.fill(inner, self.random.randint(0, 3), ())
             elif repeated:
-                values.append(self.value(field))
+                getattr(message, field.name).append(self.value(field))
             else:
                 setattr(message, field.name, self.value(field))
 
     def value(self, field):
         if field.enum_type:
-            return self.choice(field.enum_type.values).number
-        if field.cpp_type == field.CPPTYPE_STRING:
-            text = self.choice(TEXTS)
-            return text.encode() if field.type == field.TYPE_BYTES else text
-        return self.choice({
-            field.CPPTYPE_BOOL: (False, True),
-            field.CPPTYPE_FLOAT: (0, 1, 0.5, -2, 1e-9, 0.1),
-            field.CPPTYPE_DOUBLE: (0, 1, 0.5, -2, 1e-9, 0.1),
-        }.get(field.cpp_type, (0, 1, 2, 3, 7, 100000)))
+            return self.random.choice(field.enum_type.values).number
+        return {
+            field.CPPTYPE_BOOL: self.chance(0.5),
+            field.CPPTYPE_STRING: self.text(field),
+            field.CPPTYPE_FLOAT: self.random.choice((0, 1, 0.5, -2, 1e-9, 0.1)),
+            field.CPPTYPE_DOUBLE: self.random.choice((0, 1, 0.5, -2, 1e-9, 0.1)),
+        }.get(field.cpp_type, self.random.choice((0, 1, 2, 3, 7, 100000)))
+
+    def text(self, field):
+        text = self.random.choice(("a", "b/c", "", "it's", 'a "b"', "z\\", "\u00e9"))
+        return text.encode() if field.type == field.TYPE_BYTES else text
 
 
 def of_caffe(program, net, folder):
@@ -167,7 +192,7 @@ def main():
         nets = sorted(pathlib.Path(nets).glob("*.prototxt"))
         for case in range(CASES):
             nets.append(folder / f"case_{case}.prototxt")
-            nets[-1].write_text(text_format.MessageToString(Draw(case).net(messages)))
+            nets[-1].write_text(text_format.MessageToString(Draw(case, messages).net()))
         for net in nets:
             caffe = of_caffe(program, net, folder)
             found = difference(caffe, of_syncblob(syncblob, net), messages)

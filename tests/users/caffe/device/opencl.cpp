@@ -1,5 +1,6 @@
 // The first OpenCL device, with shared virtual memory as in pocl, and the context for
 // bindings/caffe.
+#include "context.hpp"
 #include "device.hpp"
 
 #include "syncblob/opencl.h"
@@ -52,6 +53,10 @@ sb_context *device_context() {
 
 void *device_malloc(size_t bytes) {
     return clSVMAlloc(opened().context, CL_MEM_READ_WRITE, bytes, 0);
+}
+
+void device_free(void *memory) {
+    clSVMFree(opened().context, memory);
 }
 
 void device_read(void *to, const void *device, size_t bytes) {

@@ -1,4 +1,5 @@
 // The simulated device, and the context for bindings/caffe.
+#include "context.hpp"
 #include "device.hpp"
 
 #include "syncblob/sim.h"
@@ -12,6 +13,10 @@ void *device_malloc(size_t bytes) {
     void *memory = nullptr;
     must(sb_sim_malloc, device_context(), bytes, &memory);
     return memory;
+}
+
+void device_free(void *memory) {
+    must(sb_sim_free, device_context(), memory);
 }
 
 void device_read(void *to, const void *device, size_t bytes) {
