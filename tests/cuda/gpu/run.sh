@@ -147,7 +147,7 @@ run_parts() {
     fi
     find_libraries
     if wants probe; then
-        run block 'probe of the driver and NCCL' "$folder/probe" "$folder/contract.tsv"
+        run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
     fi
     if wants conformance; then
         if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
