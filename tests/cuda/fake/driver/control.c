@@ -71,7 +71,6 @@ int fake_lock(void) {
 }
 
 void fake_unlock(const int *held) {
-    (void)held;
     (void)pthread_mutex_unlock(&fake.lock);
 }
 
@@ -82,10 +81,7 @@ void fake_set(enum fake_setting which, int64_t value) {
         fake.random = (uint64_t)value;
 }
 
-int64_t fake_get(enum fake_setting which) {
-    FAKE_LOCKED;
-    return fake.settings[which];
-}
+READS(int64_t, fake_get, (enum fake_setting which), fake.settings[which])
 
 /* --- counters -------------------------------------------------------------------------------- */
 
@@ -100,15 +96,9 @@ void fake_violation(const char *format, ...) {
     va_end(args);
 }
 
-int64_t fake_violations(void) {
-    FAKE_LOCKED;
-    return fake.violations;
-}
+READS(int64_t, fake_violations, (void), fake.violations)
 
-struct fake_live fake_live(void) {
-    FAKE_LOCKED;
-    return fake.live;
-}
+READS(struct fake_live, fake_live, (void), fake.live)
 
 int fake_depth(void) {
     return thread.depth;
@@ -213,15 +203,9 @@ void fake_fail_again(int64_t nth) {
     armed.again = nth;
 }
 
-int fake_failures(void) {
-    FAKE_LOCKED;
-    return armed.failures;
-}
+READS(int, fake_failures, (void), armed.failures)
 
-const char *fake_fired(void) {
-    FAKE_LOCKED;
-    return armed.fired;
-}
+READS(const char *, fake_fired, (void), armed.fired)
 
 void fake_before(const char *function, void (*run)(void *user), void *user) {
     FAKE_LOCKED;
@@ -344,11 +328,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDriverGetVersion(int *version) {
-    BEGIN(NOTHING);
-    *version = (int)fake.settings[FAKE_VERSION];
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuDriverGetVersion, NOTHING, (int *version), *version = (int)fake.settings[FAKE_VERSION])
 
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
     BEGIN(NOTHING);
@@ -375,11 +355,7 @@ static bool is_device(int device) {
     if (!is_device(device))                                                                        \
     return CUDA_ERROR_INVALID_DEVICE
 
-CUresult CUDAAPI cuDeviceGetCount(int *count) {
-    BEGIN(INITIALISED);
-    *count = (int)fake.settings[FAKE_DEVICES];
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuDeviceGetCount, INITIALISED, (int *count), *count = (int)fake.settings[FAKE_DEVICES])
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
     BEGIN(INITIALISED);
@@ -473,10 +449,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-uint64_t fake_context_id(CUcontext context) {
-    FAKE_LOCKED;
-    return context->id;
-}
+READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
 /* Loads a kernel at its first launch, for which the driver may synchronise the context: see "Lazy
    Loading" in the CUDA C++ Programming Guide. */
@@ -501,11 +474,7 @@ void unload_kernel(CUcontext context, const char *function) {
         }
 }
 
-CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
-    BEGIN(INITIALISED);
-    *id = context->id;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuCtxGetId, INITIALISED, (CUcontext context, unsigned long long *id), *id = context->id)
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
     BEGIN(INITIALISED);
@@ -524,13 +493,10 @@ CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context) {
 }
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
-    (void)flags;
     BEGIN(INITIALISED);
     int i = MAX_DEVICES;
-    while (i < MAX_CONTEXTS && fake.contexts[i].retained)
+    while (i < MAX_CONTEXTS - 1 && fake.contexts[i].retained)
         i++;
-    if (!is_device(device) || i == MAX_CONTEXTS || thread.depth == MAX_DEPTH)
-        return is_device(device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
     *context = &fake.contexts[i];
     (*context)->retained = 1;
     start_context(*context, device);
@@ -551,11 +517,7 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
-    BEGIN(INITIALISED);
-    *context = c.context;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuCtxGetCurrent, INITIALISED, (CUcontext * context), *context = c.context)
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     BEGIN(INITIALISED);
@@ -594,29 +556,16 @@ struct CUgreenCtx_st {
     CUcontext primary;
 };
 
-CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
-                                        CUdevResourceType type) {
-    (void)device;
-    BEGIN(INITIALISED);
-    resource->type = type;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuDeviceGetDevResource, INITIALISED,
+       (CUdevice device, CUdevResource *resource, CUdevResourceType type), resource->type = type)
 
-CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources,
-                                           unsigned int count) {
-    BEGIN(INITIALISED);
-    *description = (CUdevResourceDesc)resources;
-    return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+RETURNS(cuDevResourceGenerateDesc, INITIALISED,
+        (CUdevResourceDesc * description, CUdevResource *resources, unsigned int count),
+        (*description = (CUdevResourceDesc)resources) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
-CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device,
-                                  unsigned int flags) {
-    BEGIN(INITIALISED);
-    if (!description || flags != CU_GREEN_CTX_DEFAULT_STREAM)
-        return CUDA_ERROR_INVALID_VALUE;
-    *green = fake_object(sizeof **green);
-    return cuDevicePrimaryCtxRetain(&(*green)->primary, device);
-}
+RETURNS(cuGreenCtxCreate, INITIALISED,
+        (CUgreenCtx * green, CUdevResourceDesc description, CUdevice device, unsigned int flags),
+        cuDevicePrimaryCtxRetain(&(*green = fake_object(sizeof **green))->primary, device))
 
 CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
     BEGIN(INITIALISED);
@@ -625,10 +574,6 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
     return result;
 }
 
-CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
-                                        int priority) {
-    (void)priority;
-    BEGIN(INITIALISED);
-    return flags == CU_STREAM_NON_BLOCKING ? create_stream(green->primary, flags, green, stream)
-                                           : CUDA_ERROR_INVALID_VALUE;
-}
+RETURNS(cuGreenCtxStreamCreate, INITIALISED,
+        (CUstream * stream, CUgreenCtx green, unsigned int flags, int priority),
+        create_stream(green->primary, flags, green, stream))

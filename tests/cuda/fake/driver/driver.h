@@ -170,6 +170,25 @@ struct call {
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
+/* Define a function of the driver that returns the expression, or does the statements and returns
+   success. */
+#define RETURNS(name, need, parameters, ...)                                                       \
+    CUresult CUDAAPI name parameters {                                                             \
+        BEGIN(need);                                                                               \
+        return __VA_ARGS__;                                                                        \
+    }
+#define SIMPLE(name, need, parameters, ...)                                                        \
+    CUresult CUDAAPI name parameters {                                                             \
+        BEGIN(need);                                                                               \
+        __VA_ARGS__;                                                                               \
+        return CUDA_SUCCESS;                                                                       \
+    }
+/* Defines a function of fake.h that returns an expression, evaluated under the lock. */
+#define READS(type, name, parameters, expression)                                                  \
+    type name parameters {                                                                         \
+        FAKE_LOCKED;                                                                               \
+        return expression;                                                                         \
+    }
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);

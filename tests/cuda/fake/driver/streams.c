@@ -49,10 +49,7 @@ static CUstream find_known(CUstream handle) {
     return NULL;
 }
 
-int fake_knows(CUstream handle) {
-    FAKE_LOCKED;
-    return find_known(handle) != NULL;
-}
+READS(int, fake_knows, (CUstream handle), find_known(handle) != NULL)
 
 /* Finds a live stream of any context. Reports an unknown handle as a violation, because the
    driver's behaviour is then undefined (cuda.h). */
@@ -481,42 +478,25 @@ static CUresult queue_copy(const char *function, CUstream stream, const struct i
     return enqueue(&c, stream, item);
 }
 
-CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes,
-                                 CUstream stream) {
-    return queue_copy(__func__, stream,
-                      &(struct item){.operation = SET, .dst = dst, .value = value, .bytes = bytes});
-}
+#define COPIES(name, parameters, ...)                                                              \
+    CUresult CUDAAPI name parameters {                                                             \
+        return queue_copy(__func__, stream, &(struct item){__VA_ARGS__});                          \
+    }
+COPIES(cuMemsetD8Async, (CUdeviceptr dst, unsigned char value, size_t bytes, CUstream stream),
+       .operation = SET, .dst = dst, .value = value, .bytes = bytes)
+COPIES(cuMemcpyHtoDAsync, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
+       .operation = UPLOAD, .dst = dst, .host = (void *)(uintptr_t)src, .bytes = bytes)
+COPIES(cuMemcpyDtoHAsync, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream),
+       .operation = DOWNLOAD, .src = src, .host = dst, .bytes = bytes)
+COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
+       .operation = COPY, .dst = dst, .src = src, .bytes = bytes)
+#undef COPIES
 
-CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes,
-                                   CUstream stream) {
-    return queue_copy(
-        __func__, stream,
-        &(struct item){
-            .operation = UPLOAD, .dst = dst, .host = (void *)(uintptr_t)src, .bytes = bytes});
-}
+RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
+        enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
-CUresult CUDAAPI cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    return queue_copy(
-        __func__, stream,
-        &(struct item){.operation = DOWNLOAD, .src = src, .host = dst, .bytes = bytes});
-}
-
-CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-                                   CUstream stream) {
-    return queue_copy(__func__, stream,
-                      &(struct item){.operation = COPY, .dst = dst, .src = src, .bytes = bytes});
-}
-
-CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user) {
-    BEGIN(WORK);
-    return enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user});
-}
-
-CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
-    BEGIN(WORK);
-    return enqueue(&c, stream,
-                   &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
-}
+RETURNS(cuLaunchHostFunc, WORK, (CUstream stream, CUhostFn function, void *user),
+        enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = function, .user = user}))
 
 /* Queues work of another fake library, without a call of the driver that fake_fail could affect. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
@@ -555,10 +535,8 @@ CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
-    BEGIN(CONTEXT);
-    return create_stream(c.context, flags, NULL, stream);
-}
+RETURNS(cuStreamCreate, CONTEXT, (CUstream * stream, unsigned int flags),
+        create_stream(c.context, flags, NULL, stream))
 
 CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
     BEGIN(INITIALISED);
@@ -749,14 +727,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 
 CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
-    (void)nodes;
     BEGIN(INITIALISED);
     *count = graph->nodes;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    BEGIN(INITIALISED);
-    fake_object_free(graph);
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuGraphDestroy, INITIALISED, (CUgraph graph), fake_object_free(graph))
