@@ -3,12 +3,9 @@
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
-          bench --start       only the first steps: a context, the kernels, the first arithmetic
           bench --describe    only the device and the driver */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
-
-#include "kernels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -190,47 +187,11 @@ static void end_subject(void) {
     test_end(s.blob);
 }
 
-/* --- the first steps ------------------------------------------------------------------------- */
-
-static void print_since(const char *step, double start) {
-    printf("| %s | %.3f |\n", step, (now() - start) * 1e3);
-}
-
-/* Measures a context, the compilation of the kernels and the first arithmetic. */
-static int bench_start(void) {
-    sb__cu_module module;
-    double start = now();
-    const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
-    sb_context *first = NULL;
-    const sb_status st = sb_context_create(&options, &first, &err);
-    const double first_ms = (now() - start) * 1e3;
-    const int missing = gpu_begin();
-    if (missing || st != SB_OK)
-        return missing ? missing : 1;
-    printf("\n| step | ms |\n|---|---|\n| the first context on cuda:0 | %.3f |\n", first_ms);
-    start = now();
-    sb_context *second = test_context_on("cuda:0");
-    print_since("another context", start);
-    enter();
-    start = now();
-    cu_ok(cuModuleLoadData(&module, sb__cuda_kernels));
-    print_since("compilation of the kernels", start);
-    leave();
-    start = now();
-    assert_ok(sb_context_prepare_arithmetic(first, &err));
-    print_since("preparation of arithmetic", start);
-    test_end(second);
-    sb_context_release(first);
-    return 0;
-}
-
 /* --- all ------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
     const char *option = argc == 2 ? argv[1] : "";
     quick = strcmp(option, "--quick") == 0;
-    if (strcmp(option, "--start") == 0)
-        return bench_start();
     const int missing = gpu_begin();
     if (missing || strcmp(option, "--describe") == 0)
         return missing;

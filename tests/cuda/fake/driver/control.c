@@ -548,32 +548,3 @@ CUresult check_unsafe(CUcontext context) {
         }
     return result;
 }
-
-/* --- green contexts: the functions that a test needs to create a stream in one -----------------
- */
-
-struct CUgreenCtx_st {
-    CUcontext primary;
-};
-
-SIMPLE(cuDeviceGetDevResource, INITIALISED,
-       (CUdevice device, CUdevResource *resource, CUdevResourceType type), resource->type = type)
-
-RETURNS(cuDevResourceGenerateDesc, INITIALISED,
-        (CUdevResourceDesc * description, CUdevResource *resources, unsigned int count),
-        (*description = (CUdevResourceDesc)resources) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
-
-RETURNS(cuGreenCtxCreate, INITIALISED,
-        (CUgreenCtx * green, CUdevResourceDesc description, CUdevice device, unsigned int flags),
-        cuDevicePrimaryCtxRetain(&(*green = fake_object(sizeof **green))->primary, device))
-
-CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
-    BEGIN(INITIALISED);
-    const CUresult result = cuDevicePrimaryCtxRelease(green->primary->device);
-    fake_object_free(green);
-    return result;
-}
-
-RETURNS(cuGreenCtxStreamCreate, INITIALISED,
-        (CUstream * stream, CUgreenCtx green, unsigned int flags, int priority),
-        create_stream(green->primary, flags, green, stream))

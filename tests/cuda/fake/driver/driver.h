@@ -64,7 +64,6 @@ struct failure {
 
 struct CUstream_st {
     CUcontext context;
-    CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
     int64_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
@@ -215,7 +214,6 @@ void forget_memory(void);
 
 /* Returns the context's stream with this handle, or NULL if the context has no such stream. */
 CUstream resolve(CUcontext context, CUstream handle);
-CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
 /* Fails if captures of the context forbid unsafe calls, and invalidates these captures. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);

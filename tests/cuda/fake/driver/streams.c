@@ -495,9 +495,6 @@ COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
         enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
-RETURNS(cuLaunchHostFunc, WORK, (CUstream stream, CUhostFn function, void *user),
-        enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = function, .user = user}))
-
 /* Queues work of another fake library, without a call of the driver that fake_fail could affect. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
@@ -524,19 +521,16 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out) {
+CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
+    BEGIN(CONTEXT);
     CUstream made = need_memory(malloc(sizeof *made));
-    *made = (struct CUstream_st){.context = context,
-                                 .green = green,
+    *made = (struct CUstream_st){.context = c.context,
                                  .blocking = !(flags & CU_STREAM_NON_BLOCKING),
-                                 .next = context->streams};
-    context->streams = *out = made;
+                                 .next = c.context->streams};
+    c.context->streams = *stream = made;
     fake.live.streams++;
     return CUDA_SUCCESS;
 }
-
-RETURNS(cuStreamCreate, CONTEXT, (CUstream * stream, unsigned int flags),
-        create_stream(c.context, flags, NULL, stream))
 
 CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
     BEGIN(INITIALISED);
@@ -556,10 +550,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     const CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->green && fake.settings[FAKE_VERSION] <
-                             13000) /* by cuda.h 12.9; 13.0 returns the green context itself */
-        return CUDA_ERROR_NOT_SUPPORTED;
-    *context = stream->green ? (CUcontext)(void *)stream->green : stream->context;
+    *context = stream->context;
     return CUDA_SUCCESS;
 }
 
