@@ -27,12 +27,6 @@ static struct armed {
     int failures;
 } armed;
 
-static struct hook {
-    const char *function; /* NULL: no hook */
-    void (*run)(void *user);
-    void *user;
-} hook;
-
 static _Thread_local struct {
     CUcontext contexts[MAX_DEPTH];
     int depth;
@@ -207,18 +201,6 @@ READS(int, fake_failures, (void), armed.failures)
 
 READS(const char *, fake_fired, (void), armed.fired)
 
-void fake_before(const char *function, void (*run)(void *user), void *user) {
-    FAKE_LOCKED;
-    hook = (struct hook){function, run, user};
-}
-
-static void run_hook(const char *function) {
-    if (!hook.function || strcmp(hook.function, function) != 0)
-        return;
-    hook.function = NULL;
-    hook.run(hook.user);
-}
-
 static bool fault_is_due(const char *function) {
     if (armed.in == 0 || (armed.function && strcmp(armed.function, function) != 0) ||
         --armed.in > 0)
@@ -269,7 +251,6 @@ static CUresult check_state(const struct call *c) {
 
 struct call begin_call(const char *function, enum need need) {
     (void)fake_lock();
-    run_hook(function);
     count_call(function);
     struct call c = {.need = need, .context = current()};
     if (fake.shut_down)
