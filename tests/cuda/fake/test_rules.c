@@ -366,26 +366,6 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
-/* --- per-thread default streams -------------------------------------------------------------- */
-
-/* While a blocking stream is captured, the driver does not report whether the work of a per-thread
-   stream is done, so the memory stays in quarantine. */
-TEST_ON(stage, a_free_comes_after_per_thread_streams) {
-    CUstream captured = stage_stream(f, CU_STREAM_DEFAULT);
-    sb_mem *mem = test_filled(f->context, BYTES, 7);
-    const void *in = mem_pointer(mem, GPU_DATA);
-    struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
-    cu_ok(fake_launch(CU_STREAM_PER_THREAD, read_memory, &reader));
-    begin_capture(f, captured);
-    test_end(mem);
-    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, BYTES);
-    end_capture(f, captured);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
-    fake_drain();
-    assert_int_equal(reader.found, 1);
-}
-
 /* --- the library's stream, captured ---------------------------------------------------------- */
 
 /* Asserts that each call that would use the captured stream is refused. */

@@ -22,7 +22,6 @@ static struct subject {
     sb_blob *blob;
     sb_mem *mem;
     void *pinned, *device; /* for the driver's copies */
-    int scales;            /* number of scale operations that take about as long as a push */
 } s;
 
 /* --- calls ----------------------------------------------------------------------------------- */
@@ -71,7 +70,7 @@ CALL(alloc, use_memory(sb_mem_overwrite_gpu))
 CALL(pin, use_memory(sb_mem_overwrite_cpu))
 
 CALL(push, assert_ok(sb_mem_async_gpu_push(s.mem, s.stage.stream, &err)))
-CALL(scales, for (int k = 0; k < s.scales; k++) scale(k))
+CALL(scales, for (int k = 0; k < 4; k++) scale(k))
 CALL(push_and_scales, push(i); scales(i))
 CALL(sync_both, assert_ok(sb_mem_synchronize(s.mem, &err)); sync(i))
 
@@ -171,12 +170,6 @@ static void make_subject(int32_t dtype, size_t bytes) {
     enter();
     cu_ok(cuMemHostAlloc(&s.pinned, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
     memset(s.pinned, 2, bytes);
-    static const struct entry one = {"", 1, write_host, push, sync_both};
-    static const struct entry four = {"", 1, write_host, scales, sync_both};
-    s.scales = 4;
-    (void)seconds_of(&four, 1);
-    const double wanted = 4 * seconds_of(&one, 2) / seconds_of(&four, 2);
-    s.scales = wanted < 2 ? 2 : wanted > 1000 ? 1000 : (int)wanted;
 }
 
 static void end_subject(void) {
