@@ -102,26 +102,6 @@ static bool outlives(CUmemoryPool pool) {
 HOLDS(pool_free_plain, OK(cuMemFree, memory_of(make_pool(0))))
 HOLDS(pool_destroyed, outlives(make_pool(0)))
 
-/* Returns whether another device has the expected access to a pool, by default or, if `given`,
-   after a call of cuMemPoolSetAccess. */
-static bool has_access(CUmemoryPool pool, bool given, CUmemAccess_flags expected) {
-    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
-    int count = 0, can = 0;
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = 1;
-    if (!OK(cuDeviceGetCount, &count) || count < 2 || !OK(cuDeviceCanAccessPeer, &can, 1, device) ||
-        (given && !can)) {
-        printf("skipped: no second device is a peer\n");
-        return true;
-    }
-    return (!given || OK(cuMemPoolSetAccess, pool, &access, 1)) &&
-           OK(cuMemPoolGetAccess, &flags, pool, &access.location) && flags == expected;
-}
-
-HOLDS(pool_private, has_access(make_pool(0), false, CU_MEM_ACCESS_FLAGS_PROT_NONE))
-HOLDS(pool_shared, has_access(make_pool(0), true, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
-
 static uint64_t reserved(CUmemoryPool pool) {
     uint64_t bytes = 0;
     (void)CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);

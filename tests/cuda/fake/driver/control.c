@@ -514,10 +514,7 @@ static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    if (stream->capturer == fake_thread())
-        return stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    return stream->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-           thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return stream->capturer == fake_thread() || thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
 CUresult check_unsafe(CUcontext context) {

@@ -70,7 +70,6 @@ struct CUstream_st {
     struct failure failures[MAX_FAILURES];
     int failure_count;
     CUstreamCaptureStatus capture;
-    CUstreamCaptureMode capture_mode;
     int64_t capturer;
     CUstream captured_from; /* the stream that began the capture */
     size_t nodes;

