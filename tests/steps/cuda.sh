@@ -62,7 +62,7 @@ gather_gpu_programs() { # FROM TO
     local from=$1 out=$2 program
     rm -rf "$out"
     mkdir -p "$out/lib"
-    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
+    cp tests/cuda/gpu/{run.sh,beside_torch.py} tests/cuda/fake/contract.tsv \
         "$from"/tests/cuda/gpu/{bench,ranks,gpu.*} "$out"
     for program in probe conformance; do cp "$from/tests/cuda/fake/fake.$program" "$out/$program"; done
     cp "$from"/c/libsyncblob.so.?.? "$from"/c/comm/libsyncblob-comm.so.?.? "$out/lib"
@@ -115,5 +115,5 @@ run_gpu_programs_elsewhere() {
         [ $status = 77 ] || die "status $status without a device"
     done
     env -i PATH=/usr/bin:/bin "LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13:$fakes/libn" \
-        bash "$emulated/run.sh" "$emulated" probe tests ranks start
+        bash "$emulated/run.sh" "$emulated" probe tests ranks
 }

@@ -50,9 +50,6 @@ FAKE_API void fake_fail_again(int64_t nth);
 FAKE_API const char *fake_fired(void);
 /* Returns how many calls have failed since fake_fail. */
 FAKE_API int fake_failures(void);
-/* Calls hook(user) at the next call of `function`, to simulate calls of another thread. */
-FAKE_API void fake_before(const char *function, void (*hook)(void *user), void *user);
-
 /* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);
 

@@ -22,15 +22,6 @@ struct scene {
 
 /* --- operations ------------------------------------------------------------------------------ */
 
-#define CALL(name, expression)                                                                     \
-    static sb_status name(struct scene *s, sb_error *err) {                                        \
-        return expression;                                                                         \
-    }
-#define DO(name, ...)                                                                              \
-    static sb_status name(struct scene *s, sb_error *err) {                                        \
-        __VA_ARGS__;                                                                               \
-        return SB_OK;                                                                              \
-    }
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
 
@@ -39,44 +30,35 @@ static sb_status waited(sb_status st, sb_context *context, sb_error *err) {
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
 
-CALL(upload, sb_mem_gpu(s->host, &(const void *){NULL}, err))
-CALL(upload_on, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))
-CALL(download, sb_mem_cpu(data_of(s->blob), &(const void *){NULL}, err))
-CALL(asum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
-CALL(sumsq, sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, err))
-CALL(update, waited(sb_blob_update(s->blob, err), OWN(s), err))
-CALL(scale, waited(sb_blob_scale(s->blob, SB_DATA, 1, err), OWN(s), err))
-CALL(clear, sb_blob_clear(s->blob, SB_DATA, err))
-CALL(evict_cpu, sb_mem_evict_cpu(s->pushed, err))
-CALL(synchronize, sb_context_synchronize(OWN(s), err))
-CALL(forget, sb_context_forget_stream(OWN(s), ON(s), err))
-DO(release, test_end(s->pushed))
-DO(release_exposed, test_end(s->blob); s->blob = NULL)
-DO(release_large, test_end(s->large))
-DO(trim, sb_context_trim(OWN(s)))
-DO(destroy, test_end(s->elsewhere); test_end(s->other); s->other = NULL)
-
-static sb_status push(struct scene *s, sb_error *err) {
+static sb_status push_and_wait(struct scene *s, sb_error *err) {
     sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
 }
 
-static sb_status scale_on(struct scene *s, sb_error *err) {
+static sb_status scale_on_and_wait(struct scene *s, sb_error *err) {
     sb_status st = sb_blob_scale_on(s->blob, SB_DATA, 1, ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
 }
 
-static sb_status pull(struct scene *s, sb_error *err) {
+static sb_status pull_and_wait(struct scene *s, sb_error *err) {
     sb_status st = sb_mem_async_cpu_pull(data_of(s->blob), ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
 }
 
-static sb_status evict_gpu(struct scene *s, sb_error *err) {
-    sb_status st = upload_on(s, err);
+static sb_status upload_and_evict(struct scene *s, sb_error *err) {
+    sb_status st = sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err);
     return st == SB_OK ? sb_mem_evict_gpu(s->host, err) : st;
 }
 
-static sb_status lend(struct scene *s, sb_error *err) {
+/* Releases an object that the test owns, and sets the pointer to it to NULL. */
+#define END(object) (test_end(object), (object) = NULL, SB_OK)
+
+static sb_status destroy_other(struct scene *s) {
+    test_end(s->elsewhere);
+    return END(s->other);
+}
+
+static sb_status lend_bytes(struct scene *s, sb_error *err) {
     const void *in;
     sb_mem *other;
     sb_status st = sb_mem_create(OWN(s), BYTES, &other, err);
@@ -89,7 +71,7 @@ static sb_status lend(struct scene *s, sb_error *err) {
     return st;
 }
 
-static sb_status copy(struct scene *s, sb_error *err) {
+static sb_status copy_blob(struct scene *s, sb_error *err) {
     sb_blob *made;
     sb_status st = sb_blob_create(OWN(s), SB_DTYPE_F32, &made, err);
     if (st != SB_OK)
@@ -128,10 +110,6 @@ static sb_status push_fresh(sb_context *context, sb_error *err) {
     return st;
 }
 
-CALL(come_and_go, in_new_context("cuda:0", do_nothing, err))
-CALL(first_push, in_new_context("cuda:0", push_fresh, err)) /* there is no event to reuse */
-CALL(prepare, in_new_context("cuda:1", sb_context_prepare_arithmetic, err))
-
 enum {
     WRITES = 1,     /* the operation writes current bytes */
     LOSES = 2,      /* a failure of the operation's queued work loses the bytes */
@@ -140,39 +118,48 @@ enum {
     ARITHMETIC = 16 /* arithmetic must be prepared */
 };
 
+#define OPERATIONS(X)                                                                              \
+    X(upload, 0, sb_mem_gpu(s->host, &(const void *){NULL}, err))                                  \
+    X(upload_on, 0, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))                     \
+    X(download, 0, sb_mem_cpu(data_of(s->blob), &(const void *){NULL}, err))                       \
+    X(push, 0, push_and_wait(s, err))                                                              \
+    X(pull, ONCE, pull_and_wait(s, err))                                                           \
+    X(evict_gpu, LONG, upload_and_evict(s, err))                                                   \
+    X(evict_cpu, 0, sb_mem_evict_cpu(s->pushed, err))                                              \
+    X(asum, ARITHMETIC, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))                         \
+    X(sumsq, ARITHMETIC, sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, err))                       \
+    X(scale, ARITHMETIC | WRITES | LONG,                                                           \
+      waited(sb_blob_scale(s->blob, SB_DATA, 1, err), OWN(s), err))                                \
+    X(scale_on, ARITHMETIC | WRITES | LOSES | ONCE, scale_on_and_wait(s, err))                     \
+    X(update, ARITHMETIC | WRITES, waited(sb_blob_update(s->blob, err), OWN(s), err))              \
+    X(clear, WRITES, sb_blob_clear(s->blob, SB_DATA, err))                                         \
+    X(copy, 0, copy_blob(s, err))                                                                  \
+    X(lend, LONG, lend_bytes(s, err))                                                              \
+    X(release, ONCE, END(s->pushed))                                                               \
+    X(release_exposed, ONCE, END(s->blob))                                                         \
+    X(release_page_locked, ONCE, END(s->large))                                                    \
+    X(trim, 0, (sb_context_trim(OWN(s)), SB_OK))                                                   \
+    X(synchronize, 0, sb_context_synchronize(OWN(s), err))                                         \
+    X(forget_stream, ONCE, sb_context_forget_stream(OWN(s), ON(s), err))                           \
+    X(destroy, ONCE, destroy_other(s))                                                             \
+    X(another_context, 0, in_new_context("cuda:0", do_nothing, err))                               \
+    X(first_push_of_a_context, LONG, in_new_context("cuda:0", push_fresh, err))                    \
+    X(first_arithmetic, LONG, in_new_context("cuda:1", sb_context_prepare_arithmetic, err))
+
+#define OPERATION(name, kind, expression)                                                          \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
+OPERATIONS(OPERATION)
+
+#define OPERATION_ROW(name, kind, expression) {#name, name, kind},
 static const struct operation {
     const char *name;
     sb_status (*run)(struct scene *s, sb_error *err);
     int kind;
-} operations[] = {
-    {"upload", upload, 0},
-    {"upload on a stream", upload_on, 0},
-    {"download", download, 0},
-    {"push", push, 0},
-    {"pull", pull, ONCE},
-    {"evict the device's bytes", evict_gpu, LONG},
-    {"evict the host's bytes", evict_cpu, 0},
-    {"asum", asum, ARITHMETIC},
-    {"sumsq", sumsq, ARITHMETIC},
-    {"scale", scale, ARITHMETIC | WRITES | LONG},
-    {"scale on a stream", scale_on, ARITHMETIC | WRITES | LOSES | ONCE},
-    {"update", update, ARITHMETIC | WRITES},
-    {"clear", clear, WRITES},
-    {"copy", copy, 0},
-    {"lend", lend, LONG},
-    {"release", release, ONCE},
-    {"release of an exposed memory", release_exposed, ONCE},
-    {"release of page-locked memory", release_large, ONCE},
-    {"trim", trim, 0},
-    {"synchronize", synchronize, 0},
-    {"forget a stream", forget, ONCE},
-    {"destroy", destroy, ONCE},
-    {"another context", come_and_go, 0},
-    {"the first push of a context", first_push, LONG},
-    {"the first arithmetic", prepare, LONG},
-};
+} operations[] = {OPERATIONS(OPERATION_ROW)};
 
-enum { OPERATIONS = sizeof operations / sizeof *operations };
+enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
 /* --- a trial --------------------------------------------------------------------------------- */
 
@@ -325,7 +312,7 @@ TEST(one_failure_loses_nothing) {
         {FAKE_TRANSIENT, CUDA_ERROR_UNKNOWN},  {FAKE_EXIT, CUDA_ERROR_DEINITIALIZED},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        for (size_t k = 0; k < OPERATIONS; k++)
+        for (size_t k = 0; k < OPERATION_COUNT; k++)
             for (int64_t nth = 1; trial(&operations[k], &faults[i], nth, 0); nth++)
                 ;
     print_message("%lld calls failed\n", (long long)trials);
@@ -335,7 +322,7 @@ TEST(one_failure_loses_nothing) {
 /* Tests every pair of failing calls whose distance is at most `apart` calls. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
     const struct fault fault = {FAKE_NOW, code};
-    for (size_t i = 0; i < OPERATIONS; i++) {
+    for (size_t i = 0; i < OPERATION_COUNT; i++) {
         const int64_t most = operations[i].kind & LONG && apart > NEAR ? NEAR : apart;
         for (int64_t first = 1, failures = 1; failures; first++) {
             failures = 2;

@@ -184,11 +184,11 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
-/* Returns whether this thread has the capture mode of a new thread, and sets that mode. */
+/* Returns whether this thread has the capture mode of the test, and sets that mode. */
 static bool is_mode_back(void) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
-           mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+           mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 }
 
 /* Returns the status of the slot if the nth call of `function` fails. `*fired` is the function that
@@ -247,7 +247,9 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
 
 TEST(each_slot_returns_each_error) {
     struct bench b = {.out = NULL};
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     assert_ok(backend->open(backend->user, 0, &b.device, &err));
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
     b.stream = backend->own_stream(b.device);
     assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.from, &err));
     assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.to, &err));
@@ -261,6 +263,7 @@ TEST(each_slot_returns_each_error) {
                 for (int64_t nth = 1; fail_slot(&b, &slots[i], error, nth); nth++)
                     ;
     }
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
     backend->event_destroy(b.device, b.event);
     backend->free(b.device, b.from, SIZE, b.stream);
     backend->free(b.device, b.to, SIZE, b.stream);

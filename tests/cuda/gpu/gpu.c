@@ -79,14 +79,6 @@ int device_count(void) {
     return count;
 }
 
-void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
-                      int64_t downloads) {
-    const struct tally since = rig_since(rig, before);
-    assert_int_equal(since.uploads, uploads);
-    assert_int_equal(since.downloads, downloads);
-    assert_int_equal(since.device_copies + since.host_copies, 0);
-}
-
 /* --- streams --------------------------------------------------------------------------------- */
 
 void enter(void) {

@@ -69,10 +69,6 @@ void stage_open_options(struct stage *stage, sb_context_options options);
 void stage_close(struct stage *stage);
 int device_count(void);
 
-/* Asserts the numbers of transfers since `before`, and that there were no other copies. */
-void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
-                      int64_t downloads);
-
 #define cu_ok(call)                                                                                \
     do {                                                                                           \
         sb__cu_result result_ = driver.call;                                                       \

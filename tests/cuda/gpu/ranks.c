@@ -1,9 +1,7 @@
-/* Tests communicators over NCCL with two ranks and with a rank for each device, as threads of one
-   process and as processes. Sums few elements and 256 MiB, on the device and on the host.
+/* Tests communicators over NCCL with one rank, two ranks and a rank for each device, created
+   together or one by one. Sums few elements and 256 MiB, on the device and on the host.
 
-   usage: ranks                     the whole test
-          ranks --quick             1 MiB at most
-          ranks RANK SIZE BYTES ID  one rank, as a process */
+   usage: ranks [--quick]   --quick: 1 MiB at most */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -15,6 +13,8 @@ struct rank {
     sb_context *context;
     sb_comm *comm;
     size_t bytes; /* bytes of the largest sum */
+    int32_t size;
+    uint8_t id[SB_NCCL_ID_BYTES];
 };
 
 /* Returns a whole number, so that the sums over the ranks are exact. */
@@ -54,7 +54,10 @@ static void reduce(const struct rank *rank, sb_blob *blob, bool on_device) {
 /* Sums each size three times, since NCCL connects in the first operation. A failed assertion ends
    the process, since the program does not run under cmocka. */
 static void run(void *arg, int member) {
-    const struct rank *rank = (const struct rank *)arg + member;
+    struct rank *rank = (struct rank *)arg + member;
+    if (!rank->comm)
+        assert_ok(sb_nccl_comm_create(rank->context, rank->id, member, rank->size, LIMIT,
+                                      &rank->comm, &err));
     const int64_t counts[] = {1, 1000, (int64_t)(rank->bytes / sizeof(float))};
     for (size_t c = 0; c < 3; c++)
         for (int on_device = 0; on_device < 2; on_device++) {
@@ -73,66 +76,25 @@ static sb_context *open_context(int32_t ordinal) {
     return test_context_on(device);
 }
 
-static void run_threads(int32_t size, size_t bytes) {
-    struct rank ranks[MOST];
+static void run_ranks(int32_t size, size_t bytes, bool together) {
+    struct rank ranks[MOST] = {{.bytes = bytes, .size = size}};
     sb_context *contexts[MOST];
-    sb_comm *comms[MOST];
+    sb_comm *comms[MOST] = {NULL};
+    assert_ok(sb_nccl_id_create(ranks[0].id, &err));
     for (int32_t i = 0; i < size; i++)
         contexts[i] = open_context(i);
-    assert_ok(sb_nccl_comm_create_all(contexts, size, LIMIT, comms, &err));
-    for (int32_t i = 0; i < size; i++)
-        ranks[i] = (struct rank){contexts[i], comms[i], bytes};
+    if (together)
+        assert_ok(sb_nccl_comm_create_all(contexts, size, LIMIT, comms, &err));
+    for (int32_t i = 0; i < size; i++) {
+        ranks[i] = ranks[0];
+        ranks[i].context = contexts[i];
+        ranks[i].comm = comms[i];
+    }
     team_run(size, run, ranks);
 }
 
-/* --- processes ------------------------------------------------------------------------------- */
-
-static int run_process(char **argv) {
-    const int32_t self = atoi(argv[1]), size = atoi(argv[2]);
-    struct rank rank = {.context = open_context(self), .bytes = strtoull(argv[3], NULL, 10)};
-    uint8_t id[SB_NCCL_ID_BYTES];
-    for (size_t i = 0; i < sizeof id; i++) {
-        const char digits[] = {argv[4][2 * i], argv[4][2 * i + 1], 0};
-        id[i] = (uint8_t)strtoul(digits, NULL, 16);
-    }
-    assert_ok(sb_nccl_comm_create(rank.context, id, self, size, LIMIT, &rank.comm, &err));
-    run(&rank, 0);
-    return 0;
-}
-
-static void run_processes(const char *program, int32_t size, size_t bytes) {
-    char digits[2 * SB_NCCL_ID_BYTES + 1] = "", command[800];
-    uint8_t id[SB_NCCL_ID_BYTES];
-    FILE *children[MOST];
-    int failed = 0;
-    assert_ok(sb_nccl_id_create(id, &err));
-    for (size_t i = 0; i < sizeof id; i++)
-        (void)snprintf(&digits[2 * i], 3, "%02x", id[i]);
-    for (int32_t i = 0; i < size; i++) {
-        (void)snprintf(command, sizeof command, "'%s' %d %d %zu %s", program, i, size, bytes,
-                       digits);
-        children[i] = popen(command, "w");
-        assert_non_null(children[i]);
-    }
-    for (int32_t i = 0; i < size; i++)
-        failed += pclose(children[i]) != 0;
-    if (failed)
-        fail_with("%d processes failed", failed);
-}
-
-/* --- all ------------------------------------------------------------------------------------- */
-
-/* Returns why NCCL cannot have two ranks here; NULL if NCCL can. */
-static const char *find_obstacle(void) {
-    uint8_t id[SB_NCCL_ID_BYTES];
-    if (device_count() < 2)
-        return "this machine has only one device";
-    return sb_nccl_id_create(id, &err) == SB_OK ? NULL : err.message;
-}
-
 int main(int argc, char **argv) {
-    if (argc == 5)
-        return run_process(argv);
+    uint8_t id[SB_NCCL_ID_BYTES];
     const bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     if (argc > 2 || (argc == 2 && !quick)) {
         fprintf(stderr, "usage: ranks [--quick]\n");
@@ -141,23 +103,15 @@ int main(int argc, char **argv) {
     const int missing = gpu_begin();
     if (missing)
         return missing;
-    const char *obstacle = find_obstacle();
-    if (obstacle) {
-        printf("skipped: %s\n", obstacle);
+    if (sb_nccl_id_create(id, &err) != SB_OK) {
+        printf("skipped: %s\n", err.message);
         return GPU_SKIPPED;
     }
     const size_t bytes = (size_t)(quick ? 1 : 256) << 20;
     const int32_t all = device_count() < MOST ? device_count() : MOST;
-    for (int32_t size = 2; size <= all; size += size < all && all > 2 ? all - 2 : 1) {
-        printf("%d threads\n", size);
-        run_threads(size, bytes);
-        if (driver.is_fake) {
-            printf("skipped: %d processes: each has a separate fake NCCL\n", size);
-            continue;
-        }
-        printf("%d processes\n", size);
-        (void)fflush(stdout);
-        run_processes(argv[0], size, bytes);
+    for (int32_t size = 1; size <= all; size += size < 2 || all == size ? 1 : all - size) {
+        run_ranks(size, bytes, true);
+        run_ranks(size, bytes, false);
     }
     return 0;
 }

@@ -4,7 +4,7 @@
 #
 # usage: run.sh [FOLDER [PART...]]
 #   FOLDER   the programs' folder (default: this script's)
-#   PART     probe conformance tests ranks start bench peers torch sanitizer (default: all)
+#   PART     probe conformance tests ranks bench torch sanitizer (default: all)
 #
 # The first line of the output has the verdict. Each result is also printed on stderr at once.
 #
@@ -12,7 +12,7 @@
 set -uo pipefail
 folder=$(cd "${1:-$(dirname "$0")}" && pwd) || exit 1
 if [ $# != 0 ]; then shift; fi
-parts=" ${*:-probe conformance tests ranks start bench peers torch sanitizer} "
+parts=" ${*:-probe conformance tests ranks bench torch sanitizer} "
 log=$(mktemp) body=$(mktemp)
 trap 'rm -f "$log" "$body"' EXIT
 failures=0 skips=0 results=0 summary='' device=''
@@ -147,7 +147,7 @@ run_parts() {
     fi
     find_libraries
     if wants probe; then
-        run block 'probe of the driver and NCCL' "$folder/probe" "$folder/contract.tsv"
+        run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
     fi
     if wants conformance; then
         if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
@@ -157,21 +157,12 @@ run_parts() {
         for program in "$folder"/gpu.*; do run block "${program##*/}" "$program"; done
     fi
     if wants ranks; then run block "NCCL's ranks" "$folder/ranks" "${quick[@]}"; fi
-    if wants start; then
-        run plain 'start, kernels compiled' env CUDA_CACHE_DISABLE=1 "$folder/bench" --start
-        "$folder/bench" --start >/dev/null 2>&1 # fills the driver's cache
-        run plain 'start, kernels cached' "$folder/bench" --start
-    fi
     if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
-    if ! command -v python3 >/dev/null; then
-        if wants peers; then note peers 'skipped: there is no python3'; fi
-        if wants torch; then note 'PyTorch in the same process' 'skipped: there is no python3'; fi
-    else
-        if wants peers; then run plain peers python3 "$folder/peers.py" "${quick[@]}"; fi
-        if wants torch; then
-            run block 'PyTorch in the same process' python3 "$folder/beside_torch.py" \
-                "$(printf '%s\n' "$folder"/lib/libsyncblob.so.* | head -n 1)"
-        fi
+    if wants torch && ! command -v python3 >/dev/null; then
+        note 'PyTorch in the same process' 'skipped: there is no python3'
+    elif wants torch; then
+        run block 'PyTorch in the same process' python3 "$folder/beside_torch.py" \
+            "$(printf '%s\n' "$folder"/lib/libsyncblob.so.* | head -n 1)"
     fi
     if wants sanitizer; then run_sanitized; fi
     printf '\n## Summary\n\n| what | result |\n|---|---|\n%s' "$summary"

@@ -1,8 +1,10 @@
-/* Tests which memory of the application can be lent, and a process exit with live objects. */
+/* Tests which memory of the application can be lent, DLPack tensors, arithmetic on a full device,
+   and a process exit with live objects. */
 #include "gpu.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <syncblob/dlpack.h>
 #include <unistd.h>
 
 #define BYTES ((size_t)1 << 20)
@@ -58,6 +60,139 @@ TEST_ON(stage, managed_memory_is_the_devices) {
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_gpu(mem, lent, BYTES, 0, NULL, NULL, &err));
     assert_true(host_holds(mem, 6));
+}
+
+/* Memory that consists of several mapped pages, like PyTorch's expandable segments. */
+struct mapped {
+    sb__cu_ptr ptr;
+    size_t page;
+};
+
+static void end_mapped(void *user) {
+    const struct mapped *mapped = user;
+    cu_ok(cuMemUnmap(mapped->ptr, 2 * mapped->page));
+    cu_ok(cuMemAddressFree(mapped->ptr, 3 * mapped->page));
+}
+
+/* Maps two pages; the addresses behind them are only reserved. */
+static void map(struct mapped *mapped) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    prop.location.type = access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    cu_ok(cuMemGetAllocationGranularity(&mapped->page, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    cu_ok(cuMemAddressReserve(&mapped->ptr, 3 * mapped->page, 0, 0, 0));
+    for (size_t i = 0; i < 2; i++) {
+        CUmemGenericAllocationHandle handle;
+        cu_ok(cuMemCreate(&handle, mapped->page, &prop, 0));
+        cu_ok(cuMemMap(mapped->ptr + i * mapped->page, mapped->page, 0, handle, 0));
+        cu_ok(cuMemRelease(handle));
+    }
+    cu_ok(cuMemSetAccess(mapped->ptr, 2 * mapped->page, &access, 1));
+    test_own_loan(mapped, end_mapped);
+}
+
+TEST_ON(stage, mapped_memory_is_used_in_place) {
+    static struct mapped mapped;
+    void *out;
+    map(&mapped);
+    for (size_t pages = 1; pages <= 2; pages++) { /* first across the mappings, then beyond them */
+        char *at = (char *)(uintptr_t)mapped.ptr + pages * mapped.page - BYTES / 2;
+        sb_mem *mem = test_mem(f->context, BYTES);
+        const sb_status st = sb_mem_set_gpu(mem, at, BYTES, 0, NULL, NULL, &err);
+        assert_int_equal(st, pages == 1 ? SB_OK : SB_ERR_WRONG_DEVICE);
+        if (st != SB_OK)
+            continue;
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ptr_equal(out, at);
+        queue_fill(NULL, out, 0x17, BYTES);
+        assert_true(host_holds(mem, 0x17));
+        test_end(mem);
+    }
+}
+
+/* --- tensors --------------------------------------------------------------------------------- */
+
+/* Exports a blob's memory as a tensor, and lends it to a second blob. */
+TEST_ON(stage, tensors_have_the_device_of_their_memory) {
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
+        sb_dl_managed_versioned *tensor;
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1000), *other;
+        host_fill(data_of(blob), 0x21);
+        assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensor, &err));
+        const sb_dl_device device = tensor->dl_tensor.device;
+        assert_int_equal(device.device_type,
+                         side == SB_SIDE_GPU ? SB_DL_DEVICE_CUDA : SB_DL_DEVICE_CUDA_HOST);
+        assert_int_equal(device.device_id, 0);
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &other, &err));
+        assert_ptr_equal(blob_pointer(other, SB_DATA, side == SB_SIDE_GPU ? GPU_DATA : CPU_DATA),
+                         tensor->dl_tensor.data);
+        assert_true(bytes_are(blob_pointer(other, SB_DATA, CPU_DATA), 4000, 0x21));
+        sb_blob_destroy(other); /* ends the tensor */
+    }
+}
+
+/* --- a full device --------------------------------------------------------------------------- */
+
+enum { ELEMENTS = 1 << 18, CHUNKS = 4096 };
+
+static sb__cu_ptr taken[CHUNKS];
+
+/* Allocates all free memory in ever smaller pieces. Returns the number of pieces. */
+static int take_all(void) {
+    int count = 0;
+    enter();
+    for (size_t bytes = (size_t)64 << 30; bytes >= 4096; bytes /= 2)
+        while (count < CHUNKS && driver.cuMemAlloc_v2(&taken[count], bytes) == SB__CUDA_SUCCESS)
+            count++;
+    leave();
+    return count;
+}
+
+static void give_all(int count) {
+    enter();
+    while (count)
+        cu_ok(cuMemFree_v2(taken[--count]));
+    leave();
+}
+
+/* Returns whether the call succeeded. A failed call must have changed nothing; the caller checks
+   this. */
+static bool is_done(const struct stage *stage, sb_status st) {
+    if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE)
+        fail_with("arithmetic without memory: %s", sb_status_name(st));
+    assert_int_equal(sb_context_device_status(stage->context), SB_OK);
+    return st == SB_OK;
+}
+
+/* In the first round the driver still has to load the kernels. */
+TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
+    double sum, factor = 1;
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, ELEMENTS);
+    float *x = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = 1;
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
+    for (int round = 0; round < 2; round++) { /* before the first arithmetic, then after it */
+        const int pieces = take_all();
+        int done = 0;
+        for (int i = 0; i < 3; i++) {
+            if (is_done(f, sb_blob_scale(blob, SB_DATA, 2, &err))) {
+                factor *= 2;
+                done++;
+            }
+            if (is_done(f, sb_blob_asum(blob, SB_DATA, &sum, &err)))
+                assert_true(sum == factor * ELEMENTS);
+        }
+        print_message("%d pieces were allocated; then %d of 3 scalings succeeded\n", pieces, done);
+        give_all(pieces);
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+        assert_true(sum == factor * ELEMENTS);
+    }
+}
+
+/* Limits the fake driver's memory, which is memory of the host. */
+__attribute__((constructor)) static void limit_memory(void) {
+    (void)setenv("FAKE_MEMORY", "33554432", 1);
 }
 
 /* --- the end of a process -------------------------------------------------------------------- */

@@ -27,12 +27,6 @@ static struct armed {
     int failures;
 } armed;
 
-static struct hook {
-    const char *function; /* NULL: no hook */
-    void (*run)(void *user);
-    void *user;
-} hook;
-
 static _Thread_local struct {
     CUcontext contexts[MAX_DEPTH];
     int depth;
@@ -71,7 +65,6 @@ int fake_lock(void) {
 }
 
 void fake_unlock(const int *held) {
-    (void)held;
     (void)pthread_mutex_unlock(&fake.lock);
 }
 
@@ -82,10 +75,7 @@ void fake_set(enum fake_setting which, int64_t value) {
         fake.random = (uint64_t)value;
 }
 
-int64_t fake_get(enum fake_setting which) {
-    FAKE_LOCKED;
-    return fake.settings[which];
-}
+READS(int64_t, fake_get, (enum fake_setting which), fake.settings[which])
 
 /* --- counters -------------------------------------------------------------------------------- */
 
@@ -100,15 +90,9 @@ void fake_violation(const char *format, ...) {
     va_end(args);
 }
 
-int64_t fake_violations(void) {
-    FAKE_LOCKED;
-    return fake.violations;
-}
+READS(int64_t, fake_violations, (void), fake.violations)
 
-struct fake_live fake_live(void) {
-    FAKE_LOCKED;
-    return fake.live;
-}
+READS(struct fake_live, fake_live, (void), fake.live)
 
 int fake_depth(void) {
     return thread.depth;
@@ -213,27 +197,9 @@ void fake_fail_again(int64_t nth) {
     armed.again = nth;
 }
 
-int fake_failures(void) {
-    FAKE_LOCKED;
-    return armed.failures;
-}
+READS(int, fake_failures, (void), armed.failures)
 
-const char *fake_fired(void) {
-    FAKE_LOCKED;
-    return armed.fired;
-}
-
-void fake_before(const char *function, void (*run)(void *user), void *user) {
-    FAKE_LOCKED;
-    hook = (struct hook){function, run, user};
-}
-
-static void run_hook(const char *function) {
-    if (!hook.function || strcmp(hook.function, function) != 0)
-        return;
-    hook.function = NULL;
-    hook.run(hook.user);
-}
+READS(const char *, fake_fired, (void), armed.fired)
 
 static bool fault_is_due(const char *function) {
     if (armed.in == 0 || (armed.function && strcmp(armed.function, function) != 0) ||
@@ -285,7 +251,6 @@ static CUresult check_state(const struct call *c) {
 
 struct call begin_call(const char *function, enum need need) {
     (void)fake_lock();
-    run_hook(function);
     count_call(function);
     struct call c = {.need = need, .context = current()};
     if (fake.shut_down)
@@ -344,11 +309,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDriverGetVersion(int *version) {
-    BEGIN(NOTHING);
-    *version = (int)fake.settings[FAKE_VERSION];
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuDriverGetVersion, NOTHING, (int *version), *version = (int)fake.settings[FAKE_VERSION])
 
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
     BEGIN(NOTHING);
@@ -375,11 +336,7 @@ static bool is_device(int device) {
     if (!is_device(device))                                                                        \
     return CUDA_ERROR_INVALID_DEVICE
 
-CUresult CUDAAPI cuDeviceGetCount(int *count) {
-    BEGIN(INITIALISED);
-    *count = (int)fake.settings[FAKE_DEVICES];
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuDeviceGetCount, INITIALISED, (int *count), *count = (int)fake.settings[FAKE_DEVICES])
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
     BEGIN(INITIALISED);
@@ -473,10 +430,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-uint64_t fake_context_id(CUcontext context) {
-    FAKE_LOCKED;
-    return context->id;
-}
+READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
 /* Loads a kernel at its first launch, for which the driver may synchronise the context: see "Lazy
    Loading" in the CUDA C++ Programming Guide. */
@@ -501,11 +455,7 @@ void unload_kernel(CUcontext context, const char *function) {
         }
 }
 
-CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
-    BEGIN(INITIALISED);
-    *id = context->id;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuCtxGetId, INITIALISED, (CUcontext context, unsigned long long *id), *id = context->id)
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
     BEGIN(INITIALISED);
@@ -524,13 +474,10 @@ CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context) {
 }
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
-    (void)flags;
     BEGIN(INITIALISED);
     int i = MAX_DEVICES;
-    while (i < MAX_CONTEXTS && fake.contexts[i].retained)
+    while (i < MAX_CONTEXTS - 1 && fake.contexts[i].retained)
         i++;
-    if (!is_device(device) || i == MAX_CONTEXTS || thread.depth == MAX_DEPTH)
-        return is_device(device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
     *context = &fake.contexts[i];
     (*context)->retained = 1;
     start_context(*context, device);
@@ -551,11 +498,7 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
-    BEGIN(INITIALISED);
-    *context = c.context;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuCtxGetCurrent, INITIALISED, (CUcontext * context), *context = c.context)
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     BEGIN(INITIALISED);
@@ -571,10 +514,7 @@ static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    if (stream->capturer == fake_thread())
-        return stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    return stream->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-           thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return stream->capturer == fake_thread() || thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
 CUresult check_unsafe(CUcontext context) {
@@ -585,50 +525,4 @@ CUresult check_unsafe(CUcontext context) {
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;
-}
-
-/* --- green contexts: the functions that a test needs to create a stream in one -----------------
- */
-
-struct CUgreenCtx_st {
-    CUcontext primary;
-};
-
-CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
-                                        CUdevResourceType type) {
-    (void)device;
-    BEGIN(INITIALISED);
-    resource->type = type;
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources,
-                                           unsigned int count) {
-    BEGIN(INITIALISED);
-    *description = (CUdevResourceDesc)resources;
-    return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device,
-                                  unsigned int flags) {
-    BEGIN(INITIALISED);
-    if (!description || flags != CU_GREEN_CTX_DEFAULT_STREAM)
-        return CUDA_ERROR_INVALID_VALUE;
-    *green = fake_object(sizeof **green);
-    return cuDevicePrimaryCtxRetain(&(*green)->primary, device);
-}
-
-CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
-    BEGIN(INITIALISED);
-    const CUresult result = cuDevicePrimaryCtxRelease(green->primary->device);
-    fake_object_free(green);
-    return result;
-}
-
-CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
-                                        int priority) {
-    (void)priority;
-    BEGIN(INITIALISED);
-    return flags == CU_STREAM_NON_BLOCKING ? create_stream(green->primary, flags, green, stream)
-                                           : CUDA_ERROR_INVALID_VALUE;
 }

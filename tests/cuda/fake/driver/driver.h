@@ -64,14 +64,12 @@ struct failure {
 
 struct CUstream_st {
     CUcontext context;
-    CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
     int64_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
     struct failure failures[MAX_FAILURES];
     int failure_count;
     CUstreamCaptureStatus capture;
-    CUstreamCaptureMode capture_mode;
     int64_t capturer;
     CUstream captured_from; /* the stream that began the capture */
     size_t nodes;
@@ -170,6 +168,25 @@ struct call {
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
+/* Define a function of the driver that returns the expression, or does the statements and returns
+   success. */
+#define RETURNS(name, need, parameters, ...)                                                       \
+    CUresult CUDAAPI name parameters {                                                             \
+        BEGIN(need);                                                                               \
+        return __VA_ARGS__;                                                                        \
+    }
+#define SIMPLE(name, need, parameters, ...)                                                        \
+    CUresult CUDAAPI name parameters {                                                             \
+        BEGIN(need);                                                                               \
+        __VA_ARGS__;                                                                               \
+        return CUDA_SUCCESS;                                                                       \
+    }
+/* Defines a function of fake.h that returns an expression, evaluated under the lock. */
+#define READS(type, name, parameters, expression)                                                  \
+    type name parameters {                                                                         \
+        FAKE_LOCKED;                                                                               \
+        return expression;                                                                         \
+    }
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
@@ -196,7 +213,6 @@ void forget_memory(void);
 
 /* Returns the context's stream with this handle, or NULL if the context has no such stream. */
 CUstream resolve(CUcontext context, CUstream handle);
-CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
 /* Fails if captures of the context forbid unsafe calls, and invalidates these captures. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);

@@ -193,10 +193,8 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
 }
 
 /* Allocates device memory that is not managed, since the tests do not access it on the host. */
-CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags) {
-    (void)flags;
-    return cuMemAlloc(ptr, bytes);
-}
+RETURNS(cuMemAllocManaged, CONTEXT, (CUdeviceptr * ptr, size_t bytes, unsigned int flags),
+        cuMemAlloc(ptr, bytes))
 
 /* Returns the block that begins at `ptr`, if a call may free it. */
 static struct block *freeable(CUdeviceptr ptr, const char *function) {
@@ -307,11 +305,7 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
-    BEGIN(INITIALISED);
-    trim(pool, keep);
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuMemPoolTrimTo, INITIALISED, (CUmemoryPool pool, size_t keep), trim(pool, keep))
 
 /* Makes the allocation wait for a queued free of the pool, because the allocation may reuse the
    freed memory. */
@@ -388,91 +382,56 @@ static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value
 #undef ATTRIBUTE
 }
 
-CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
-                                        void **values, CUdeviceptr ptr) {
-    BEGIN(INITIALISED);
-    for (unsigned int i = 0; i < count; i++)
-        describe(attributes[i], ptr, values[i]);
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuPointerGetAttributes, INITIALISED,
+       (unsigned int count, CUpointer_attribute *attributes, void **values, CUdeviceptr ptr),
+       for (unsigned int i = 0; i < count; i++) describe(attributes[i], ptr, values[i]))
 
 /* --- memory that cuMemMap maps to reserved addresses -------------------------------------------
 
    The mappings in a reservation must have the same size and be contiguous from its start. All bytes
-   of a reservation count as used memory. */
+   of a reservation count as used memory. A handle has no memory: it is the number of the device. */
 
-CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-                                               CUmemAllocationGranularity_flags option) {
-    (void)prop, (void)option;
-    BEGIN(INITIALISED);
-    *granularity = PAGE;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuMemGetAllocationGranularity, INITIALISED,
+       (size_t * granularity, const CUmemAllocationProp *prop,
+        CUmemAllocationGranularity_flags option),
+       *granularity = PAGE)
 
-CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
-                                     CUdeviceptr address, unsigned long long flags) {
-    const struct block wanted = {.bytes = size, .ready = true, .is_reserved = true};
-    BEGIN(INITIALISED);
-    return size % PAGE || alignment || address || flags ? CUDA_ERROR_INVALID_VALUE
-                                                        : add_block(&wanted, ptr);
-}
+RETURNS(cuMemAddressReserve, INITIALISED,
+        (CUdeviceptr * ptr, size_t size, size_t alignment, CUdeviceptr address,
+         unsigned long long flags),
+        add_block(&(struct block){.bytes = size, .ready = true, .is_reserved = true}, ptr))
 
-CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-    BEGIN(INITIALISED);
-    struct block *block = find_reservation(ptr);
-    if (!block || block->bytes != size || block->mapped)
-        return CUDA_ERROR_INVALID_VALUE;
-    drop_block(block);
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuMemAddressFree, INITIALISED, (CUdeviceptr ptr, size_t size),
+       drop_block(find_reservation(ptr)))
 
-/* Allocates nothing: the handle is the size, a multiple of PAGE, plus the device. */
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-                             const CUmemAllocationProp *prop, unsigned long long flags) {
-    BEGIN(INITIALISED);
-    if (!size || size % PAGE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    *handle = size + (unsigned int)prop->location.id;
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuMemCreate, INITIALISED,
+       (CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop,
+        unsigned long long flags),
+       *handle = (CUmemGenericAllocationHandle)prop->location.id)
 
-CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
-    BEGIN(INITIALISED);
-    return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+SIMPLE(cuMemRelease, INITIALISED, (CUmemGenericAllocationHandle handle), (void)handle)
 
 CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                           CUmemGenericAllocationHandle handle, unsigned long long flags) {
     BEGIN(INITIALISED);
     struct block *block = find_reservation(ptr);
-    if (!block || offset || flags || size != handle / PAGE * PAGE ||
-        ptr != block->address + block->mapped || size > block->bytes - block->mapped)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (block->mapped && block->mapping != size)
-        fake_violation("the mappings in a reservation differ in size");
-    block->device = (int)(handle % PAGE);
+    if (ptr != block->address + block->mapped || (block->mapped && block->mapping != size))
+        fake_violation("the mappings in a reservation have gaps, or differ in size");
+    block->device = (int)handle;
     block->mapping = size;
     block->mapped += size;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *access,
-                                size_t count) {
-    BEGIN(INITIALISED);
-    return find_block(ptr, size) && count == 1 &&
-                   access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
-}
+RETURNS(cuMemSetAccess, INITIALISED,
+        (CUdeviceptr ptr, size_t size, const CUmemAccessDesc *access, size_t count),
+        find_block(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size) {
     BEGIN(INITIALISED);
-    struct block *block = find_reservation(ptr);
-    if (!block || ptr != block->address || size != block->mapped)
-        return CUDA_ERROR_INVALID_VALUE;
     if (is_pending(NULL, ptr, size))
         fake_violation("cuMemUnmap of %p, which is still in use", (void *)(uintptr_t)ptr);
-    block->mapped = 0;
+    find_reservation(ptr)->mapped = 0;
     return CUDA_SUCCESS;
 }
 

