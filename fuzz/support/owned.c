@@ -1,4 +1,4 @@
-/* Replaces functions of tests/support/tests.c, which frees objects at the end of a unit test. */
+/* Replaces functions of tests/support/support.c, which frees objects at the end of a unit test. */
 #include "owned.h"
 
 void test_own_loan(void *thing, void (*end)(void *thing)) {

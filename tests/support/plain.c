@@ -1,7 +1,5 @@
 #include "plain.h"
 
-#include "aligned.h"
-
 static void count(_Atomic int *counter, int by) {
     (void)atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }

@@ -1,7 +1,5 @@
 #include "rig.h"
 
-#include "aligned.h"
-
 #include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {

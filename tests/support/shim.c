@@ -1,6 +1,6 @@
 #include "shim.h"
 
-#include "coherent.h"
+#include "sim_tables.h"
 
 #include <syncblob/dlpack.h>
 

@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "counting_allocator.h"
-#include "ignore.h"
 #include "owned.h"
 
 #include <syncblob/syncblob.h>

@@ -1,6 +1,5 @@
 /* Tests collectives of simulated ranks on host memory: results, refused calls, and the status at
    other ranks if a rank fails. */
-#include "comms.h"
 #include "halves.h"
 #include "port/threads.h"
 #include "tasks.h"

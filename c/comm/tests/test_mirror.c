@@ -1,6 +1,5 @@
 /* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
 #include "blobs.h"
-#include "comms.h"
 #include "mirror.h"
 
 #include "context/context.h"

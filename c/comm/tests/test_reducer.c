@@ -1,7 +1,6 @@
 /* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
    delays; errors of ranks that disagree; the state after a failure. */
 #include "blobs.h"
-#include "comms.h"
 #include "port/threads.h"
 #include "tasks.h"
 

@@ -1,8 +1,8 @@
 /* Runs the conformance test on the backends of this library that need no driver. */
 #include "support.h"
 
-#include "coherent.h"
 #include "conforming.h"
+#include "sim_tables.h"
 
 TEST(the_host_conforms) {
     const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;

@@ -2,8 +2,8 @@
    device, which runs queued work only in waits; the claim that states the promise must fail. */
 #include "support.h"
 
-#include "coherent.h"
 #include "conforming.h"
+#include "sim_tables.h"
 
 #include <math.h>
 

@@ -1,7 +1,6 @@
 /* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
    leave, and the failure of every call in turn. A rank is a thread with a device. */
 #include "child.h"
-#include "comms.h"
 #include "fail_calloc.h"
 #include "fake_nccl.h"
 #include "fixture.h"

@@ -4,7 +4,7 @@
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
-#include "comms.h"
+#include "ranks.h"
 #include "rig.h"
 
 #define MIRROR_MOST   64

@@ -1,8 +1,6 @@
 #include "conforming.h"
 
-#include "aligned.h"
 #include "host/arithmetic.h"
-#include "ignore.h"
 #include "sim/table.h"
 #include "support.h"
 
