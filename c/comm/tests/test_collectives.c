@@ -75,7 +75,7 @@ TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int32_t size = 1; size <= 4; size *= 2)
         for (int i = 0; i < 2; i++) {
-            struct workplace place = {.device = devices[i]};
+            struct workplace place = {.device = devices[i], .on_device = true};
             ranks_run(size, NULL, reduce_blobs, &place);
             ranks_run(size, NULL, broadcast_blobs, &place);
         }
@@ -233,18 +233,6 @@ TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
         failing.mode = SB_SIM_COMM_STOP;
         ranks_run(3, &soon, fail_at, &failing);
     }
-}
-
-static void leave_early(sb_comm *comm, void *arg) {
-    sb_error err = {.code = 0};
-    if (sb_comm_rank(comm) == 2)
-        return;
-    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
-    expect(!strcmp(err.message, "rank 2 has ended"));
-}
-
-TEST(no_rank_waits_for_a_rank_that_has_ended) {
-    ranks_run(3, NULL, leave_early, NULL);
 }
 
 /* Rank 1 calls late, and rank 2 has ended: the message at rank 0 must name rank 2. */
