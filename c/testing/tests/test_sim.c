@@ -370,31 +370,6 @@ static void launch(struct sim *f, sb_stream stream, struct trace *trace, char na
     assert_ok(sb_sim_launch(f->context, stream, note, s, &err));
 }
 
-TEST_ON(sim, a_wait_runs_only_the_lazy_work_that_it_needs) {
-    struct trace trace = {.length = 0};
-    set_schedule(f, SB_SIM_LAZY, 0);
-    sb_stream one = new_stream(f), two = new_stream(f), three = new_stream(f);
-    launch(f, one, &trace, 'a');
-    launch(f, three, &trace, 'f');
-    launch(f, two, &trace, 'b');
-    order(f, two, one);
-    launch(f, two, &trace, 'c');
-    launch(f, one, &trace, 'd');
-    void *event = record(f, one);
-    launch(f, one, &trace, 'e');
-    assert_string_equal(trace.order, "");
-    event_wait(f, event);
-    assert_string_equal(trace.order, "abd");
-    synchronize(f, one);
-    assert_string_equal(trace.order, "abde");
-    event_wait(f, event);
-    synchronize(f, two);
-    assert_string_equal(trace.order, "abdec");
-    synchronize(f, three);
-    assert_string_equal(trace.order, "abdecf");
-    event_destroy(f, event);
-}
-
 static bool holds(struct sim *f, const char *ptr, const char bytes[64]) {
     char seen[64];
     peek(f, seen, ptr, 64);
