@@ -11,25 +11,7 @@
 
 static sb_backend right; /* the correct table: the simulated device */
 
-/* The parameters of the slots, and the arguments with which a wrong slot calls the right slot. */
-#define EVENT   (void *device, void *event, sb_error *err)
-#define QUERY   (void *device, void *event, int32_t *out_done, sb_error *err)
-#define STREAM  (void *device, sb_stream stream, sb_error *err)
-#define ORDER   (void *device, sb_stream stream, void *event, sb_error *err)
-#define RECORD  (void *device, sb_stream stream, void **out, sb_error *err)
-#define POINTER (void *device, const void *ptr, size_t bytes, sb_error *err)
-#define OPEN    (void *user, int32_t ordinal, void **out, sb_error *err)
-#define ALLOC   (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err)
-#define FREE    (void *device, void *ptr, size_t bytes, sb_stream stream)
-#define ZERO    (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err)
-#define MOVE                                                                                       \
-    (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err)
-#define AXPY                                                                                       \
-    (void *device, sb_dtype dtype, int64_t count, double alpha, const void *x, void *y,            \
-     sb_stream stream, sb_error *err)
-#define SUM                                                                                        \
-    (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,    \
-     sb_error *err)
+/* Calls of the right slot with the arguments of a wrong slot (SLOT_* in conforming.h). */
 #define RIGHT_EVENT  right.event_wait(device, event, err)
 #define RIGHT_QUERY  right.event_query(device, event, out_done, err)
 #define RIGHT_SYNC   right.stream_synchronize(device, stream, err)
@@ -103,60 +85,61 @@ static sb_status take_of_last_thread(sb_status st) {
 
 /* --- waits ------------------------------------------------------------------------------ */
 
-SLOT(early_event_wait, EVENT, done)
+SLOT(early_event_wait, SLOT_EVENT, done)
 /* As stream_synchronize, this slot does not wait; as check_stream, it accepts any stream. */
-SLOT(nothing_on_stream, STREAM, done)
-SLOT(early_query, QUERY, *out_done = 1, done)
-SLOT(own_synchronize, STREAM, is_own(device, stream) ? RIGHT_SYNC : done)
-SLOT(ignored_stream_wait, ORDER, done)
-SLOT(waiting_stream_wait, ORDER, RIGHT_EVENT == SB_OK ? RIGHT_ORDER : SB_ERR_DEVICE_FAILURE)
-SLOT(waiting_query, QUERY, *out_done = 1, RIGHT_EVENT)
-SLOT(failing_query, QUERY, RIGHT_QUERY == SB_OK && *out_done ? RIGHT_EVENT : done)
-SLOT(failure_of_no_event, EVENT, ignore(right.event_wait(device, event, NULL)), done)
-SLOT(failure_of_no_stream, STREAM, ignore(right.stream_synchronize(device, stream, NULL)), done)
+SLOT(nothing_on_stream, SLOT_STREAM, done)
+SLOT(early_query, SLOT_QUERY, *out_done = 1, done)
+SLOT(own_synchronize, SLOT_STREAM, is_own(device, stream) ? RIGHT_SYNC : done)
+SLOT(ignored_stream_wait, SLOT_ORDER, done)
+SLOT(waiting_stream_wait, SLOT_ORDER, RIGHT_EVENT == SB_OK ? RIGHT_ORDER : SB_ERR_DEVICE_FAILURE)
+SLOT(waiting_query, SLOT_QUERY, *out_done = 1, RIGHT_EVENT)
+SLOT(failing_query, SLOT_QUERY, RIGHT_QUERY == SB_OK && *out_done ? RIGHT_EVENT : done)
+SLOT(failure_of_no_event, SLOT_EVENT, ignore(right.event_wait(device, event, NULL)), done)
+SLOT(failure_of_no_stream, SLOT_STREAM, ignore(right.stream_synchronize(device, stream, NULL)),
+     done)
 /* The core would take this status as a failure of the wait. */
-SLOT(failure_of_the_wait, EVENT, replace(RIGHT_EVENT, SB_ERR_OUT_OF_MEMORY, err))
-SLOT(memory_for_a_sum, SUM, replace(RIGHT_ASUM, SB_ERR_OUT_OF_MEMORY, err))
-SLOT(status_of_no_slot, MOVE, replace(RIGHT_COPY, SB_ERR_IO, err))
-SLOT(asum_of_failures, SUM, err = NULL, ignore(RIGHT_ASUM), done)
-SLOT(sumsq_of_failures, SUM, err = NULL, ignore(RIGHT_SUMSQ), done)
-SLOT(wait_unless_cleared, EVENT, event == now.cleared_event ? done : RIGHT_EVENT)
-SLOT(noting_record, RECORD, now.recorded_by = &thread, now.recorded_on = stream, RIGHT_RECORD)
-SLOT(wait_of_own_thread, EVENT, now.recorded_by == &thread ? RIGHT_EVENT : done)
-SLOT(order_of_own_thread, ORDER, now.recorded_by == &thread ? RIGHT_ORDER : done)
-SLOT(failure_of_own_event, EVENT,
+SLOT(failure_of_the_wait, SLOT_EVENT, replace(RIGHT_EVENT, SB_ERR_OUT_OF_MEMORY, err))
+SLOT(memory_for_a_sum, SLOT_SUM, replace(RIGHT_ASUM, SB_ERR_OUT_OF_MEMORY, err))
+SLOT(status_of_no_slot, SLOT_MOVE, replace(RIGHT_COPY, SB_ERR_IO, err))
+SLOT(asum_of_failures, SLOT_SUM, err = NULL, ignore(RIGHT_ASUM), done)
+SLOT(sumsq_of_failures, SLOT_SUM, err = NULL, ignore(RIGHT_SUMSQ), done)
+SLOT(wait_unless_cleared, SLOT_EVENT, event == now.cleared_event ? done : RIGHT_EVENT)
+SLOT(noting_record, SLOT_RECORD, now.recorded_by = &thread, now.recorded_on = stream, RIGHT_RECORD)
+SLOT(wait_of_own_thread, SLOT_EVENT, now.recorded_by == &thread ? RIGHT_EVENT : done)
+SLOT(order_of_own_thread, SLOT_ORDER, now.recorded_by == &thread ? RIGHT_ORDER : done)
+SLOT(failure_of_own_event, SLOT_EVENT,
      is_own(device, now.recorded_on) ? RIGHT_EVENT : (ignore(RIGHT_EVENT), done))
-SLOT(failure_of_existing_stream, EVENT,
+SLOT(failure_of_existing_stream, SLOT_EVENT,
      right.check_stream(device, now.recorded_on, NULL) == SB_OK ? RIGHT_EVENT
                                                                 : (ignore(RIGHT_EVENT), done))
-SLOT(failure_of_own_stream, STREAM,
+SLOT(failure_of_own_stream, SLOT_STREAM,
      is_own(device, stream) ? RIGHT_SYNC : (ignore(RIGHT_SYNC), done))
-SLOT(failure_of_first_event, EVENT,
+SLOT(failure_of_first_event, SLOT_EVENT,
      event == now.first_event ? RIGHT_EVENT : failure_of_no_event(device, event, NULL))
-SLOT(synchronize_of_first, STREAM, take(RIGHT_SYNC))
-SLOT(event_wait_of_first, EVENT, take(RIGHT_EVENT))
-SLOT(synchronize_of_last_thread, STREAM, take_of_last_thread(RIGHT_SYNC))
-SLOT(event_wait_of_last_thread, EVENT, take_of_last_thread(RIGHT_EVENT))
-SLOT(losing_copy, MOVE, now.has_copied = true, RIGHT_COPY)
-SLOT(wait_unless_synchronized, EVENT, now.is_cleared ? done : RIGHT_EVENT)
-SLOT(losing_stream_wait, ORDER, now.waiting = stream, RIGHT_ORDER)
-SLOT(lost_upload, MOVE, stream == now.waiting ? done : RIGHT_UPLOAD)
-SLOT(unfilled_error, POINTER, right.check_pointer(device, ptr, bytes, NULL))
-SLOT(any_pointer, POINTER, done)
+SLOT(synchronize_of_first, SLOT_STREAM, take(RIGHT_SYNC))
+SLOT(event_wait_of_first, SLOT_EVENT, take(RIGHT_EVENT))
+SLOT(synchronize_of_last_thread, SLOT_STREAM, take_of_last_thread(RIGHT_SYNC))
+SLOT(event_wait_of_last_thread, SLOT_EVENT, take_of_last_thread(RIGHT_EVENT))
+SLOT(losing_copy, SLOT_MOVE, now.has_copied = true, RIGHT_COPY)
+SLOT(wait_unless_synchronized, SLOT_EVENT, now.is_cleared ? done : RIGHT_EVENT)
+SLOT(losing_stream_wait, SLOT_ORDER, now.waiting = stream, RIGHT_ORDER)
+SLOT(lost_upload, SLOT_MOVE, stream == now.waiting ? done : RIGHT_UPLOAD)
+SLOT(unfilled_error, SLOT_POINTER, right.check_pointer(device, ptr, bytes, NULL))
+SLOT(any_pointer, SLOT_POINTER, done)
 
-static sb_status failure_once EVENT {
+static sb_status failure_once SLOT_EVENT {
     const sb_status st = event == now.failed_event ? done : RIGHT_EVENT;
     now.failed_event = st == SB_OK ? now.failed_event : event;
     return st;
 }
 
-static sb_status clearing_query QUERY {
+static sb_status clearing_query SLOT_QUERY {
     const sb_status st = RIGHT_QUERY;
     now.cleared_event = st == SB_OK && *out_done ? event : now.cleared_event;
     return st;
 }
 
-static sb_status first_record RECORD {
+static sb_status first_record SLOT_RECORD {
     const sb_status st = RIGHT_RECORD;
     if (st == SB_OK && !now.first_event)
         now.first_event = *out;
@@ -169,45 +152,45 @@ static sb_sim_fault *copy_fault(void *device) {
     return simulated_controls(device)->faults(device, &count);
 }
 
-static sb_status wait_of_first_copy EVENT {
+static sb_status wait_of_first_copy SLOT_EVENT {
     const sb_status st = RIGHT_EVENT;
     (void)take(st);
     return st;
 }
 
 /* Once a wait has returned a failure, drops the copies that fail. */
-static sb_status copy_that_fails_once MOVE {
+static sb_status copy_that_fails_once SLOT_MOVE {
     if (!now.is_taken || !copy_fault(device)->countdown)
         return RIGHT_COPY;
     copy_fault(device)->countdown = 0;
     return SB_OK;
 }
 
-static sb_status noting_copy MOVE {
+static sb_status noting_copy SLOT_MOVE {
     if (copy_fault(device)->countdown)
         now.failed_by = &thread;
     return RIGHT_COPY;
 }
 
-static sb_status upload_unless_copied MOVE {
+static sb_status upload_unless_copied SLOT_MOVE {
     const sb_status st = now.has_copied ? done : RIGHT_UPLOAD;
     now.has_copied = false;
     return st;
 }
 
-static sb_status clearing_synchronize STREAM {
+static sb_status clearing_synchronize SLOT_STREAM {
     const sb_status st = RIGHT_SYNC;
     now.is_cleared = st != SB_OK;
     return st;
 }
 
-static sb_status error_of_other_code POINTER {
+static sb_status error_of_other_code SLOT_POINTER {
     const sb_status st = right.check_pointer(device, ptr, bytes, err);
     err->code = SB_ERR_UNSUPPORTED;
     return st;
 }
 
-static sb_status failure_forever STREAM {
+static sb_status failure_forever SLOT_STREAM {
     const sb_status st = RIGHT_SYNC;
     now.failed_device = st == SB_OK ? now.failed_device : device;
     return device == now.failed_device ? sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "work failed")
@@ -232,11 +215,11 @@ static sb_stream replaced(void *device, sb_stream stream) {
     return right.check_stream(device, stream, NULL) == SB_OK ? stream : right.own_stream(device);
 }
 
-SLOT(replacing_copy, MOVE, stream = replaced(device, stream), RIGHT_COPY)
-SLOT(replacing_download, MOVE,
+SLOT(replacing_copy, SLOT_MOVE, stream = replaced(device, stream), RIGHT_COPY)
+SLOT(replacing_download, SLOT_MOVE,
      right.download(device, dst, src, bytes, replaced(device, stream), err))
-SLOT(replacing_record, RECORD, stream = replaced(device, stream), RIGHT_RECORD)
-SLOT(replacing_wait, ORDER, stream = replaced(device, stream), RIGHT_ORDER)
+SLOT(replacing_record, SLOT_RECORD, stream = replaced(device, stream), RIGHT_RECORD)
+SLOT(replacing_wait, SLOT_ORDER, stream = replaced(device, stream), RIGHT_ORDER)
 
 /* --- memory --------------------------------------------------------------------------------- */
 
@@ -244,13 +227,13 @@ static sb_stream own_again(void *device) {
     return right.own_stream(device);
 }
 
-static void early_free FREE {
+static void early_free SLOT_FREE {
     stream = new_stream(device); /* a new stream does not wait for other streams */
     RIGHT_FREE;
     ignore(right.stream_synchronize(device, stream, NULL));
 }
 
-static void free_on_own FREE {
+static void free_on_own SLOT_FREE {
     stream = right.own_stream(device);
     RIGHT_FREE;
 }
@@ -261,7 +244,7 @@ static struct {
     size_t bytes;
 } pool;
 
-static void pool_free FREE {
+static void pool_free SLOT_FREE {
     if (pool.device) {
         RIGHT_FREE;
         return;
@@ -279,7 +262,7 @@ static void pool_close(void *device) {
     right.close(device);
 }
 
-static sb_status pool_alloc ALLOC {
+static sb_status pool_alloc SLOT_ALLOC {
     if (pool.device != device || pool.bytes != bytes)
         return RIGHT_ALLOC;
     *out = pool.ptr;
@@ -288,7 +271,7 @@ static sb_status pool_alloc ALLOC {
 }
 
 /* If a second device allocates, clears the pool's block, as if both devices had the same memory. */
-static sb_status shared_pool_alloc ALLOC {
+static sb_status shared_pool_alloc SLOT_ALLOC {
     if (pool.device && pool.device != device)
         memset(address(pool.device, pool.ptr, pool.bytes), 0, pool.bytes);
     return RIGHT_ALLOC;
@@ -300,7 +283,7 @@ static void late_close(void *device) {
     now.unclosed = device;
 }
 
-static sb_status unaligned_alloc ALLOC {
+static sb_status unaligned_alloc SLOT_ALLOC {
     bytes += 32;
     const sb_status st = RIGHT_ALLOC;
     if (st == SB_OK)
@@ -308,12 +291,12 @@ static sb_status unaligned_alloc ALLOC {
     return st;
 }
 
-static void unaligned_free FREE {
+static void unaligned_free SLOT_FREE {
     right.free(device, (char *)ptr - 32, bytes + 32, stream);
 }
 
-SLOT(short_zero, ZERO, bytes > 1 ? right.zero(device, dst, bytes - 1, stream, err) : done)
-SLOT(zero_at_once, ZERO, (void)memset(address(device, dst, bytes), 0, bytes), done)
+SLOT(short_zero, SLOT_ZERO, bytes > 1 ? right.zero(device, dst, bytes - 1, stream, err) : done)
+SLOT(zero_at_once, SLOT_ZERO, (void)memset(address(device, dst, bytes), 0, bytes), done)
 
 static sb_status (*open_lazy)(void *user, int32_t ordinal, void **out, sb_error *err);
 
@@ -322,10 +305,10 @@ static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error
                            : sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is no such device");
 }
 
-SLOT(any_ordinal, OPEN, open_below(INT32_MAX, ordinal, out, err))
-SLOT(one_ordinal, OPEN, open_below(1, ordinal, out, err))
+SLOT(any_ordinal, SLOT_OPEN, open_below(INT32_MAX, ordinal, out, err))
+SLOT(one_ordinal, SLOT_OPEN, open_below(1, ordinal, out, err))
 /* The slot `open` of `right`: opens the ordinals 0 and 1. */
-SLOT(two_ordinals, OPEN, open_below(2, ordinal, out, err))
+SLOT(two_ordinals, SLOT_OPEN, open_below(2, ordinal, out, err))
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
@@ -333,37 +316,37 @@ static uint32_t lacks_by_call(void *device) {
     return now.lacks_calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
 }
 
-SLOT(counting_open, OPEN, now.opened++, right.open(user, ordinal, out, err))
+SLOT(counting_open, SLOT_OPEN, now.opened++, right.open(user, ordinal, out, err))
 
 static uint32_t lacks_by_open(void *device) {
     return now.opened % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
 }
 
-static sb_status long_copy MOVE {
+static sb_status long_copy SLOT_MOVE {
     bytes += address(device, dst, bytes + 1) && address(device, src, bytes + 1);
     return RIGHT_COPY;
 }
 
-static sb_status half_done_copy MOVE {
+static sb_status half_done_copy SLOT_MOVE {
     const sb_status st = RIGHT_COPY;
     if (st != SB_OK)
         ignore(right.copy(device, dst, src, bytes / 2, stream, NULL));
     return st;
 }
 
-static sb_status rounded_download MOVE {
+static sb_status rounded_download SLOT_MOVE {
     const void *whole_words = (const void *)((uintptr_t)src / 4 * 4);
     return right.download(device, dst, whole_words, bytes, stream, err);
 }
 
 /* Queues a clear of the block, which may run after the host has written to the block. */
-static sb_status clearing_alloc ALLOC {
+static sb_status clearing_alloc SLOT_ALLOC {
     const sb_status st = RIGHT_ALLOC;
     return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
 }
 
 /* Behaves like a device whose cache keeps old bytes after the host has changed memory. */
-static sb_status stale_copy MOVE {
+static sb_status stale_copy SLOT_MOVE {
     static char cache[1 << 16];
     static const void *cached;
     if (src != cached && bytes <= sizeof cache)
@@ -401,7 +384,7 @@ static sb_status launch(void *device, sb_stream stream, void (*run)(void *), voi
     return st;
 }
 
-static sb_status axpy_in_double AXPY {
+static sb_status axpy_in_double SLOT_AXPY {
     if (dtype == SB_DTYPE_F64)
         return right.axpy(device, dtype, count, alpha, x, y, stream, err);
     struct exact *work = malloc(sizeof *work);
@@ -410,11 +393,11 @@ static sb_status axpy_in_double AXPY {
     return launch(device, stream, run_exact, work);
 }
 
-static sb_status short_axpy AXPY {
+static sb_status short_axpy SLOT_AXPY {
     return right.axpy(device, dtype, count < 9000 ? count : 9000, alpha, x, y, stream, err);
 }
 
-static sb_status asum_in_float SUM {
+static sb_status asum_in_float SLOT_SUM {
     float sum = 0;
     const sb_status st = RIGHT_ASUM;
     if (st != SB_OK || dtype == SB_DTYPE_F64)
@@ -427,14 +410,14 @@ static sb_status asum_in_float SUM {
 }
 
 /* A sum of squares that are floats. */
-static sb_status sumsq_in_float SUM {
+static sb_status sumsq_in_float SLOT_SUM {
     const sb_status st = RIGHT_SUMSQ;
     if (st == SB_OK && dtype == SB_DTYPE_F32)
         *out = (double)(float)*out;
     return st;
 }
 
-SLOT(rounded_asum, SUM, x = (const void *)((uintptr_t)x / 64 * 64), RIGHT_ASUM)
+SLOT(rounded_asum, SLOT_SUM, x = (const void *)((uintptr_t)x / 64 * 64), RIGHT_ASUM)
 
 /* --- the table ------------------------------------------------------------------------- */
 
@@ -601,7 +584,7 @@ static struct {
     enum { ALWAYS, ON_OWN_STREAM, NEVER } waits;
 } arena = {(size_t)64 << 20, ALWAYS};
 
-static sb_status arena_alloc ALLOC {
+static sb_status arena_alloc SLOT_ALLOC {
     const sb_stream own = right.own_stream(device);
     sb_status st = SB_OK;
     if (bytes > arena.free &&
@@ -620,7 +603,7 @@ static void give_back(void *user) {
     free(user);
 }
 
-static void arena_free FREE {
+static void arena_free SLOT_FREE {
     size_t *freed = malloc(sizeof *freed);
     assert_non_null(freed);
     *freed = bytes;
