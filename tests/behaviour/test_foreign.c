@@ -1,6 +1,5 @@
 /* Tests that errors describe a file that is not a Caffe message, if the file's kind is certain. */
 #include "blobs.h"
-#include "callbacks.h"
 #include "files.h"
 #include "nets.h"
 #include "support.h"

@@ -94,31 +94,6 @@ uint64_t test_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
-                       sb_error *err) {
-    size_t size;
-    sb_status st = sb_blob_proto_size(blob, flags, &size, err);
-    if (st != SB_OK)
-        return st;
-    void *bytes = malloc(size ? size : 1);
-    assert_non_null(bytes);
-    st = sb_blob_to_proto(blob, flags, bytes, size, out_size, err);
-    if (st == SB_OK)
-        *out = bytes;
-    else
-        free(bytes);
-    return st;
-}
-
-int64_t num_blobs(const sb_model *model, int64_t layer) {
-    sb_error err;
-    int64_t count = 0;
-    sb_status st = sb_model_num_blobs(model, layer, &count, &err);
-    if (st != SB_ERR_INDEX_OUT_OF_RANGE)
-        assert_ok(st);
-    return count;
-}
-
 /* --- the cases that a test runs -------------------------------------------------------------- */
 
 static bool is_on(const char *variable) {

@@ -127,15 +127,13 @@ TEST(options_of_another_version_are_refused) {
 }
 
 TEST(the_maximum_number_of_ranks_is_accepted) {
-    sb_comm **comms = calloc(SB_SIM_COMM_MAX, sizeof(sb_comm *));
-    assert_non_null(comms);
+    static sb_comm *comms[SB_SIM_COMM_MAX];
     assert_ok(sb_sim_comm_create(NULL, SB_SIM_COMM_MAX, NULL, comms, &err));
     for (int32_t i = 0; i < SB_SIM_COMM_MAX; i++) {
         assert_int_equal(sb_comm_rank(comms[i]), i);
         assert_int_equal(sb_comm_size(comms[i]), SB_SIM_COMM_MAX);
         sb_comm_destroy(comms[i]);
     }
-    free(comms);
 }
 
 TEST(a_planted_failure_may_be_removed) {

@@ -5,6 +5,7 @@
 #include "fail_calloc.h"
 #include "faults.h"
 #include "mirror.h"
+#include "ranks.h"
 
 #include <syncblob/sim_comm.h>
 

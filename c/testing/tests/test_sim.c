@@ -1,7 +1,6 @@
 /* Tests the simulated device: its memory, streams and schedules, and the functions that control it.
    test_faults.c tests its faults. */
 #include "child.h"
-#include "process_memory.h"
 #include "sim_fixture.h"
 
 #include "sim/table.h"

@@ -1,7 +1,6 @@
 #include "conforming.h"
 
 #include "host/arithmetic.h"
-#include "plain.h"
 #include "sim/table.h"
 
 static void print_result(void *user, const sb_conformance_result *result) {
