@@ -1,8 +1,6 @@
 #include "loan.h"
 
-#include "ignore.h"
-
-#include "aligned.h"
+#include "counting_allocator.h"
 
 #include <stdlib.h>
 #include <string.h>

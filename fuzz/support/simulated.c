@@ -1,7 +1,7 @@
 #include "simulated.h"
 
-#include "coherent.h"
-#include "ignore.h"
+#include "counting_allocator.h"
+#include "sim_tables.h"
 
 #include <string.h>
 

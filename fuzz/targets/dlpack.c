@@ -1,7 +1,7 @@
 /* Imports valid and invalid tensors of DLPack as a blob's data or diff. Checks that the blob uses
    and exports the memory of an accepted tensor, and calls the tensor's deleter once. Checks that a
    refused tensor is unchanged. The function `judge` decides which tensors are valid. */
-#include "aligned.h"
+#include "counting_allocator.h"
 #include "simulated.h"
 
 #include <stdlib.h>

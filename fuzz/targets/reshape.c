@@ -4,7 +4,7 @@
    support/blob_model.c. */
 #include "blob_message.h"
 #include "blob_model.h"
-#include "ignore.h"
+#include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
 

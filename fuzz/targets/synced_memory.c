@@ -6,7 +6,7 @@
    A step without a fault has one correct result. A step with a fault may fail, and then must have
    changed nothing. After a fault in queued work the run is unsettled: any call that waits may
    report the failure, until the step CALM has waited for the work. */
-#include "ignore.h"
+#include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
 #include "state_table.h"

@@ -4,7 +4,6 @@
 #include "context/context.h"
 #include "plain.h"
 #include "pointers.h"
-#include "rig.h"
 #include "wire_builder.h"
 
 #include <syncblob/backend.h>

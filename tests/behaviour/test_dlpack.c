@@ -4,7 +4,6 @@
    exported. */
 #include "blobs.h"
 #include "pointers.h"
-#include "tensors.h"
 
 #include "sim/table.h"
 

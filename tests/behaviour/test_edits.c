@@ -1,7 +1,7 @@
 /* Tests the tree of a model's edits and the texts of its added layers. Edits that were added in any
    order are found, listed and removed as in a sorted list, and no path through the tree is long.
    Texts do not move, and waste little memory. */
-#include "rig.h"
+#include "blobs.h"
 
 #include "model/edits.h"
 #include "model/texts.h"

@@ -3,6 +3,7 @@
    library must leave the environment unchanged. */
 #include "base/half.h"
 #include "blobs.h"
+#include "nets.h"
 
 #include <fenv.h>
 #include <float.h>

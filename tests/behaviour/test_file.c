@@ -3,7 +3,6 @@
 #include "child.h"
 #include "files.h"
 #include "nets.h"
-#include "process_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Tests sources, sinks and progress reports: the calls that the library makes, and callbacks that
    break the rules. The fuzz targets blob_proto and model_file read each input through a source. */
 #include "blobs.h"
-#include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 #include <errno.h>

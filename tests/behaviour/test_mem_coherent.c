@@ -1,9 +1,9 @@
 /* Tests host-coherent memory: both sides share one storage, calls copy nothing, and the host waits
    for the device before it writes. The device runs its work as late as possible. */
 #include "blobs.h"
-#include "coherent.h"
 #include "pointers.h"
 #include "scene.h"
+#include "sim_tables.h"
 
 #include "sim/table.h"
 

@@ -1,6 +1,6 @@
 /* Tests the exact messages of failures, with the numbers and names in them. */
 #include "blobs.h"
-#include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 TEST(indices_and_dimensions_are_reported_with_their_axis) {

@@ -1,6 +1,5 @@
 /* Tests reading parts of a model: messages without blobs, offsets of values, ranges of values. */
 #include "blobs.h"
-#include "callbacks.h"
 #include "files.h"
 #include "nets.h"
 

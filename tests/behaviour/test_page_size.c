@@ -2,7 +2,7 @@
    the sources of c/src/port with the system's calls renamed to the functions below, which require
    such pages and count the mapped bytes. The linker's --wrap is not used, because it would also
    rename calls of a sanitizer's runtime, some of which are made before main. */
-#include "rig.h"
+#include "blobs.h"
 
 #include <errno.h>
 #include <sys/mman.h>

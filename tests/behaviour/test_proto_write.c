@@ -1,7 +1,7 @@
 /* Tests writing blobs as BlobProto: contents, which protobuf-c reads, and errors. The fuzz target
    `reshape` compares all bytes that are written. */
 #include "blobs.h"
-#include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 #include "syncblob.pb-c.h"

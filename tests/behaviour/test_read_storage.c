@@ -1,7 +1,6 @@
 /* Tests where reads store values; faults.formats tests reads that fail. Each reader writes the
    values to the blob's storage, even if the storage is shared, or to new storage if the storage is
    too small. Most tests run every reader. */
-#include "aligned.h"
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"

@@ -1,8 +1,7 @@
 /* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
    and reports an error in other bytes with the same offset. Also tests the sink. */
-#include "callbacks.h"
+#include "blobs.h"
 #include "files.h"
-#include "rig.h"
 
 #include "format/open.h"
 #include "wire/sink.h"

@@ -17,7 +17,7 @@ export ASAN_OPTIONS=detect_leaks=0
 
 # The folders of the headers, and the tasks, that the test shares with the tests of other engines.
 shared=(-Wno-unused-parameter -Itests/support -Ic/comm/tests/support -Ic/src -Ic/testing/include
-    c/comm/tests/support/{net,tasks}.c)
+    c/comm/tests/support/tasks.c)
 compile() { # PROGRAM SOURCE FLAG...
     compile_for_mpi "mpicc.$mpi" "$work/$1" "$2" "$folder" -g -O1 "${@:3}" "${flags[@]}"
 }

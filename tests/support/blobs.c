@@ -1,5 +1,320 @@
 #include "blobs.h"
 
+#include "pointers.h"
+
+#include <unistd.h>
+
+void rig_open_options(struct rig *rig, sb_context_options options) {
+    *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT, .owned_before = test_num_owned()};
+    options.allocator = counting_allocator_table(&rig->counting);
+    assert_ok(sb_context_create(&options, &rig->context, &err));
+}
+
+void rig_open(struct rig *rig) {
+    rig_open_on(rig, "sim:0", 0);
+}
+
+void rig_open_on(struct rig *rig, const char *device, uint32_t flags) {
+    rig_open_options(rig, CONTEXT_OPTIONS(.device = device, .flags = flags));
+}
+
+void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags) {
+    rig_close(rig);
+    rig_open_on(rig, device, flags);
+}
+
+void rig_reopen_options(struct rig *rig, sb_context_options options) {
+    rig_close(rig);
+    rig_open_options(rig, options);
+}
+
+void rigs_open(struct rigs *rigs) {
+    rig_open(&rigs->a);
+    rig_open(&rigs->b);
+}
+
+void rigs_close(struct rigs *rigs) {
+    rig_close(&rigs->a);
+    rig_close(&rigs->b);
+}
+
+void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags) {
+    rigs_close(rigs);
+    rig_open_on(&rigs->a, device, flags);
+    rig_open_on(&rigs->b, other, flags);
+}
+
+bool sim_is_coherent(void) {
+    sb_context *context = test_context_on("sim:0");
+    sb_mem *mem = test_mem(context, 1);
+    void *host;
+    const void *device;
+    assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
+    assert_ok(sb_mem_gpu(mem, &device, &err));
+    test_end(mem);
+    test_end(context);
+    return host == device;
+}
+
+static void end_context(void *context) {
+    sb_context_release(context);
+}
+
+sb_context *test_context(sb_context_options options) {
+    sb_context *context;
+    assert_ok(sb_context_create(&options, &context, &err));
+    test_own(context, end_context);
+    return context;
+}
+
+sb_context *test_context_on(const char *device) {
+    return test_context(CONTEXT_OPTIONS(.device = device));
+}
+
+static void end_mem(void *mem) {
+    sb_mem_release(mem);
+}
+
+sb_mem *test_own_mem(sb_mem *mem) {
+    test_own(mem, end_mem);
+    return mem;
+}
+
+sb_mem *test_mem(sb_context *context, size_t bytes) {
+    sb_mem *mem;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    return test_own_mem(mem);
+}
+
+const char *rig_path(struct rig *rig, const char *name) {
+    char path[sizeof *rig->paths];
+    int i = 0;
+    if (!*rig->folder) {
+        strcpy(rig->folder, "/tmp/syncblob-test-XXXXXX");
+        assert_non_null(mkdtemp(rig->folder));
+    }
+    (void)snprintf(path, sizeof path, "%s/%s", rig->folder, name);
+    while (i < 8 && *rig->paths[i] && strcmp(path, rig->paths[i]) != 0)
+        i++;
+    assert_true(i < 8);
+    return strcpy(rig->paths[i], path);
+}
+
+static void remove_folder(struct rig *rig) {
+    for (int i = 0; i < 8 && *rig->paths[i]; i++)
+        (void)unlink(rig->paths[i]);
+    if (*rig->folder && rmdir(rig->folder) != 0)
+        fail_with("files are left in %s", rig->folder);
+}
+
+void rig_close(struct rig *rig) {
+    test_end_after(rig->owned_before);
+    sb_context_trim(rig->context);
+    sb_stats stats = rig_stats(rig);
+    assert_int_equal(stats.device_bytes, 0);
+    assert_int_equal(stats.pinned_bytes, 0);
+    assert_int_equal(stats.borrowed_bytes, 0);
+    assert_int_equal(rig->counting.live_buffers, 0);
+    sb_context_release(rig->context);
+    rig->context = NULL;
+    counting_allocator_assert_clean(&rig->counting);
+    remove_folder(rig);
+}
+
+sb_stats rig_stats(struct rig *rig) {
+    sb_error err;
+    sb_stats stats = SB_STATS_INIT;
+    assert_ok(sb_context_stats(rig->context, &stats, &err));
+    return stats;
+}
+
+struct tally rig_tally(struct rig *rig) {
+    sb_error err;
+    struct tally t = {0};
+    sb_stats stats = rig_stats(rig);
+    if (strncmp(sb_context_device(rig->context), "sim:", 4) == 0)
+        assert_ok(sb_sim_calls(rig->context, t.calls, SB_SIM_OP_COUNT, &err));
+    t.host_allocs = rig->counting.buffer_calls + t.calls[SB_SIM_ALLOC_PINNED];
+    t.device_allocs = t.calls[SB_SIM_ALLOC];
+    t.uploads = (int64_t)stats.uploads;
+    t.downloads = (int64_t)stats.downloads;
+    t.device_copies = (int64_t)stats.device_copies;
+    t.host_copies = (int64_t)stats.host_copies;
+    return t;
+}
+
+struct tally rig_since(struct rig *rig, const struct tally *before) {
+    struct tally t = rig_tally(rig);
+    int64_t *number = (int64_t *)&t; /* the struct has only such members */
+    for (size_t i = 0; i < sizeof t / sizeof *number; i++)
+        number[i] -= ((const int64_t *)before)[i];
+    return t;
+}
+
+void assert_no_work(const struct tally *since) {
+    assert_int_equal(since->host_allocs, 0);
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        if (op != SB_SIM_CHECK_STREAM && since->calls[op])
+            fail_with("operation %d of the device was called %d times", op, (int)since->calls[op]);
+}
+
+void bytes_get(sb_context *context, const void *there, void *out, size_t bytes) {
+    if (context)
+        ignore(sb_sim_peek(context, out, there, bytes, NULL));
+    else
+        memcpy(out, there, bytes);
+}
+
+void bytes_put(sb_context *context, void *there, const void *in, size_t bytes) {
+    if (context)
+        ignore(sb_sim_poke(context, there, in, bytes, NULL));
+    else
+        memcpy(there, in, bytes);
+}
+
+bool bytes_are(const void *ptr, size_t bytes, int fill) {
+    const unsigned char *p = ptr;
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != (unsigned char)fill)
+            return false;
+    return true;
+}
+
+bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill) {
+    sb_error err;
+    unsigned char *copy = malloc(bytes + 1);
+    assert_non_null(copy);
+    if (bytes)
+        assert_ok(sb_sim_peek(context, copy, ptr, bytes, &err));
+    const bool same = bytes_are(copy, bytes, fill);
+    free(copy);
+    return same;
+}
+
+void device_fill(sb_context *context, void *ptr, size_t bytes, int fill) {
+    sb_error err;
+    unsigned char *image = malloc(bytes + 1);
+    assert_non_null(image);
+    memset(image, fill, bytes + 1);
+    if (bytes)
+        assert_ok(sb_sim_poke(context, ptr, image, bytes, &err));
+    free(image);
+}
+
+void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed) {
+    sb_error err;
+    assert_ok(sb_sim_set_schedule(rig->context, schedule, seed, &err));
+}
+
+sb_stream rig_stream(struct rig *rig) {
+    sb_error err;
+    sb_stream stream;
+    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
+    return stream;
+}
+
+void rig_end_stream(struct rig *rig, sb_stream stream) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
+}
+
+static void look_now(void *user) {
+    struct look *look = user;
+    look->ran = true;
+    look->reached = sb_sim_address(look->context, look->ptr, look->bytes) != NULL;
+}
+
+void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes) {
+    sb_error err;
+    *look = (struct look){.context = rig->context, .ptr = ptr, .bytes = bytes};
+    assert_ok(sb_sim_launch(rig->context, stream, look_now, look, &err));
+}
+
+void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
+    sb_error err;
+    assert_ok(sb_sim_fail(context, op, nth, mode, &err));
+}
+
+void device_fail_no_more(sb_context *context) {
+    device_fail(context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
+}
+
+void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times) {
+    for (int i = 0; i < times; i++)
+        assert_ok(sb_sim_fail_also(context, op, nth + i, SB_SIM_FAIL_NOW, &err));
+}
+
+struct test_loan {
+    sb_context *context; /* NULL: host memory */
+    void *ptr;
+};
+
+static void end_loan(void *thing) {
+    struct test_loan *loan = thing;
+    if (loan->context)
+        ignore(sb_sim_free(loan->context, loan->ptr, NULL)); /* the device may be lost */
+    else
+        test_aligned_free(loan->ptr);
+    free(loan);
+}
+
+static struct lent lend(struct test_loan loan, size_t bytes) {
+    struct lent lent = {.context = loan.context, .ptr = loan.ptr, .bytes = bytes};
+    lent.loan = malloc(sizeof loan);
+    assert_non_null(lent.loan);
+    *lent.loan = loan;
+    test_own_loan(lent.loan, end_loan);
+    return lent;
+}
+
+struct lent lend_host(size_t bytes, int fill) {
+    void *ptr = test_aligned_alloc(64, bytes ? bytes : 1);
+    assert_non_null(ptr);
+    memset(ptr, fill, bytes);
+    return lend((struct test_loan){NULL, ptr}, bytes);
+}
+
+struct lent lend_device(sb_context *context, size_t bytes, int fill) {
+    void *ptr;
+    assert_int_equal(sb_sim_malloc(context, bytes ? bytes : 1, &ptr, NULL), SB_OK);
+    device_fill(context, ptr, bytes, fill);
+    return lend((struct test_loan){context, ptr}, bytes);
+}
+
+void lent_deleter(void *user, void *ptr) {
+    struct lent *lent = user;
+    lent->deleted += lent->ptr == ptr ? 1 : 1000;
+    if (lent->taken && lent->context)
+        device_fill(lent->context, lent->ptr, lent->bytes, TAKEN);
+    else if (lent->taken)
+        memset(lent->ptr, TAKEN, lent->bytes);
+}
+
+bool lent_holds(const struct lent *lent, int fill) {
+    return lent->context ? device_bytes_are(lent->context, lent->ptr, lent->bytes, fill)
+                         : bytes_are(lent->ptr, lent->bytes, fill);
+}
+
+void lent_free(struct lent *lent) {
+    if (test_disown(lent->loan))
+        end_loan(lent->loan);
+    lent->ptr = NULL;
+}
+
+const char *head_name(int32_t head) {
+    static const char *const names[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED",
+                                        "LOST"};
+    return head >= 0 && head <= SB_HEAD_LOST ? names[head] : "?";
+}
+
+const char *storage_name(int32_t kind) {
+    static const char *const names[] = {"none", "owned", "pinned", "borrowed", "read-only"};
+    return kind >= 0 && kind <= SB_STORAGE_BORROWED_READ_ONLY ? names[kind] : "?";
+}
+
+/* --- blobs and memories ----------------------------------------------------------------------- */
+
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
     const void *in;
     void *out;
@@ -153,3 +468,73 @@ void fill_values(int32_t dtype, int64_t count, double start, double step, void *
 double value_at(int32_t dtype, const void *values, int64_t i) {
     return dtype == SB_DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
+
+/* --- DLPack tensors --------------------------------------------------------------------------- */
+
+static void count_versioned(sb_dl_managed_versioned *self) {
+    struct tensor *tensor = self->manager_ctx;
+    tensor->deleted += self == &tensor->versioned ? 1 : 1000;
+}
+
+static void count_legacy(sb_dl_managed *self) {
+    struct tensor *tensor = self->manager_ctx;
+    tensor->deleted += self == &tensor->legacy ? 1 : 1000;
+}
+
+void tensor_match(struct tensor *tensor) {
+    tensor->legacy = (sb_dl_managed){
+        .dl_tensor = tensor->versioned.dl_tensor, .manager_ctx = tensor, .deleter = count_legacy};
+}
+
+static void describe(struct tensor *tensor, struct lent lent, int32_t device_type) {
+    *tensor = (struct tensor){.shape = {2, 3}, .strides = {3, 1}, .lent = lent};
+    tensor->versioned = (sb_dl_managed_versioned){
+        .version = {1, 0},
+        .manager_ctx = tensor,
+        .deleter = count_versioned,
+        .dl_tensor = {.data = lent.ptr,
+                      .device = {.device_type = device_type},
+                      .ndim = 2,
+                      .dtype = {SB_DL_CODE_FLOAT, 32, 1},
+                      .shape = tensor->shape,
+                      .strides = tensor->strides},
+    };
+    tensor_match(tensor);
+}
+
+void tensor_make(struct tensor *tensor) {
+    struct lent lent = lend_host(256, 0);
+    for (int i = 0; i < 6; i++)
+        ((float *)lent.ptr)[i] = (float)(i + 1);
+    describe(tensor, lent, SB_DL_DEVICE_CPU);
+}
+
+void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill) {
+    describe(tensor, lend_device(context, 24, fill), device_type);
+}
+
+static void reshape_grows(sb_blob *blob) {
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
+}
+
+static void set_lends(sb_blob *blob) {
+    static float other[4];
+    assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
+}
+
+static void evict_frees(sb_blob *blob) {
+    (void)blob_pointer(blob, SB_DATA, GPU_DATA);
+    assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
+}
+
+static void reads_from_the_device_again(sb_blob *blob) {
+    evict_frees(blob);
+    (void)blob_pointer(blob, SB_DATA, CPU_DATA);
+}
+
+static void device_writes(sb_blob *blob) {
+    device_fill(sb_blob_context(blob), blob_pointer(blob, SB_DATA, MUTABLE_GPU), 16, 0);
+}
+
+void (*const retirings[RETIRINGS])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
+                                                 reads_from_the_device_again, device_writes};

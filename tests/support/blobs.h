@@ -1,8 +1,122 @@
-/* Creates blobs and memories; sets and reads their contents and heads. */
+/* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
+   calls, a folder, and blobs, memories and streams that are destroyed with the fixture. Functions
+   that create blobs and memories, and set and read their contents and heads. */
 #ifndef SB_TESTS_BLOBS_H
 #define SB_TESTS_BLOBS_H
 
-#include "rig.h"
+#include "support.h"
+
+#include <syncblob/dlpack.h>
+#include <syncblob/sim.h>
+
+struct rig {
+    struct counting_allocator counting;
+    sb_context *context;
+    char folder[32], paths[8][96]; /* empty until the first call of rig_path */
+    size_t owned_before;           /* number of objects that the test owned at rig_open */
+};
+
+/* Opens the rig on "sim:0". */
+void rig_open(struct rig *rig);
+/* Opens the rig on `device`; NULL means "cpu". `flags` are SB_CONTEXT_*. */
+void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
+void rig_open_options(struct rig *rig, sb_context_options options);
+/* Destroys the test's objects made since rig_open. Fails if an object or a buffer other than the
+   context and its cache is still live, or if the folder has a file that rig_path did not return. */
+void rig_close(struct rig *rig);
+/* Closes the rig and opens it with other options. */
+void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
+void rig_reopen_options(struct rig *rig, sb_context_options options);
+
+/* The fixture of tests on two contexts of "sim:0", TEST_ON(rigs, …). */
+struct rigs {
+    struct rig a, b;
+};
+
+void rigs_open(struct rigs *rigs);
+void rigs_close(struct rigs *rigs);
+void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags);
+
+/* Returns whether "sim:0" has host-coherent memory, as in one configuration of tests/opencl. */
+bool sim_is_coherent(void);
+
+/* These create contexts that the test owns. */
+sb_context *test_context(sb_context_options options);
+sb_context *test_context_on(const char *device);
+/* Creates a memory that the test owns. `context` may be NULL. */
+sb_mem *test_mem(sb_context *context, size_t bytes);
+/* Makes the test the owner of the memory. @return the memory */
+sb_mem *test_own_mem(sb_mem *mem);
+/* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
+const char *rig_path(struct rig *rig, const char *name);
+
+/* Numbers of calls that a context has made. */
+struct tally {
+    int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
+    int64_t host_allocs;            /* requests for host buffers, ordinary or pinned */
+    int64_t device_allocs;
+    int64_t uploads, downloads, device_copies, host_copies;
+};
+
+struct tally rig_tally(struct rig *rig);
+/* Returns the numbers of calls since `before`. */
+struct tally rig_since(struct rig *rig, const struct tally *before);
+sb_stats rig_stats(struct rig *rig);
+/* Asserts that there was no request for a host buffer, and no operation of the device except checks
+   of streams. */
+void assert_no_work(const struct tally *since);
+
+/* Bytes that a test lends; they are freed when the test ends. The deleter counts its calls. */
+struct lent {
+    sb_context *context; /* NULL: host memory */
+    void *ptr;
+    struct test_loan *loan; /* the object whose destruction frees the bytes */
+    size_t bytes;
+    int deleted;
+    bool taken; /* if true, the deleter fills the bytes with TAKEN, to detect later writes */
+};
+
+#define TAKEN 0xEE
+
+struct lent lend_host(size_t bytes, int fill);
+struct lent lend_device(sb_context *context, size_t bytes, int fill);
+void lent_deleter(void *user, void *ptr); /* `user` is a struct lent */
+bool lent_holds(const struct lent *lent, int fill);
+void lent_free(struct lent *lent);
+
+/* These copy bytes from or to `there` without queuing. `there` is memory of the context's simulated
+   device or, if `context` is NULL, of the host. */
+void bytes_get(sb_context *context, const void *there, void *out, size_t bytes);
+void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
+bool bytes_are(const void *ptr, size_t bytes, int fill);
+bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
+void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
+/* These set the simulated device's schedule, and create a stream, which ends with the context. */
+void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
+sb_stream rig_stream(struct rig *rig);
+/* Forgets and destroys the stream now. */
+void rig_end_stream(struct rig *rig, sb_stream stream);
+
+/* A kernel that checks, when it runs, whether its memory still exists. */
+struct look {
+    sb_context *context;
+    const void *ptr;
+    size_t bytes;
+    bool ran, reached;
+};
+
+void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes);
+
+/* Removes all faults. Then, if `nth` is not 0, makes the `nth` call of `op` from now on fail. */
+void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
+void device_fail_no_more(sb_context *context);
+/* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
+void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
+
+const char *head_name(int32_t head);
+const char *storage_name(int32_t kind);
+
+/* --- blobs and memories ----------------------------------------------------------------------- */
 
 /* Copies `bytes` bytes of `values` to the memory and moves its head to `head`. Does nothing if
    `head` is UNINITIALIZED. */
@@ -43,5 +157,29 @@ void *host_to_write(sb_blob *blob, sb_part part);
 /* Writes `count` values of F32 or F64: start, start + step, ... */
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);
+
+/* --- DLPack tensors --------------------------------------------------------------------------- */
+
+/* A tensor whose memory the test lends; other programs pass such tensors to the library. The
+   tensor's deleters count their calls. */
+struct tensor {
+    sb_dl_managed_versioned versioned;
+    sb_dl_managed legacy; /* the same tensor */
+    int64_t shape[SB_MAX_AXES + 1], strides[SB_MAX_AXES + 1];
+    struct lent lent;
+    int deleted; /* number of calls of both structs' deleters */
+};
+
+/* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
+void tensor_make(struct tensor *tensor);
+/* Makes a tensor of 2 x 3 floats in memory of device 0 of `device_type`; all bytes are `fill`. */
+void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
+/* Copies the test's changes in `versioned` to `legacy`. */
+void tensor_match(struct tensor *tensor);
+
+/* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
+   no longer exist. */
+enum { RETIRINGS = 5 };
+extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 
 #endif

@@ -1,7 +1,9 @@
-/* Runs code in child processes, where child_wants replaces cmocka's assertions. */
+/* Runs code in child processes, where child_wants replaces cmocka's assertions. Measures the memory
+   of this process, as Linux counts it. */
 #ifndef SB_TESTS_CHILD_H
 #define SB_TESTS_CHILD_H
 
+#include "port/pages.h"
 #include "support.h"
 
 #include <sys/wait.h>
@@ -46,6 +48,19 @@ static inline int status_in_child(void (*task)(void *arg), void *arg) {
 /* Runs task(arg) in a child and asserts that the child exits with 0. */
 static inline void in_child(void (*task)(void *arg), void *arg) {
     assert_child_status(status_in_child(task, arg));
+}
+
+struct process_memory {
+    size_t mapped, resident; /* bytes */
+};
+
+static inline struct process_memory process_memory_now(void) {
+    size_t mapped = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu %zu", &mapped, &resident), 2);
+    (void)fclose(file);
+    return (struct process_memory){mapped * sb__page_size(), resident * sb__page_size()};
 }
 
 #endif

@@ -1,7 +1,5 @@
 #include "counting_allocator.h"
 
-#include "aligned.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* An allocator for tests and fuzzing that counts calls, caps memory and fails on demand. Needs only
-   the library's headers, not the library. */
+/* What tests and fuzz targets share: an allocator that counts calls, caps memory and fails on
+   demand, aligned memory, and ignored statuses. Needs only the library's headers, not the library.
+ */
 #ifndef SB_TESTS_COUNTING_ALLOCATOR_H
 #define SB_TESTS_COUNTING_ALLOCATOR_H
 
@@ -7,7 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <syncblob/context.h>
+
+#ifdef _WIN32
+#include <malloc.h>
+#endif
 
 /* The state of the allocator. Initialise it with COUNTING_ALLOCATOR_INIT; read the members when no
    other thread allocates. A block without SB_ALLOC_ZEROED is filled with rubbish. */
@@ -29,5 +35,45 @@ struct counting_allocator {
     { .lock = PTHREAD_MUTEX_INITIALIZER }
 
 sb_allocator counting_allocator_table(struct counting_allocator *counting);
+
+/* Aligned memory: on Windows, free() does not accept it. `alignment` is a power of two of at least
+ * a pointer's size. */
+static inline void *test_aligned_alloc(size_t alignment, size_t bytes) {
+#ifdef _WIN32
+    return _aligned_malloc(bytes, alignment);
+#else
+    void *block;
+    return posix_memalign(&block, alignment, bytes) == 0 ? block : NULL;
+#endif
+}
+
+static inline void test_aligned_free(void *block) {
+#ifdef _WIN32
+    _aligned_free(block);
+#else
+    free(block);
+#endif
+}
+
+/* Ignores a status that does not matter to the test. A cast to void would not silence the warning
+   of SB_MUST_CHECK. */
+static inline void ignore(sb_status status) {
+    (void)status;
+}
+
+/* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
+   first and lent memory last; rig_close destroys the objects made since rig_open. Fuzz targets free
+   their objects themselves: they link fuzz/support/owned.c, which keeps no list. */
+void test_own(void *thing, void (*end)(void *thing));
+void test_own_loan(void *thing, void (*end)(void *thing));
+/* Destroys the thing now. */
+void test_end(void *thing);
+/* Removes the thing from the list of the test; returns false if the list did not contain it. */
+bool test_disown(const void *thing);
+size_t test_num_owned(void);
+/* Destroys the test's objects except the `first` oldest objects. */
+void test_end_after(size_t first);
+/* The teardown of a test: destroys all objects and forgets the test's fixture. */
+int test_end_all(void **state);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef SB_TESTS_FAULTS_H
 #define SB_TESTS_FAULTS_H
 
-#include "rig.h"
+#include "blobs.h"
 
 enum fault {
     FAULT_ALLOC,  /* the n-th call of the allocator returns NULL */

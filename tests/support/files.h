@@ -1,10 +1,12 @@
-/* Files that a test writes and reads back. */
+/* Files that a test writes and reads back. Sources, sinks and progress callbacks: they work on
+   memory, count calls and fail at the n-th call. */
 #ifndef SB_TESTS_FILES_H
 #define SB_TESTS_FILES_H
 
+#include "support.h"
 #include "wire_builder.h"
 
-#include <stdbool.h>
+#include <stdatomic.h>
 
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
@@ -24,5 +26,49 @@ static inline bool file_is_replaced_while_open(void) {
     return true;
 }
 #endif
+
+/* --- sources, sinks and progress -------------------------------------------------------------- */
+
+/* Each call decrements `left`, and the call that makes it 0 returns `status`. */
+struct test_fault {
+    _Atomic int left; /* 0: no call fails */
+    sb_status status;
+    bool silent; /* the call that fails does not fill the error */
+};
+
+struct test_source {
+    const struct wire *wire;
+    const struct wire *other;  /* if not NULL: the bytes of all reads from the fault.left-th on */
+    struct test_fault fault;   /* counts the calls of read_at and version together */
+    _Atomic int reads, closes; /* numbers of calls */
+    _Atomic uint64_t version;
+    _Atomic size_t bytes;   /* sum of the sizes of all reads */
+    _Atomic size_t largest; /* most bytes of one read */
+    bool outside;           /* a read requested 0 bytes, or bytes past the end */
+};
+
+/* Returns a source of `wire`'s bytes. Members of `s` that the test does not set must be 0. */
+sb_source test_source_of(struct test_source *s, const struct wire *wire);
+
+struct test_sink {
+    struct wire got;
+    struct test_fault fault;
+    int writes;
+    size_t largest;
+    bool after_failure; /* a write came after a failure, or had no bytes */
+};
+
+sb_sink test_sink_of(struct test_sink *s);
+
+struct test_progress {
+    int cancels_at; /* number of the report that cancels, counted from 1; 0: no report cancels */
+    _Atomic int reports;
+    uint64_t done, total;
+    uint64_t largest_step; /* largest increase of `done` */
+    bool wrong;            /* `done` fell or exceeded `total`, a known `total` changed, or a report
+                              came after the report that cancelled */
+};
+
+sb_progress test_progress_of(struct test_progress *p);
 
 #endif

@@ -42,12 +42,6 @@ sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err) {
     return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, err);
 }
 
-sb_model *model_of(const struct wire *wire, int32_t format) {
-    sb_model *model;
-    assert_ok(open_wire(NULL, format, wire, NULL, &model, &err));
-    return model;
-}
-
 sb_model *small_model(sb_context *context) {
     const struct wire net = small_net(SB_LAYER_CURRENT);
     sb_model *model;
@@ -65,7 +59,9 @@ sb_model *test_own_model(sb_model *model) {
 }
 
 sb_model *test_model_of(const struct wire *wire, int32_t format) {
-    return test_own_model(model_of(wire, format));
+    sb_model *model;
+    assert_ok(open_wire(NULL, format, wire, NULL, &model, &err));
+    return test_own_model(model);
 }
 
 sb_model *test_model(sb_context *context, int32_t format) {
@@ -93,4 +89,29 @@ void assert_loads(const sb_model *model, int64_t layer, int64_t index, const cha
     assert_shape_is(blob, shape);
     assert_values(blob, SB_DATA, sb_blob_count(blob), first);
     test_end(blob);
+}
+
+sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
+                       sb_error *err) {
+    size_t size;
+    sb_status st = sb_blob_proto_size(blob, flags, &size, err);
+    if (st != SB_OK)
+        return st;
+    void *bytes = malloc(size ? size : 1);
+    assert_non_null(bytes);
+    st = sb_blob_to_proto(blob, flags, bytes, size, out_size, err);
+    if (st == SB_OK)
+        *out = bytes;
+    else
+        free(bytes);
+    return st;
+}
+
+int64_t num_blobs(const sb_model *model, int64_t layer) {
+    sb_error err;
+    int64_t count = 0;
+    sb_status st = sb_model_num_blobs(model, layer, &count, &err);
+    if (st != SB_ERR_INDEX_OUT_OF_RANGE)
+        assert_ok(st);
+    return count;
 }

@@ -14,8 +14,6 @@ struct wire small_net(int32_t generation); /* SB_LAYER_* */
 sb_status open_wire(sb_context *context, int32_t format, const struct wire *wire,
                     const sb_limits *limits, sb_model **out, sb_error *err);
 sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err);
-/* Opens the model in the bytes of `wire`. */
-sb_model *model_of(const struct wire *wire, int32_t format);
 /* Opens the net of the current generation in a context. The model refers to bytes that exist until
    the test ends. */
 sb_model *small_model(sb_context *context);
@@ -35,5 +33,11 @@ sb_text name_of(const sb_model *model);
 /* Appends a field that contains the message of wire_blob. */
 void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
                      float first);
+
+/* Encodes the blob as a message; the caller frees `*out`. */
+sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
+                       sb_error *err);
+/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
+int64_t num_blobs(const sb_model *model, int64_t layer);
 
 #endif

@@ -8,6 +8,29 @@
 
 #include <stdatomic.h>
 
+/* The parameters of the slots of backends. */
+#define SLOT_EVENT   (void *device, void *event, sb_error *err)
+#define SLOT_QUERY   (void *device, void *event, int32_t *out_done, sb_error *err)
+#define SLOT_STREAM  (void *device, sb_stream stream, sb_error *err)
+#define SLOT_ORDER   (void *device, sb_stream stream, void *event, sb_error *err)
+#define SLOT_RECORD  (void *device, sb_stream stream, void **out, sb_error *err)
+#define SLOT_POINTER (void *device, const void *ptr, size_t bytes, sb_error *err)
+#define SLOT_OPEN    (void *user, int32_t ordinal, void **out, sb_error *err)
+#define SLOT_ALLOC   (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err)
+#define SLOT_FREE    (void *device, void *ptr, size_t bytes, sb_stream stream)
+#define SLOT_ZERO    (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err)
+#define SLOT_MOVE                                                                                  \
+    (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err)
+#define SLOT_AXPY                                                                                  \
+    (void *device, sb_dtype dtype, int64_t count, double alpha, const void *x, void *y,            \
+     sb_stream stream, sb_error *err)
+#define SLOT_SUM                                                                                   \
+    (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,    \
+     sb_error *err)
+#define SLOT_SCALE                                                                                 \
+    (void *device, sb_dtype dtype, int64_t count, double alpha, void *x, sb_stream stream,         \
+     sb_error *err)
+
 /* A device without streams, events, pinned memory or arithmetic; its memory is the heap. The device
    orders no threads: its counters are relaxed. */
 struct plain {

@@ -1,7 +1,7 @@
 #include "scene.h"
 
-#include "coherent.h"
 #include "pointers.h"
+#include "sim_tables.h"
 
 const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE, false},

@@ -2,7 +2,7 @@
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
 
-#include "rig.h"
+#include "blobs.h"
 #include "state_table.h"
 
 /* Values of the bytes in memories. */

@@ -1,6 +1,7 @@
 #include "shim.h"
 
-#include "coherent.h"
+#include "plain.h"
+#include "sim_tables.h"
 
 #include <syncblob/dlpack.h>
 
@@ -18,7 +19,7 @@ struct shim *shim_of(const void *device) {
     return shim;
 }
 
-static sb_status open_device(void *user, int32_t ordinal, void **out, sb_error *err) {
+static sb_status open_device SLOT_OPEN {
     void *device;
     const sb_status st = target.backend.open(user, ordinal, &device, err);
     if (st != SB_OK)
@@ -83,49 +84,22 @@ static sb_status end(void *device, const struct shim_call *call, sb_status st, s
         const struct shim_call call = begin(device, SB_SIM_##OP, dtype, stream);                   \
         return end(device, &call, target.backend.name(device, __VA_ARGS__), err);                  \
     }
-SLOT(alloc, ALLOC, 0, NULL,
-     (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err), bytes, stream, out,
-     err)
-SLOT(zero, ZERO, 0, &stream,
-     (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err), dst, bytes, stream,
-     err)
-SLOT(upload, UPLOAD, 0, &stream,
-     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
-     src, bytes, stream, err)
-SLOT(download, DOWNLOAD, 0, &stream,
-     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
-     src, bytes, stream, err)
-SLOT(copy, COPY, 0, &stream,
-     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
-     src, bytes, stream, err)
-SLOT(check_pointer, CHECK_POINTER, 0, NULL,
-     (void *device, const void *ptr, size_t bytes, sb_error *err), ptr, bytes, err)
-SLOT(check_stream, CHECK_STREAM, 0, NULL, (void *device, sb_stream stream, sb_error *err), stream,
-     err)
-SLOT(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL,
-     (void *device, sb_stream stream, sb_error *err), stream, err)
-SLOT(event_record, EVENT_RECORD, 0, &stream,
-     (void *device, sb_stream stream, void **out, sb_error *err), stream, out, err)
-SLOT(stream_wait, STREAM_WAIT, 0, &stream,
-     (void *device, sb_stream stream, void *event, sb_error *err), stream, event, err)
-SLOT(event_wait, EVENT_WAIT, 0, NULL, (void *device, void *event, sb_error *err), event, err)
+SLOT(alloc, ALLOC, 0, NULL, SLOT_ALLOC, bytes, stream, out, err)
+SLOT(zero, ZERO, 0, &stream, SLOT_ZERO, dst, bytes, stream, err)
+SLOT(upload, UPLOAD, 0, &stream, SLOT_MOVE, dst, src, bytes, stream, err)
+SLOT(download, DOWNLOAD, 0, &stream, SLOT_MOVE, dst, src, bytes, stream, err)
+SLOT(copy, COPY, 0, &stream, SLOT_MOVE, dst, src, bytes, stream, err)
+SLOT(check_pointer, CHECK_POINTER, 0, NULL, SLOT_POINTER, ptr, bytes, err)
+SLOT(check_stream, CHECK_STREAM, 0, NULL, SLOT_STREAM, stream, err)
+SLOT(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, SLOT_STREAM, stream, err)
+SLOT(event_record, EVENT_RECORD, 0, &stream, SLOT_RECORD, stream, out, err)
+SLOT(stream_wait, STREAM_WAIT, 0, &stream, SLOT_ORDER, stream, event, err)
+SLOT(event_wait, EVENT_WAIT, 0, NULL, SLOT_EVENT, event, err)
 SLOT(prepare_arithmetic, PREPARE_ARITHMETIC, 0, NULL, (void *device, sb_error *err), err)
-SLOT(axpy, AXPY, dtype, &stream,
-     (void *device, int32_t dtype, int64_t count, double alpha, const void *x, void *y,
-      sb_stream stream, sb_error *err),
-     dtype, count, alpha, x, y, stream, err)
-SLOT(scale, SCALE, dtype, &stream,
-     (void *device, int32_t dtype, int64_t count, double alpha, void *x, sb_stream stream,
-      sb_error *err),
-     dtype, count, alpha, x, stream, err)
-SLOT(asum, ASUM, dtype, NULL,
-     (void *device, int32_t dtype, int64_t count, const void *x, double *out, sb_stream stream,
-      sb_error *err),
-     dtype, count, x, out, stream, err)
-SLOT(sumsq, SUMSQ, dtype, NULL,
-     (void *device, int32_t dtype, int64_t count, const void *x, double *out, sb_stream stream,
-      sb_error *err),
-     dtype, count, x, out, stream, err)
+SLOT(axpy, AXPY, dtype, &stream, SLOT_AXPY, dtype, count, alpha, x, y, stream, err)
+SLOT(scale, SCALE, dtype, &stream, SLOT_SCALE, dtype, count, alpha, x, stream, err)
+SLOT(asum, ASUM, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
+SLOT(sumsq, SUMSQ, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
 
 /* Frees the buffer if the call must fail but no driver call has failed. */
 static sb_status alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {

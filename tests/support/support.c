@@ -1,5 +1,6 @@
 #include "support.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 void counting_allocator_assert_clean(struct counting_allocator *counting) {
@@ -93,27 +94,204 @@ uint64_t test_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
-                       sb_error *err) {
-    size_t size;
-    sb_status st = sb_blob_proto_size(blob, flags, &size, err);
-    if (st != SB_OK)
-        return st;
-    void *bytes = malloc(size ? size : 1);
-    assert_non_null(bytes);
-    st = sb_blob_to_proto(blob, flags, bytes, size, out_size, err);
-    if (st == SB_OK)
-        *out = bytes;
-    else
-        free(bytes);
-    return st;
+/* --- the cases that a test runs -------------------------------------------------------------- */
+
+static bool is_on(const char *variable) {
+    const char *value = getenv(variable);
+    return value && *value && strcmp(value, "0") != 0;
 }
 
-int64_t num_blobs(const sb_model *model, int64_t layer) {
-    sb_error err;
-    int64_t count = 0;
-    sb_status st = sb_model_num_blobs(model, layer, &count, &err);
-    if (st != SB_ERR_INDEX_OUT_OF_RANGE)
-        assert_ok(st);
-    return count;
+bool test_is_quick(void) {
+    return !is_on("SYNCBLOB_TEST_WHOLE") && !test_is_full();
+}
+
+bool test_is_full(void) {
+    return is_on("SYNCBLOB_TEST_FULL");
+}
+
+/* --- free memory ----------------------------------------------------------------------------- */
+
+typedef unsigned long long number;
+
+/* Finds the first line that begins with `word` and a number, and stores the number in `found`. */
+static bool read_number(const char *path, const char *word, number *found) {
+    char line[128], end;
+    bool is_found = false;
+    FILE *file = fopen(path, "r");
+    while (file && !is_found && fgets(line, sizeof line, file)) {
+        const size_t skipped = strlen(word);
+        is_found =
+            strncmp(line, word, skipped) == 0 && sscanf(line + skipped, "%llu%c", found, &end) == 2;
+    }
+    if (file)
+        (void)fclose(file);
+    return is_found;
+}
+
+/* The files that describe a container's outermost control group, for versions 2 and 1 of groups. */
+static const struct {
+    const char *limit, *used, *stat, *cache;
+} groups[] = {
+    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+     "inactive_file "},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+     "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
+};
+
+/* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
+   or SIZE_MAX if neither reports a number. */
+static size_t free_memory(void) {
+    number least = SIZE_MAX, kib, limit, used;
+    if (read_number("/proc/meminfo", "MemAvailable:", &kib))
+        least = kib << 10;
+    for (int i = 0; i < 2; i++) {
+        number cache = 0; /* page cache, which the kernel frees when memory is needed */
+        if (!read_number(groups[i].limit, "", &limit) || !read_number(groups[i].used, "", &used))
+            continue;
+        (void)read_number(groups[i].stat, groups[i].cache, &cache);
+        used -= cache < used ? cache : used;
+        const number room = used < limit ? limit - used : 0;
+        least = room < least ? room : least;
+    }
+    return (size_t)least;
+}
+
+/* Returns the size of the shadow memory that the sanitizer needs for `addresses` bytes:
+   ThreadSanitizer needs four bytes per byte, AddressSanitizer one byte per eight bytes. */
+static size_t sanitizer_bytes(size_t addresses) {
+    return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
+}
+
+bool test_has_memory(size_t bytes, size_t addresses) {
+    const size_t needed = bytes + sanitizer_bytes(addresses), free = free_memory();
+    if (free / 4 * 3 > needed)
+        return true;
+    print_message(
+        "skipped: needs %zu MiB of memory (sanitizer: %zu MiB), but only %zu MiB are free\n",
+        needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
+    return false;
+}
+
+/* --- objects that the running test owns ----------------------------------------------------- */
+
+struct owned {
+    void *thing;
+    void (*end)(void *thing);
+    bool is_loan;
+};
+
+static pthread_mutex_t owned_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct owned *owned;
+static size_t num_owned, room_for_owned;
+
+static void add_owned(struct owned one) {
+    pthread_mutex_lock(&owned_lock);
+    if (num_owned == room_for_owned) {
+        room_for_owned = 2 * room_for_owned + 16;
+        owned = realloc(owned, room_for_owned * sizeof *owned);
+        assert_non_null(owned);
+    }
+    owned[num_owned++] = one;
+    pthread_mutex_unlock(&owned_lock);
+}
+
+void test_own(void *thing, void (*end)(void *thing)) {
+    add_owned((struct owned){thing, end, false});
+}
+
+void test_own_loan(void *thing, void (*end)(void *thing)) {
+    add_owned((struct owned){thing, end, true});
+}
+
+/* Removes the latest entry with this address from the list. */
+static struct owned remove_owned(const void *thing) {
+    struct owned found = {0};
+    pthread_mutex_lock(&owned_lock);
+    size_t i = thing ? num_owned : 0;
+    while (i > 0 && owned[i - 1].thing != thing)
+        i--;
+    if (i > 0) {
+        found = owned[i - 1];
+        for (num_owned--; i <= num_owned; i++)
+            owned[i - 1] = owned[i];
+    }
+    pthread_mutex_unlock(&owned_lock);
+    return found;
+}
+
+bool test_disown(const void *thing) {
+    return remove_owned(thing).end != NULL;
+}
+
+void test_end(void *thing) {
+    struct owned found = remove_owned(thing);
+    assert_non_null(found.end);
+    found.end(thing);
+}
+
+size_t test_num_owned(void) {
+    return num_owned;
+}
+
+static void end_after(size_t first, bool loans) {
+    for (size_t i = num_owned; i-- > first;)
+        if (i < num_owned && owned[i].is_loan == loans)
+            test_end(owned[i].thing);
+}
+
+void test_end_after(size_t first) {
+    end_after(first, false);
+    end_after(first, true);
+}
+
+/* --- the fixture of the running test --------------------------------------------------------- */
+
+static struct {
+    void *fixture;
+    void (*close)(void *fixture);
+} open_fixture;
+
+void test_open_fixture(void *fixture, void (*close)(void *fixture)) {
+    open_fixture.fixture = fixture;
+    open_fixture.close = close;
+}
+
+void test_close_fixture(void) {
+    open_fixture.close(open_fixture.fixture);
+    open_fixture.close = NULL;
+}
+
+void test_skip(void) {
+    if (open_fixture.close)
+        test_close_fixture();
+    skip();
+    abort(); /* not reached: skip jumps */
+}
+
+/* Forgets the fixture, which is still open after a failed test. */
+int test_end_all(void **state) {
+    open_fixture.close = NULL;
+    test_end_after(0);
+    return 0;
+}
+
+/* --- the tests of the program ----------------------------------------------------------------- */
+
+static struct CMUnitTest tests[64]; /* cmocka skips entries without a name */
+static int lines[64], num_tests;
+
+void test_add(const char *name, void (*function)(void **state), int line) {
+    if ((size_t)num_tests == sizeof tests / sizeof *tests)
+        abort();
+    int at = num_tests++;
+    for (; at > 0 && lines[at - 1] > line; at--) {
+        tests[at] = tests[at - 1];
+        lines[at] = lines[at - 1];
+    }
+    tests[at] = (struct CMUnitTest){name, function, NULL, test_end_all, NULL};
+    lines[at] = line;
+}
+
+int run_all_tests(void) {
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,6 @@
 #include <cmocka.h>
 
 #include "counting_allocator.h"
-#include "ignore.h"
-#include "owned.h"
 
 #include <syncblob/syncblob.h>
 
@@ -156,11 +154,5 @@ bool test_has_memory(size_t bytes, size_t addresses);
 
 /* Returns the next number of splitmix64, which is the same on every machine. */
 uint64_t test_random(uint64_t *state);
-
-/* Encodes the blob as a message; the caller frees `*out`. */
-sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
-                       sb_error *err);
-/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
-int64_t num_blobs(const sb_model *model, int64_t layer);
 
 #endif

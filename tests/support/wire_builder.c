@@ -1,6 +1,6 @@
 #include "wire_builder.h"
 
-#include "owned.h"
+#include "counting_allocator.h"
 
 #include <stdarg.h>
 #include <stdio.h>

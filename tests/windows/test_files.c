@@ -1,6 +1,7 @@
 /* Tests files on Windows: paths in UTF-8, files that other programs have open, system errors. */
 #include "blobs.h"
 #include "files.h"
+#include "nets.h"
 #include "port/files.h"
 
 #include <syncblob/model.h>

@@ -1,5 +1,4 @@
 /* Saves nets as ONNX into buffers, sinks and files. */
-#include "callbacks.h"
 #include "files.h"
 #include "support.h"
 

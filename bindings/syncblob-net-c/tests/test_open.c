@@ -112,7 +112,7 @@ TEST(an_omitted_layer_is_a_warning) {
 
 TEST(a_net_of_a_model_borrows_the_model) {
     const struct wire bytes = small_net(SB_LAYER_V1);
-    sb_model *model = model_of(&bytes, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&bytes, SB_FORMAT_CAFFEMODEL);
     sb_net *net;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     assert_ok(sb_net_open(NULL, 0, model, NULL, &net, &err));
@@ -120,7 +120,6 @@ TEST(a_net_of_a_model_borrows_the_model) {
     assert_text(summary.name, "small");
     sb_net_destroy(net);
     assert_text(name_of(model), "small");
-    sb_model_destroy(model);
 }
 
 /* --- refused input --------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
    fails, for every n. Bytes and heads must then be as before the call or as after a successful
    call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
-#include "comms.h"
 #include "fail_calloc.h"
 #include "faults.h"
 #include "mirror.h"
+#include "ranks.h"
 
 #include <syncblob/sim_comm.h>
 

@@ -1,7 +1,6 @@
 /* A communicator belongs to the process that created it. */
 #include "blobs.h"
 #include "child.h"
-#include "comms.h"
 #include "ranks.h"
 
 #include "../src/sim_comm.h"

@@ -1,7 +1,7 @@
 /* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
 #include "blobs.h"
-#include "comms.h"
 #include "mirror.h"
+#include "ranks.h"
 
 #include "context/context.h"
 

@@ -1,8 +1,6 @@
 /* Tests callers that break the rules of a reducer, and two failures at once. Every call must return
    a status, and the reducer must not access freed memory. */
-#include "aligned.h"
 #include "blobs.h"
-#include "comms.h"
 #include "ranks.h"
 
 #define COUNT 100

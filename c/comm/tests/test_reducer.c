@@ -1,7 +1,6 @@
 /* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
    delays; errors of ranks that disagree; the state after a failure. */
 #include "blobs.h"
-#include "comms.h"
 #include "port/threads.h"
 #include "tasks.h"
 
@@ -24,29 +23,6 @@ TEST(bytes_on_devices_are_reduced_wherever_they_are) {
     struct workplace place = {.device = "sim:0", .steps = test_is_quick() ? 3 : 20, .seed = 77};
     for (int32_t size = 1; size <= 3; size++)
         ranks_run(size, NULL, reduce_in_random_orders, &place);
-}
-
-static void check_heads(sb_comm *comm, void *arg) {
-    const sb_context_options options = CONTEXT_OPTIONS(.device = "sim:0");
-    sb_context *context = NULL;
-    struct net net;
-    expect_ok(sb_context_create(&options, &context, &err));
-    net_open(&net, context);
-    expect_ok(net_register(&net, comm, 200, &err)); /* blobs 1 and 4 are larger than a bucket */
-    net_fill_all(&net, sb_comm_rank(comm), SB_HEAD_AT_GPU);
-    for (int i = 0; i < NET_BLOBS; i++)
-        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
-    expect_ok(sb_reducer_wait(net.reducer, &err));
-    for (int i = 5; i < NET_BLOBS; i++) /* blob 5 is alone in its bucket */
-        expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
-    expect(sb_mem_head(diff_of(net.blobs[1])) == SB_HEAD_AT_GPU);
-    expect(sb_mem_head(diff_of(net.blobs[4])) == SB_HEAD_AT_GPU);
-    net_close(&net);
-    sb_context_release(context);
-}
-
-TEST(a_large_blob_stays_on_its_device) {
-    ranks_run(2, NULL, check_heads, NULL);
 }
 
 /* --- registration ---------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* Tests how rank 0 of two ranks compares registrations before a reducer's first step. The engine
    acts as rank 1, which has registered other blobs and may send anything. */
 #include "blobs.h"
-#include "comms.h"
 #include "fail_calloc.h"
 #include "mirror.h"
 

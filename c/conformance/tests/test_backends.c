@@ -1,8 +1,8 @@
 /* Runs the conformance test on the backends of this library that need no driver. */
 #include "support.h"
 
-#include "coherent.h"
 #include "conforming.h"
+#include "sim_tables.h"
 
 TEST(the_host_conforms) {
     const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
@@ -51,32 +51,19 @@ static sb_status lost(sb_error *err) {
     static sb_status lose_##slot parameters {                                                      \
         return device_state == LOST ? lost(err) : sim.slot(device, __VA_ARGS__, err);              \
     }
-LOSE(alloc, (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err), bytes,
-     stream, out)
-LOSE(zero, (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err), dst, bytes,
-     stream)
-LOSE(upload,
-     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
-     src, bytes, stream)
-LOSE(download,
-     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
-     src, bytes, stream)
-LOSE(event_record, (void *device, sb_stream stream, void **out, sb_error *err), stream, out)
-LOSE(stream_wait, (void *device, sb_stream stream, void *event, sb_error *err), stream, event)
-LOSE(stream_synchronize, (void *device, sb_stream stream, sb_error *err), stream)
-LOSE(event_wait, (void *device, void *event, sb_error *err), event)
-LOSE(event_query, (void *device, void *event, int32_t *out_done, sb_error *err), event, out_done)
-LOSE(asum,
-     (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,
-      sb_error *err),
-     dtype, count, x, out, stream)
-LOSE(sumsq,
-     (void *device, sb_dtype dtype, int64_t count, const void *x, double *out, sb_stream stream,
-      sb_error *err),
-     dtype, count, x, out, stream)
+LOSE(alloc, SLOT_ALLOC, bytes, stream, out)
+LOSE(zero, SLOT_ZERO, dst, bytes, stream)
+LOSE(upload, SLOT_MOVE, dst, src, bytes, stream)
+LOSE(download, SLOT_MOVE, dst, src, bytes, stream)
+LOSE(event_record, SLOT_RECORD, stream, out)
+LOSE(stream_wait, SLOT_ORDER, stream, event)
+LOSE(stream_synchronize, SLOT_STREAM, stream)
+LOSE(event_wait, SLOT_EVENT, event)
+LOSE(event_query, SLOT_QUERY, event, out_done)
+LOSE(asum, SLOT_SUM, dtype, count, x, out, stream)
+LOSE(sumsq, SLOT_SUM, dtype, count, x, out, stream)
 
-static sb_status lose_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
-                           sb_error *err) {
+static sb_status lose_copy SLOT_MOVE {
     if (device_state == WHOLE)
         return sim.copy(device, dst, src, bytes, stream, err);
     const bool is_queued = device_state == FAILS_LATER;
@@ -127,15 +114,10 @@ static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {
         sb_status st = refuse_f64(dtype, err);                                                     \
         return st == SB_OK ? host_backend.slot(__VA_ARGS__) : st;                                  \
     }
-#define ARRAY void *device, sb_dtype dtype, int64_t count
-F32_ONLY(axpy, (ARRAY, double alpha, const void *x, void *y, sb_stream stream, sb_error *err),
-         device, dtype, count, alpha, x, y, stream, err)
-F32_ONLY(scale, (ARRAY, double alpha, void *x, sb_stream stream, sb_error *err), device, dtype,
-         count, alpha, x, stream, err)
-F32_ONLY(asum, (ARRAY, const void *x, double *out, sb_stream stream, sb_error *err), device, dtype,
-         count, x, out, stream, err)
-F32_ONLY(sumsq, (ARRAY, const void *x, double *out, sb_stream stream, sb_error *err), device, dtype,
-         count, x, out, stream, err)
+F32_ONLY(axpy, SLOT_AXPY, device, dtype, count, alpha, x, y, stream, err)
+F32_ONLY(scale, SLOT_SCALE, device, dtype, count, alpha, x, stream, err)
+F32_ONLY(asum, SLOT_SUM, device, dtype, count, x, out, stream, err)
+F32_ONLY(sumsq, SLOT_SUM, device, dtype, count, x, out, stream, err)
 
 static uint32_t no_doubles(void *device) {
     return SB_DEVICE_LACKS_F64;

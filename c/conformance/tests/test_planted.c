@@ -2,14 +2,53 @@
    device, which runs queued work only in waits; the claim that states the promise must fail. */
 #include "support.h"
 
-#include "coherent.h"
 #include "conforming.h"
+#include "sim_tables.h"
 
 #include <math.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 static sb_backend right; /* the correct table: the simulated device */
+
+/* Calls of the right slot with the arguments of a wrong slot (SLOT_* in conforming.h). */
+#define RIGHT_EVENT  right.event_wait(device, event, err)
+#define RIGHT_QUERY  right.event_query(device, event, out_done, err)
+#define RIGHT_SYNC   right.stream_synchronize(device, stream, err)
+#define RIGHT_ORDER  right.stream_wait(device, stream, event, err)
+#define RIGHT_RECORD right.event_record(device, stream, out, err)
+#define RIGHT_ALLOC  right.alloc(device, bytes, stream, out, err)
+#define RIGHT_FREE   right.free(device, ptr, bytes, stream)
+#define RIGHT_COPY   right.copy(device, dst, src, bytes, stream, err)
+#define RIGHT_UPLOAD right.upload(device, dst, src, bytes, stream, err)
+#define RIGHT_ASUM   right.asum(device, dtype, count, x, out, stream, err)
+#define RIGHT_SUMSQ  right.sumsq(device, dtype, count, x, out, stream, err)
+
+/* Defines a slot that returns the value of an expression. */
+#define SLOT(name, parameters, ...)                                                                \
+    static sb_status name parameters {                                                             \
+        return (__VA_ARGS__);                                                                      \
+    }
+
+static const sb_status done = SB_OK;
+
+/* What the slots remember. Each row of the table begins with zeros. */
+static struct {
+    void *failed_event;                  /* the last event whose failure was returned */
+    void *cleared_event;                 /* the last event that a query found complete */
+    void *first_event;                   /* the first event that was recorded */
+    const char *recorded_by, *failed_by; /* threads: of the last event, and of the last failure */
+    sb_stream recorded_on;               /* the stream of the last event */
+    sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
+    bool is_taken;     /* a wait has returned a failure, which no later wait returns */
+    bool has_copied;   /* the next upload is lost */
+    bool is_cleared;   /* stream_synchronize has returned a failure */
+    const void *failed_device;
+    void *unclosed; /* the device that the next call closes */
+    int32_t opened, lacks_calls;
+} now;
+
+static _Thread_local char thread;
 
 /* Returns the host memory behind a device pointer. */
 static void *address(void *device, const void *ptr, size_t bytes) {
@@ -22,157 +61,89 @@ static sb_stream new_stream(void *device) {
     return stream;
 }
 
+static bool is_own(void *device, sb_stream stream) {
+    return stream == right.own_stream(device);
+}
+
+/* Replaces a failure by another failure. */
+static sb_status replace(sb_status st, sb_status other, sb_error *err) {
+    return st == SB_OK ? st : sb_error_fill(err, other, 0, "work failed");
+}
+
+/* Returns a failure unless an earlier wait has returned one. */
+static sb_status take(sb_status st) {
+    const bool was_taken = now.is_taken;
+    now.is_taken |= st != SB_OK;
+    return was_taken ? done : st;
+}
+
+/* The failure of the last thread replaces the failures of other threads. */
+static sb_status take_of_last_thread(sb_status st) {
+    const sb_status taken = take(st);
+    return now.failed_by == &thread ? st : taken;
+}
+
 /* --- waits ------------------------------------------------------------------------------ */
 
-static sb_status early_event_wait(void *device, void *event, sb_error *err) {
-    return SB_OK;
-}
-
-/* As stream_synchronize, this function does not wait; as check_stream, it accepts any stream. */
-static sb_status nothing_on_stream(void *device, sb_stream stream, sb_error *err) {
-    return SB_OK;
-}
-
-static sb_status early_query(void *device, void *event, int32_t *out_done, sb_error *err) {
-    *out_done = 1;
-    return SB_OK;
-}
-
-static sb_status own_synchronize(void *device, sb_stream stream, sb_error *err) {
-    return stream == right.own_stream(device) ? right.stream_synchronize(device, stream, err)
-                                              : (sb_status)SB_OK;
-}
-
-static sb_status ignored_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    return SB_OK;
-}
-
-static sb_status waiting_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    return st == SB_OK ? right.stream_wait(device, stream, event, err) : st;
-}
-
-static sb_status waiting_query(void *device, void *event, int32_t *out_done, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    *out_done = st == SB_OK;
-    return st;
-}
-
-static sb_status failing_query(void *device, void *event, int32_t *out_done, sb_error *err) {
-    sb_status st = right.event_query(device, event, out_done, err);
-    return st == SB_OK && *out_done ? right.event_wait(device, event, err) : st;
-}
-
-static void *failed_event; /* the last event whose failure was returned */
-
-static sb_status failure_once(void *device, void *event, sb_error *err) {
-    if (event == failed_event)
-        return SB_OK;
-    sb_status st = right.event_wait(device, event, err);
-    if (st != SB_OK)
-        failed_event = event;
-    return st;
-}
-
-static void *cleared_event; /* the last event that a query found complete */
-
-static sb_status clearing_query(void *device, void *event, int32_t *out_done, sb_error *err) {
-    sb_status st = right.event_query(device, event, out_done, err);
-    if (st == SB_OK && *out_done)
-        cleared_event = event;
-    return st;
-}
-
-static sb_status wait_unless_cleared(void *device, void *event, sb_error *err) {
-    return event == cleared_event ? (sb_status)SB_OK : right.event_wait(device, event, err);
-}
-
-static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
-    ignore(right.event_wait(device, event, NULL));
-    return SB_OK;
-}
-
+SLOT(early_event_wait, SLOT_EVENT, done)
+/* As stream_synchronize, this slot does not wait; as check_stream, it accepts any stream. */
+SLOT(nothing_on_stream, SLOT_STREAM, done)
+SLOT(early_query, SLOT_QUERY, *out_done = 1, done)
+SLOT(own_synchronize, SLOT_STREAM, is_own(device, stream) ? RIGHT_SYNC : done)
+SLOT(ignored_stream_wait, SLOT_ORDER, done)
+SLOT(waiting_stream_wait, SLOT_ORDER, RIGHT_EVENT == SB_OK ? RIGHT_ORDER : SB_ERR_DEVICE_FAILURE)
+SLOT(waiting_query, SLOT_QUERY, *out_done = 1, RIGHT_EVENT)
+SLOT(failing_query, SLOT_QUERY, RIGHT_QUERY == SB_OK && *out_done ? RIGHT_EVENT : done)
+SLOT(failure_of_no_event, SLOT_EVENT, ignore(right.event_wait(device, event, NULL)), done)
+SLOT(failure_of_no_stream, SLOT_STREAM, ignore(right.stream_synchronize(device, stream, NULL)),
+     done)
 /* The core would take this status as a failure of the wait. */
-static sb_status failure_of_the_wait(void *device, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, NULL);
-    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "work failed");
-}
+SLOT(failure_of_the_wait, SLOT_EVENT, replace(RIGHT_EVENT, SB_ERR_OUT_OF_MEMORY, err))
+SLOT(memory_for_a_sum, SLOT_SUM, replace(RIGHT_ASUM, SB_ERR_OUT_OF_MEMORY, err))
+SLOT(status_of_no_slot, SLOT_MOVE, replace(RIGHT_COPY, SB_ERR_IO, err))
+SLOT(asum_of_failures, SLOT_SUM, err = NULL, ignore(RIGHT_ASUM), done)
+SLOT(sumsq_of_failures, SLOT_SUM, err = NULL, ignore(RIGHT_SUMSQ), done)
+SLOT(wait_unless_cleared, SLOT_EVENT, event == now.cleared_event ? done : RIGHT_EVENT)
+SLOT(noting_record, SLOT_RECORD, now.recorded_by = &thread, now.recorded_on = stream, RIGHT_RECORD)
+SLOT(wait_of_own_thread, SLOT_EVENT, now.recorded_by == &thread ? RIGHT_EVENT : done)
+SLOT(order_of_own_thread, SLOT_ORDER, now.recorded_by == &thread ? RIGHT_ORDER : done)
+SLOT(failure_of_own_event, SLOT_EVENT,
+     is_own(device, now.recorded_on) ? RIGHT_EVENT : (ignore(RIGHT_EVENT), done))
+SLOT(failure_of_existing_stream, SLOT_EVENT,
+     right.check_stream(device, now.recorded_on, NULL) == SB_OK ? RIGHT_EVENT
+                                                                : (ignore(RIGHT_EVENT), done))
+SLOT(failure_of_own_stream, SLOT_STREAM,
+     is_own(device, stream) ? RIGHT_SYNC : (ignore(RIGHT_SYNC), done))
+SLOT(failure_of_first_event, SLOT_EVENT,
+     event == now.first_event ? RIGHT_EVENT : failure_of_no_event(device, event, NULL))
+SLOT(synchronize_of_first, SLOT_STREAM, take(RIGHT_SYNC))
+SLOT(event_wait_of_first, SLOT_EVENT, take(RIGHT_EVENT))
+SLOT(synchronize_of_last_thread, SLOT_STREAM, take_of_last_thread(RIGHT_SYNC))
+SLOT(event_wait_of_last_thread, SLOT_EVENT, take_of_last_thread(RIGHT_EVENT))
+SLOT(losing_copy, SLOT_MOVE, now.has_copied = true, RIGHT_COPY)
+SLOT(wait_unless_synchronized, SLOT_EVENT, now.is_cleared ? done : RIGHT_EVENT)
+SLOT(losing_stream_wait, SLOT_ORDER, now.waiting = stream, RIGHT_ORDER)
+SLOT(lost_upload, SLOT_MOVE, stream == now.waiting ? done : RIGHT_UPLOAD)
+SLOT(unfilled_error, SLOT_POINTER, right.check_pointer(device, ptr, bytes, NULL))
+SLOT(any_pointer, SLOT_POINTER, done)
 
-static sb_status memory_for_a_sum(void *device, sb_dtype dtype, int64_t count, const void *x,
-                                  double *out, sb_stream stream, sb_error *err) {
-    sb_status st = right.asum(device, dtype, count, x, out, stream, NULL);
-    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "work failed");
-}
-
-static sb_status status_of_no_slot(void *device, void *dst, const void *src, size_t bytes,
-                                   sb_stream stream, sb_error *err) {
-    sb_status st = right.copy(device, dst, src, bytes, stream, NULL);
-    return st == SB_OK ? st : sb_error_fill(err, SB_ERR_IO, 0, "the copy failed");
-}
-
-/* The last event was recorded by this thread, on this stream. */
-static _Thread_local char thread;
-static const char *recorded_by;
-static sb_stream recorded_on;
-
-static sb_status noting_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    recorded_by = &thread;
-    recorded_on = stream;
-    return right.event_record(device, stream, out, err);
-}
-
-static sb_status wait_of_own_thread(void *device, void *event, sb_error *err) {
-    return recorded_by == &thread ? right.event_wait(device, event, err) : (sb_status)SB_OK;
-}
-
-static sb_status order_of_own_thread(void *device, sb_stream stream, void *event, sb_error *err) {
-    return recorded_by == &thread ? right.stream_wait(device, stream, event, err)
-                                  : (sb_status)SB_OK;
-}
-
-static sb_status failure_of_own_event(void *device, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    return recorded_on == right.own_stream(device) ? st : (sb_status)SB_OK;
-}
-
-static sb_status failure_of_existing_stream(void *device, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    return right.check_stream(device, recorded_on, NULL) == SB_OK ? st : (sb_status)SB_OK;
-}
-
-static sb_status failure_of_own_stream(void *device, sb_stream stream, sb_error *err) {
-    sb_status st = right.stream_synchronize(device, stream, err);
-    return stream == right.own_stream(device) ? st : (sb_status)SB_OK;
-}
-
-static void *first_event; /* the first event that was recorded */
-
-static sb_status first_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    sb_status st = right.event_record(device, stream, out, err);
-    if (st == SB_OK && !first_event)
-        first_event = *out;
+static sb_status failure_once SLOT_EVENT {
+    const sb_status st = event == now.failed_event ? done : RIGHT_EVENT;
+    now.failed_event = st == SB_OK ? now.failed_event : event;
     return st;
 }
 
-static sb_status failure_of_first_event(void *device, void *event, sb_error *err) {
-    return event == first_event ? right.event_wait(device, event, err)
-                                : failure_of_no_event(device, event, err);
+static sb_status clearing_query SLOT_QUERY {
+    const sb_status st = RIGHT_QUERY;
+    now.cleared_event = st == SB_OK && *out_done ? event : now.cleared_event;
+    return st;
 }
 
-static bool is_taken; /* a wait has returned a failure, which no later wait returns */
-
-static sb_status take(sb_status st) {
-    const bool was_taken = is_taken;
-    is_taken = is_taken || st != SB_OK;
-    return was_taken ? (sb_status)SB_OK : st;
-}
-
-static sb_status synchronize_of_first(void *device, sb_stream stream, sb_error *err) {
-    return take(right.stream_synchronize(device, stream, err));
-}
-
-static sb_status event_wait_of_first(void *device, void *event, sb_error *err) {
-    return take(right.event_wait(device, event, err));
+static sb_status first_record SLOT_RECORD {
+    const sb_status st = RIGHT_RECORD;
+    if (st == SB_OK && !now.first_event)
+        now.first_event = *out;
+    return st;
 }
 
 /* Returns the fault whose countdown is not 0 if the next copy is made to fail. */
@@ -181,107 +152,49 @@ static sb_sim_fault *copy_fault(void *device) {
     return simulated_controls(device)->faults(device, &count);
 }
 
-static sb_status wait_of_first_copy(void *device, void *event, sb_error *err) {
-    sb_status st = right.event_wait(device, event, err);
-    is_taken = is_taken || st != SB_OK;
+static sb_status wait_of_first_copy SLOT_EVENT {
+    const sb_status st = RIGHT_EVENT;
+    (void)take(st);
     return st;
 }
 
 /* Once a wait has returned a failure, drops the copies that fail. */
-static sb_status copy_that_fails_once(void *device, void *dst, const void *src, size_t bytes,
-                                      sb_stream stream, sb_error *err) {
-    if (!is_taken || !copy_fault(device)->countdown)
-        return right.copy(device, dst, src, bytes, stream, err);
+static sb_status copy_that_fails_once SLOT_MOVE {
+    if (!now.is_taken || !copy_fault(device)->countdown)
+        return RIGHT_COPY;
     copy_fault(device)->countdown = 0;
     return SB_OK;
 }
 
-static const char *failed_by; /* the thread whose copy failed last */
-
-static sb_status noting_copy(void *device, void *dst, const void *src, size_t bytes,
-                             sb_stream stream, sb_error *err) {
+static sb_status noting_copy SLOT_MOVE {
     if (copy_fault(device)->countdown)
-        failed_by = &thread;
-    return right.copy(device, dst, src, bytes, stream, err);
+        now.failed_by = &thread;
+    return RIGHT_COPY;
 }
 
-/* The failure of the last thread replaces the failures of other threads. */
-static sb_status take_of_last_thread(sb_status st) {
-    const bool was_taken = is_taken;
-    is_taken = is_taken || st != SB_OK;
-    return was_taken && failed_by != &thread ? (sb_status)SB_OK : st;
-}
-
-static sb_status synchronize_of_last_thread(void *device, sb_stream stream, sb_error *err) {
-    return take_of_last_thread(right.stream_synchronize(device, stream, err));
-}
-
-static sb_status event_wait_of_last_thread(void *device, void *event, sb_error *err) {
-    return take_of_last_thread(right.event_wait(device, event, err));
-}
-
-static bool has_copied; /* the next upload is lost */
-
-static sb_status losing_copy(void *device, void *dst, const void *src, size_t bytes,
-                             sb_stream stream, sb_error *err) {
-    has_copied = true;
-    return right.copy(device, dst, src, bytes, stream, err);
-}
-
-static sb_status upload_unless_copied(void *device, void *dst, const void *src, size_t bytes,
-                                      sb_stream stream, sb_error *err) {
-    if (!has_copied)
-        return right.upload(device, dst, src, bytes, stream, err);
-    has_copied = false;
-    return SB_OK;
-}
-
-static bool is_cleared; /* stream_synchronize has returned a failure */
-
-static sb_status clearing_synchronize(void *device, sb_stream stream, sb_error *err) {
-    sb_status st = right.stream_synchronize(device, stream, err);
-    is_cleared = st != SB_OK;
+static sb_status upload_unless_copied SLOT_MOVE {
+    const sb_status st = now.has_copied ? done : RIGHT_UPLOAD;
+    now.has_copied = false;
     return st;
 }
 
-static sb_status wait_unless_synchronized(void *device, void *event, sb_error *err) {
-    return is_cleared ? (sb_status)SB_OK : right.event_wait(device, event, err);
+static sb_status clearing_synchronize SLOT_STREAM {
+    const sb_status st = RIGHT_SYNC;
+    now.is_cleared = st != SB_OK;
+    return st;
 }
 
-static sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-
-static sb_status losing_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    waiting = stream;
-    return right.stream_wait(device, stream, event, err);
-}
-
-static sb_status lost_upload(void *device, void *dst, const void *src, size_t bytes,
-                             sb_stream stream, sb_error *err) {
-    return stream == waiting ? (sb_status)SB_OK
-                             : right.upload(device, dst, src, bytes, stream, err);
-}
-
-static sb_status unfilled_error(void *device, const void *ptr, size_t bytes, sb_error *err) {
-    return right.check_pointer(device, ptr, bytes, NULL);
-}
-
-static sb_status error_of_other_code(void *device, const void *ptr, size_t bytes, sb_error *err) {
-    sb_status st = right.check_pointer(device, ptr, bytes, err);
+static sb_status error_of_other_code SLOT_POINTER {
+    const sb_status st = right.check_pointer(device, ptr, bytes, err);
     err->code = SB_ERR_UNSUPPORTED;
     return st;
 }
 
-static sb_status failure_of_no_stream(void *device, sb_stream stream, sb_error *err) {
-    ignore(right.stream_synchronize(device, stream, NULL));
-    return SB_OK;
-}
-
-static sb_status failure_forever(void *device, sb_stream stream, sb_error *err) {
-    static const void *failed;
-    sb_status st = right.stream_synchronize(device, stream, err);
-    if (st != SB_OK)
-        failed = device;
-    return device == failed ? sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "work failed") : st;
+static sb_status failure_forever SLOT_STREAM {
+    const sb_status st = RIGHT_SYNC;
+    now.failed_device = st == SB_OK ? now.failed_device : device;
+    return device == now.failed_device ? sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "work failed")
+                                       : st;
 }
 
 static sb_stream no_stream(void *device) {
@@ -302,23 +215,11 @@ static sb_stream replaced(void *device, sb_stream stream) {
     return right.check_stream(device, stream, NULL) == SB_OK ? stream : right.own_stream(device);
 }
 
-static sb_status replacing_copy(void *device, void *dst, const void *src, size_t bytes,
-                                sb_stream stream, sb_error *err) {
-    return right.copy(device, dst, src, bytes, replaced(device, stream), err);
-}
-
-static sb_status replacing_download(void *device, void *dst, const void *src, size_t bytes,
-                                    sb_stream stream, sb_error *err) {
-    return right.download(device, dst, src, bytes, replaced(device, stream), err);
-}
-
-static sb_status replacing_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    return right.event_record(device, replaced(device, stream), out, err);
-}
-
-static sb_status replacing_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    return right.stream_wait(device, replaced(device, stream), event, err);
-}
+SLOT(replacing_copy, SLOT_MOVE, stream = replaced(device, stream), RIGHT_COPY)
+SLOT(replacing_download, SLOT_MOVE,
+     right.download(device, dst, src, bytes, replaced(device, stream), err))
+SLOT(replacing_record, SLOT_RECORD, stream = replaced(device, stream), RIGHT_RECORD)
+SLOT(replacing_wait, SLOT_ORDER, stream = replaced(device, stream), RIGHT_ORDER)
 
 /* --- memory --------------------------------------------------------------------------------- */
 
@@ -326,14 +227,15 @@ static sb_stream own_again(void *device) {
     return right.own_stream(device);
 }
 
-static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+static void early_free SLOT_FREE {
     stream = new_stream(device); /* a new stream does not wait for other streams */
-    right.free(device, ptr, bytes, stream);
+    RIGHT_FREE;
     ignore(right.stream_synchronize(device, stream, NULL));
 }
 
-static void free_on_own(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    right.free(device, ptr, bytes, right.own_stream(device));
+static void free_on_own SLOT_FREE {
+    stream = right.own_stream(device);
+    RIGHT_FREE;
 }
 
 /* A pool of one block, which ignores the streams of `free` and `alloc`. */
@@ -342,9 +244,9 @@ static struct {
     size_t bytes;
 } pool;
 
-static void pool_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+static void pool_free SLOT_FREE {
     if (pool.device) {
-        right.free(device, ptr, bytes, stream);
+        RIGHT_FREE;
         return;
     }
     pool.device = device;
@@ -360,126 +262,91 @@ static void pool_close(void *device) {
     right.close(device);
 }
 
-static sb_status pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                            sb_error *err) {
+static sb_status pool_alloc SLOT_ALLOC {
     if (pool.device != device || pool.bytes != bytes)
-        return right.alloc(device, bytes, stream, out, err);
+        return RIGHT_ALLOC;
     *out = pool.ptr;
     pool.device = NULL;
     return SB_OK;
 }
 
 /* If a second device allocates, clears the pool's block, as if both devices had the same memory. */
-static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                                   sb_error *err) {
+static sb_status shared_pool_alloc SLOT_ALLOC {
     if (pool.device && pool.device != device)
         memset(address(pool.device, pool.ptr, pool.bytes), 0, pool.bytes);
-    return right.alloc(device, bytes, stream, out, err);
+    return RIGHT_ALLOC;
 }
-
-static void *unclosed; /* the device that the next call closes */
 
 static void late_close(void *device) {
-    if (unclosed)
-        right.close(unclosed);
-    unclosed = device;
+    if (now.unclosed)
+        right.close(now.unclosed);
+    now.unclosed = device;
 }
 
-static sb_status unaligned_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                                 sb_error *err) {
-    sb_status st = right.alloc(device, bytes + 32, stream, out, err);
+static sb_status unaligned_alloc SLOT_ALLOC {
+    bytes += 32;
+    const sb_status st = RIGHT_ALLOC;
     if (st == SB_OK)
         *out = (char *)*out + 32;
     return st;
 }
 
-static void unaligned_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+static void unaligned_free SLOT_FREE {
     right.free(device, (char *)ptr - 32, bytes + 32, stream);
 }
 
-static sb_status short_zero(void *device, void *dst, size_t bytes, sb_stream stream,
-                            sb_error *err) {
-    return bytes > 1 ? right.zero(device, dst, bytes - 1, stream, err) : (sb_status)SB_OK;
-}
-
-static sb_status zero_at_once(void *device, void *dst, size_t bytes, sb_stream stream,
-                              sb_error *err) {
-    memset(address(device, dst, bytes), 0, bytes);
-    return SB_OK;
-}
+SLOT(short_zero, SLOT_ZERO, bytes > 1 ? right.zero(device, dst, bytes - 1, stream, err) : done)
+SLOT(zero_at_once, SLOT_ZERO, (void)memset(address(device, dst, bytes), 0, bytes), done)
 
 static sb_status (*open_lazy)(void *user, int32_t ordinal, void **out, sb_error *err);
-
-static sb_status any_ordinal(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_lazy(user, ordinal, out, err);
-}
 
 static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error *err) {
     return ordinal < count ? open_lazy(NULL, ordinal, out, err)
                            : sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is no such device");
 }
 
-static sb_status one_ordinal(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_below(1, ordinal, out, err);
-}
-
+SLOT(any_ordinal, SLOT_OPEN, open_below(INT32_MAX, ordinal, out, err))
+SLOT(one_ordinal, SLOT_OPEN, open_below(1, ordinal, out, err))
 /* The slot `open` of `right`: opens the ordinals 0 and 1. */
-static sb_status two_ordinals(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_below(2, ordinal, out, err);
-}
+SLOT(two_ordinals, SLOT_OPEN, open_below(2, ordinal, out, err))
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
 static uint32_t lacks_by_call(void *device) {
-    static int32_t calls;
-    return calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
+    return now.lacks_calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
 }
 
-static int32_t opened;
-
-static sb_status counting_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    opened++;
-    return right.open(user, ordinal, out, err);
-}
+SLOT(counting_open, SLOT_OPEN, now.opened++, right.open(user, ordinal, out, err))
 
 static uint32_t lacks_by_open(void *device) {
-    return opened % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
+    return now.opened % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
 }
 
-static sb_status long_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
-                           sb_error *err) {
-    const bool is_room = address(device, dst, bytes + 1) && address(device, src, bytes + 1);
-    return right.copy(device, dst, src, bytes + is_room, stream, err);
+static sb_status long_copy SLOT_MOVE {
+    bytes += address(device, dst, bytes + 1) && address(device, src, bytes + 1);
+    return RIGHT_COPY;
 }
 
-static sb_status half_done_copy(void *device, void *dst, const void *src, size_t bytes,
-                                sb_stream stream, sb_error *err) {
-    sb_status st = right.copy(device, dst, src, bytes, stream, err);
+static sb_status half_done_copy SLOT_MOVE {
+    const sb_status st = RIGHT_COPY;
     if (st != SB_OK)
         ignore(right.copy(device, dst, src, bytes / 2, stream, NULL));
     return st;
 }
 
-static sb_status rounded_download(void *device, void *dst, const void *src, size_t bytes,
-                                  sb_stream stream, sb_error *err) {
+static sb_status rounded_download SLOT_MOVE {
     const void *whole_words = (const void *)((uintptr_t)src / 4 * 4);
     return right.download(device, dst, whole_words, bytes, stream, err);
 }
 
-static sb_status any_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
-    return SB_OK;
-}
-
 /* Queues a clear of the block, which may run after the host has written to the block. */
-static sb_status clearing_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                                sb_error *err) {
-    sb_status st = right.alloc(device, bytes, stream, out, err);
+static sb_status clearing_alloc SLOT_ALLOC {
+    const sb_status st = RIGHT_ALLOC;
     return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
 }
 
 /* Behaves like a device whose cache keeps old bytes after the host has changed memory. */
-static sb_status stale_copy(void *device, void *dst, const void *src, size_t bytes,
-                            sb_stream stream, sb_error *err) {
+static sb_status stale_copy SLOT_MOVE {
     static char cache[1 << 16];
     static const void *cached;
     if (src != cached && bytes <= sizeof cache)
@@ -508,32 +375,32 @@ static void run_exact(void *user) {
     free(work);
 }
 
-static sb_status axpy_in_double(void *device, sb_dtype dtype, int64_t count, double alpha,
-                                const void *x, void *y, sb_stream stream, sb_error *err) {
+/* Queues a function, which frees its argument. */
+static sb_status launch(void *device, sb_stream stream, void (*run)(void *), void *work) {
     const sb_sim_device *sim = simulated_controls(device);
+    sim->lock(device);
+    const sb_status st = sim->launch(device, stream, run, work, NULL);
+    sim->unlock(device);
+    return st;
+}
+
+static sb_status axpy_in_double SLOT_AXPY {
     if (dtype == SB_DTYPE_F64)
         return right.axpy(device, dtype, count, alpha, x, y, stream, err);
     struct exact *work = malloc(sizeof *work);
     assert_non_null(work);
     *work = (struct exact){device, count, alpha, x, y};
-    sim->lock(device);
-    sb_status st = sim->launch(device, stream, run_exact, work, err);
-    sim->unlock(device);
-    return st;
+    return launch(device, stream, run_exact, work);
 }
 
-static sb_status short_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
-                            const void *x, void *y, sb_stream stream, sb_error *err) {
+static sb_status short_axpy SLOT_AXPY {
     return right.axpy(device, dtype, count < 9000 ? count : 9000, alpha, x, y, stream, err);
 }
 
-static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, const void *x,
-                               double *out, sb_stream stream, sb_error *err) {
+static sb_status asum_in_float SLOT_SUM {
     float sum = 0;
-    if (dtype == SB_DTYPE_F64)
-        return right.asum(device, dtype, count, x, out, stream, err);
-    sb_status st = right.stream_synchronize(device, stream, err);
-    if (st != SB_OK)
+    const sb_status st = RIGHT_ASUM;
+    if (st != SB_OK || dtype == SB_DTYPE_F64)
         return st;
     const float *values = address(device, x, (size_t)count * sizeof *values);
     for (int64_t i = 0; i < count; i++)
@@ -543,31 +410,14 @@ static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, cons
 }
 
 /* A sum of squares that are floats. */
-static sb_status sumsq_in_float(void *device, sb_dtype dtype, int64_t count, const void *x,
-                                double *out, sb_stream stream, sb_error *err) {
-    sb_status st = right.sumsq(device, dtype, count, x, out, stream, err);
+static sb_status sumsq_in_float SLOT_SUM {
+    const sb_status st = RIGHT_SUMSQ;
     if (st == SB_OK && dtype == SB_DTYPE_F32)
         *out = (double)(float)*out;
     return st;
 }
 
-static sb_status rounded_asum(void *device, sb_dtype dtype, int64_t count, const void *x,
-                              double *out, sb_stream stream, sb_error *err) {
-    const void *aligned = (const void *)((uintptr_t)x / 64 * 64);
-    return right.asum(device, dtype, count, aligned, out, stream, err);
-}
-
-static sb_status asum_of_failures(void *device, sb_dtype dtype, int64_t count, const void *x,
-                                  double *out, sb_stream stream, sb_error *err) {
-    ignore(right.asum(device, dtype, count, x, out, stream, NULL));
-    return SB_OK;
-}
-
-static sb_status sumsq_of_failures(void *device, sb_dtype dtype, int64_t count, const void *x,
-                                   double *out, sb_stream stream, sb_error *err) {
-    ignore(right.sumsq(device, dtype, count, x, out, stream, NULL));
-    return SB_OK;
-}
+SLOT(rounded_asum, SLOT_SUM, x = (const void *)((uintptr_t)x / 64 * 64), RIGHT_ASUM)
 
 /* --- the table ------------------------------------------------------------------------- */
 
@@ -676,32 +526,13 @@ static const struct planted planted[] = {
 };
 
 static void replace_slots(sb_backend *table, const sb_backend *slots) {
-#define REPLACE(slot)                                                                              \
-    if (slots->slot)                                                                               \
-    table->slot = slots->slot
-    REPLACE(flags);
-    REPLACE(open);
-    REPLACE(close);
-    REPLACE(alloc);
-    REPLACE(free);
-    REPLACE(zero);
-    REPLACE(upload);
-    REPLACE(download);
-    REPLACE(copy);
-    REPLACE(check_pointer);
-    REPLACE(own_stream);
-    REPLACE(check_stream);
-    REPLACE(read_stream);
-    REPLACE(stream_synchronize);
-    REPLACE(event_record);
-    REPLACE(stream_wait);
-    REPLACE(event_wait);
-    REPLACE(event_query);
-    REPLACE(axpy);
-    REPLACE(asum);
-    REPLACE(sumsq);
-    REPLACE(lacks);
-#undef REPLACE
+    table->flags |= slots->flags;
+    for (size_t at = offsetof(sb_backend, open); at < sizeof *table; at += sizeof(void *)) {
+        static const char none[sizeof(void *)];
+        const char *slot = (const char *)slots + at;
+        if (memcmp(slot, none, sizeof none) != 0)
+            memcpy((char *)table + at, slot, sizeof none);
+    }
 }
 
 /* Returns whether a claim that contains `claim` fails. */
@@ -728,14 +559,12 @@ TEST(every_planted_error_is_found) {
     open_lazy = right.open;
     right.open = two_ordinals;
     for (size_t i = 0; i < COUNT_OF(planted); i++) {
-        failed_event = first_event = NULL;
-        is_taken = has_copied = false;
+        memset(&now, 0, sizeof now);
         if (is_found(&right, planted[i].claim))
             fail_with("row %zu: the correct table fails: %s", i, planted[i].claim);
         assert_found(planted[i].claim, &planted[i].slots, i);
-        if (unclosed)
-            right.close(unclosed);
-        unclosed = NULL;
+        if (now.unclosed)
+            right.close(now.unclosed);
     }
 }
 
@@ -755,17 +584,15 @@ static struct {
     enum { ALWAYS, ON_OWN_STREAM, NEVER } waits;
 } arena = {(size_t)64 << 20, ALWAYS};
 
-static sb_status arena_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                             sb_error *err) {
+static sb_status arena_alloc SLOT_ALLOC {
     const sb_stream own = right.own_stream(device);
     sb_status st = SB_OK;
     if (bytes > arena.free &&
         (arena.waits == ALWAYS || (arena.waits == ON_OWN_STREAM && stream == own)))
         st = right.stream_synchronize(device, own, err);
-    if (st == SB_OK && bytes > arena.free)
-        st = sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the arena is full");
     if (st == SB_OK)
-        st = right.alloc(device, bytes, stream, out, err);
+        st = bytes > arena.free ? sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the arena is full")
+                                : RIGHT_ALLOC;
     arena.free -= st == SB_OK ? bytes : 0;
     return st;
 }
@@ -776,15 +603,12 @@ static void give_back(void *user) {
     free(user);
 }
 
-static void arena_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    const sb_sim_device *sim = simulated_controls(device);
+static void arena_free SLOT_FREE {
     size_t *freed = malloc(sizeof *freed);
     assert_non_null(freed);
     *freed = bytes;
-    right.free(device, ptr, bytes, stream);
-    sim->lock(device);
-    ignore(sim->launch(device, stream, give_back, freed, NULL));
-    sim->unlock(device);
+    RIGHT_FREE;
+    ignore(launch(device, stream, give_back, freed));
 }
 
 TEST(an_alloc_that_does_not_wait_for_queued_frees_is_found) {

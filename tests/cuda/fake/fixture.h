@@ -6,7 +6,6 @@
 #include "blobs.h"
 #include "fake.h"
 #include "pointers.h"
-#include "rig.h"
 #include "table.h"
 
 struct stage {

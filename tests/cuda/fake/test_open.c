@@ -5,7 +5,6 @@
 #include "child.h"
 #include "pointers.h"
 #include "ranks.h"
-#include "rig.h"
 #include "table.h"
 
 #include <dlfcn.h>

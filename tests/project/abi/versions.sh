@@ -49,7 +49,7 @@ EOF
             [ $library = today ] || archives=("$work"/objects/*.o)
             for program in tests/survival/input/test_struct_sizes.c c/comm/tests/test_struct_sizes.c; do
                 "$cc" -std=c17 -D_GNU_SOURCE -DSB_EXPERIMENTAL -w "-I$headers/c/include" "-I$headers/c/comm/include" \
-                    -Itests/support -Ic/src "$program" tests/support/{main,tests,support,counting_allocator}.c \
+                    -Itests/support -Ic/src "$program" tests/support/{main,support,counting_allocator}.c \
                     "${archives[@]}" "${needs[@]}" -lcmocka -o "$work/program"
                 "$work/program" >"$work/log" 2>&1 ||
                     fails "$program with the headers of $headers, $library's library: $(cat "$work/log")"

@@ -5,7 +5,6 @@
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
-#include "tensors.h"
 
 #include "context/context.h"
 

@@ -1,7 +1,7 @@
 /* The bytes of a source change between two reads: calls that have measured other bytes fail. The
    fuzz targets blob_proto and model_file make every call while single bytes change. */
 #include "blobs.h"
-#include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 #include "pointers.h"
 

@@ -3,7 +3,6 @@
    that nothing changes or leaks, that no file stays open, that no temporary file is left, and that
    the same call then succeeds. */
 #include "blobs.h"
-#include "callbacks.h"
 #include "files.h"
 #include "nets.h"
 #include "pointers.h"

@@ -2,10 +2,10 @@
    if many waits in a row fail. The device runs its work as late as it can, which exposes any access
    to storage that was reused too early. */
 #include "blobs.h"
-#include "captured.h"
 #include "child.h"
 #include "pointers.h"
 #include "scene.h"
+#include "sim_tables.h"
 
 #include "context/context.h"
 #include "memory/write.h"

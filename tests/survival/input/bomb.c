@@ -8,7 +8,7 @@
    `read` calls the function work_on for each bomb at both sizes, so that a profiler can count the
    instructions of the reading alone. */
 #include "bombs.h"
-#include "ignore.h"
+#include "counting_allocator.h"
 
 #include <stdbool.h>
 #include <stdio.h>

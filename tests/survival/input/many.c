@@ -6,7 +6,7 @@
    `read` calls the function work_on for each case with both counts; linear_time.py compares the
    instructions. */
 #include "../threads/team.h"
-#include "captured.h"
+#include "sim_tables.h"
 
 #include "../../../c/comm/src/comm.h"
 

@@ -3,8 +3,8 @@
    parts other than data and diff; extreme numbers. tests/support/make_refusals.py generates the
    calls from the headers. Queries, which return no status, must return a value. */
 #include "blobs.h"
-#include "callbacks.h"
-#include "tensors.h"
+#include "files.h"
+#include "nets.h"
 
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>

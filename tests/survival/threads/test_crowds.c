@@ -3,8 +3,8 @@
    The cache holds no more bytes than were in use at once, all readers together cause one transfer,
    and calls on two memories do not wait for each other. */
 #include "blobs.h"
-#include "coherent.h"
 #include "pointers.h"
+#include "sim_tables.h"
 #include "team.h"
 
 #include "context/account.h"

@@ -2,8 +2,8 @@
    would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
    at the fork. */
 #include "child.h"
-#include "coherent.h"
 #include "estate.h"
+#include "sim_tables.h"
 #include "team.h"
 
 #include "blob/blob.h"

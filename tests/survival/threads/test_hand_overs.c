@@ -2,7 +2,6 @@
    memory's state word or a published pointer. The tests' flags and device do not order accesses, so
    that ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
    concurrent calls; the library's own state must stay valid even during such calls. */
-#include "aligned.h"
 #include "blobs.h"
 #include "mirror.h"
 #include "plain.h"

@@ -1,6 +1,6 @@
 /* Tests that trimming returns cached memory to the system. */
 #include "blobs.h"
-#include "process_memory.h"
+#include "child.h"
 #include "team.h"
 
 #define MIB ((size_t)1 << 20)

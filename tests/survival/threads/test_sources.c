@@ -1,6 +1,6 @@
 /* Several threads make const calls on one model: they read through one source at once, and each
    thread's progress counts the bytes that the thread reads. */
-#include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 #include "pointers.h"
 #include "team.h"

@@ -1,7 +1,6 @@
 /* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
    leave, and the failure of every call in turn. A rank is a thread with a device. */
 #include "child.h"
-#include "comms.h"
 #include "fail_calloc.h"
 #include "fake_nccl.h"
 #include "fixture.h"
@@ -441,7 +440,8 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
     if (sb_comm_rank(comm) == 1)
         expect(strstr(err.message, "remote process exited") && err.device_code == ncclRemoteError);
     else
-        expect(strstr(err.message, "waited 500 ms for ncclAllReduce of "));
+        expect(strstr(err.message, "waited 500 ms for ncclAllReduce of ") &&
+               strstr(err.message, "another rank is late, has ended, or makes another call"));
     expect_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
     net_fill_all(&net, 0, SB_HEAD_AT_GPU); /* the blobs are no longer in use */
@@ -456,33 +456,6 @@ TEST(an_asynchronous_error_ends_the_step) {
         fake_nccl_fail(1, nth, ncclRemoteError);
         run_team(&team, fail_in_a_step);
     }
-}
-
-static void wait_in_vain(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    struct net net;
-    net_open(&net, team->contexts[sb_comm_rank(comm)]);
-    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
-    expect(strstr(err.message, "another rank is late, has ended, or makes another call"));
-    net_close(&net);
-}
-
-TEST(a_rank_that_stops_is_not_waited_for) {
-    for (int nth = 1; nth < NET_BLOBS; nth += 5) {
-        struct team team;
-        open_team(&team, 4, SHORT_LIMIT);
-        fake_nccl_fail(2, nth, ncclSuccess);
-        run_team(&team, wait_in_vain);
-    }
-}
-
-static void leave_early(sb_comm *comm, void *arg) {
-    if (sb_comm_rank(comm) != 0)
-        wait_in_vain(comm, arg);
-}
-
-TEST(a_rank_that_has_ended_blocks_no_other_rank) {
-    run_ranks(3, SHORT_LIMIT, leave_early);
 }
 
 TEST(the_limit_counts_only_waits) {
@@ -623,50 +596,6 @@ TEST(a_collective_reports_each_failed_call) {
 
 /* --- failures of creation ------------------------------------------------------------------ */
 
-static const struct {
-    const char *function, *text;
-    unsigned int code;
-    int64_t first, last;
-    sb_status status;
-} making[] = {
-    {"cuCtxPushCurrent_v2", "cuda:", CUDA_ERROR_UNKNOWN, 1, 4, SB_ERR_DEVICE_FAILURE},
-    {"cuEventCreate", "cuEventCreate: ", CUDA_ERROR_OUT_OF_MEMORY, 1, 2, SB_ERR_OUT_OF_MEMORY},
-    {"cuStreamCreate", "cuStreamCreate: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
-    {"ncclGroupStart", "ncclGroupStart: ", ncclInternalError, 1, 1, SB_ERR_COMM_FAILURE},
-    {"ncclCommInitRankConfig", "ncclCommInitRankConfig: ", ncclSystemError, 1, 2,
-     SB_ERR_COMM_FAILURE},
-    {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, SB_ERR_COMM_FAILURE},
-    {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1,
-     SB_ERR_COMM_FAILURE},
-    {"cuDeviceGetCount", "cuDeviceGetCount: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
-    {"cuDeviceGet", "cuDeviceGet: ", CUDA_ERROR_UNKNOWN, 3, 4, SB_ERR_DEVICE_FAILURE},
-    {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState: ", CUDA_ERROR_UNKNOWN, 1, 2,
-     SB_ERR_DEVICE_FAILURE},
-    {"cuDeviceCanAccessPeer", "cuDeviceCanAccessPeer: ", CUDA_ERROR_UNKNOWN, 1, 2,
-     SB_ERR_DEVICE_FAILURE},
-};
-
-/* If creation fails, communicators that already exist are destroyed without waiting for ranks. */
-TEST_ON(team, creation_reports_each_failed_call) {
-    open_contexts(f, 2);
-    const int64_t finalized = fake_calls("ncclCommFinalize"), live = fake_nccl_live();
-    for (size_t i = 0; i < sizeof making / sizeof *making; i++)
-        for (int64_t nth = making[i].first; nth <= making[i].last; nth++) {
-            fake_fail(making[i].function, nth, FAKE_NOW, making[i].code);
-            support_poison_error(&err);
-            const sb_status st =
-                sb_nccl_comm_create_all(f->contexts, 2, FAULT_LIMIT, f->comms, &err);
-            if (!fake_fired() || st != making[i].status || err.code != st ||
-                err.device_code != (int32_t)making[i].code ||
-                !strstr(err.message, making[i].text) || err.message[strlen(err.message) - 1] == ' ')
-                fail_with("%s %d: %d, %d: %s", making[i].function, (int)nth, st, err.device_code,
-                          err.message);
-            assert_int_equal(fake_nccl_live(), live);
-        }
-    fake_fail(NULL, 0, FAKE_NOW, 0);
-    assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
-}
-
 TEST(a_failure_to_create_an_id_is_reported) {
     uint8_t id[SB_NCCL_ID_BYTES];
     fake_fail("ncclGetUniqueId", 1, FAKE_NOW, ncclSystemError);
@@ -676,16 +605,12 @@ TEST(a_failure_to_create_an_id_is_reported) {
     assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
 }
 
-TEST_ON(team, the_end_of_a_group_may_be_in_progress) {
+/* Destroying a rank waits for the other ranks, which may still read its data. The end of the group
+   in which NCCL creates the ranks may be in progress. */
+TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
     assert_ok(sb_nccl_comm_create_all(f->contexts, 2, LONG_LIMIT, f->comms, &err));
-    run_team(f, reduce_values);
-}
-
-/* Destroying a rank waits for the other ranks, which may still read its data. */
-TEST_ON(team, destroying_a_rank_waits_for_the_others) {
-    open_team(f, 2, LONG_LIMIT);
     const int64_t finalized = fake_calls("ncclCommFinalize");
     const int64_t destroyed = fake_calls("ncclCommDestroy");
     const int64_t aborted = fake_calls("ncclCommAbort");
@@ -709,17 +634,32 @@ static void take_any_status(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* Makes the n-th call of `function` fail. Returns whether that call occurred. */
+/* Checks the error of a creation in which a call of `function` failed. */
+static void check_creation(const char *function, int32_t code, sb_status st) {
+    const bool is_nccl = strncmp(function, "nccl", 4) == 0;
+    const char *name = strcmp(function, "ncclCommGetAsyncError") == 0 ? "ncclCommInitRankConfig"
+                       : strcmp(function, "cuCtxPushCurrent_v2") == 0 ? "cuda:"
+                                                                      : function;
+    if (st != (is_nccl ? SB_ERR_COMM_FAILURE : SB_ERR_OUT_OF_MEMORY) || err.code != st ||
+        err.device_code != code || err.offset != -1 || !strstr(err.message, name) ||
+        err.message[strlen(err.message) - 1] == ' ')
+        fail_with("%s: %d, %d: %s", function, st, err.device_code, err.message);
+}
+
+/* Makes the n-th call of `function` fail. If creation fails, communicators that already exist are
+   destroyed without waiting for ranks. Returns whether that call occurred. */
 static bool fails_in_turn(const char *function, int64_t nth) {
     const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;
-    const int64_t live = fake_nccl_live();
+    const int64_t live = fake_nccl_live(), finalized = fake_calls("ncclCommFinalize");
     open_contexts(&team, 2);
     fake_fail(function, nth, FAKE_NOW, code);
     const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
-    assert_true(st == SB_OK || (err.message[0] && err.offset == -1));
     if (st == SB_OK)
         ranks_run_on(2, team.comms, take_any_status, &team);
+    else
+        check_creation(function, (int32_t)code, st);
+    assert_true(st == SB_OK || fake_calls("ncclCommFinalize") == finalized);
     const bool fired = fake_fired() != NULL;
     fake_fail(NULL, 0, FAKE_NOW, 0);
     /* If ncclCommDestroy fails, NCCL leaks the communicator. */
@@ -732,14 +672,31 @@ static bool fails_in_turn(const char *function, int64_t nth) {
 }
 
 TEST(every_call_fails_in_turn) {
-    static const char *const functions[] = {
-        "ncclGetUniqueId",      "ncclGroupStart",         "ncclCommInitRankConfig",
-        "ncclGroupEnd",         "ncclCommGetAsyncError",  "ncclAllReduce",
-        "ncclBroadcast",        "ncclCommFinalize",       "ncclCommAbort",
-        "cuEventRecord",        "cuStreamWaitEvent",      "cuEventCreate",
-        "cuStreamCreate",       "cuEventQuery",           "cuMemAllocFromPoolAsync",
-        "cuMemcpyHtoDAsync_v2", "cuPointerGetAttributes", "cuMemPoolGetAccess",
-        "cuMemPoolSetAccess",   "ncclCommDestroy"};
+    static const char *const functions[] = {"ncclGetUniqueId",
+                                            "ncclGroupStart",
+                                            "ncclCommInitRankConfig",
+                                            "ncclGroupEnd",
+                                            "ncclCommGetAsyncError",
+                                            "ncclAllReduce",
+                                            "ncclBroadcast",
+                                            "ncclCommFinalize",
+                                            "ncclCommAbort",
+                                            "cuEventRecord",
+                                            "cuStreamWaitEvent",
+                                            "cuEventCreate",
+                                            "cuStreamCreate",
+                                            "cuEventQuery",
+                                            "cuMemAllocFromPoolAsync",
+                                            "cuMemcpyHtoDAsync_v2",
+                                            "cuPointerGetAttributes",
+                                            "cuMemPoolGetAccess",
+                                            "cuMemPoolSetAccess",
+                                            "ncclCommDestroy",
+                                            "cuCtxPushCurrent_v2",
+                                            "cuDeviceGetCount",
+                                            "cuDeviceGet",
+                                            "cuDevicePrimaryCtxGetState",
+                                            "cuDeviceCanAccessPeer"};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         for (int64_t nth = 1; nth <= 3 && fails_in_turn(functions[i], nth); nth++)
             ;

@@ -2,6 +2,7 @@
 
 #include "blobs.h"
 #include "halves.h"
+#include "ranks.h"
 
 const char *const mirror_cause = "the mirror is broken";
 
@@ -137,31 +138,14 @@ static int32_t mirror_abandon(void *comm, void *request) {
     return !mirror->keeps;
 }
 
-const sb_comm_engine mirror_engine = {
-    .struct_size = sizeof mirror_engine,
-    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-    .name = "mirror",
-    .open = mirror_open,
-    .close = mirror_close,
-    .all_reduce = mirror_all_reduce,
-    .broadcast = mirror_broadcast,
-    .takes = mirror_takes,
-    .start = mirror_start,
-    .test = mirror_test,
-    .wait = mirror_wait,
-    .abandon = mirror_abandon,
-};
+#define SLOTS_AT_ONCE                                                                              \
+    .struct_size = sizeof(sb_comm_engine), .abi_version = SB_COMM_ENGINE_ABI_VERSION,              \
+    .name = "mirror", .open = mirror_open, .close = mirror_close, .all_reduce = mirror_all_reduce, \
+    .broadcast = mirror_broadcast, .takes = mirror_takes
 
-const sb_comm_engine mirror_engine_at_once = {
-    .struct_size = sizeof mirror_engine_at_once,
-    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-    .name = "mirror",
-    .open = mirror_open,
-    .close = mirror_close,
-    .all_reduce = mirror_all_reduce,
-    .broadcast = mirror_broadcast,
-    .takes = mirror_takes,
-};
+const sb_comm_engine mirror_engine_at_once = {SLOTS_AT_ONCE};
+const sb_comm_engine mirror_engine = {SLOTS_AT_ONCE, .start = mirror_start, .test = mirror_test,
+                                      .wait = mirror_wait, .abandon = mirror_abandon};
 
 /* --- the fixture ----------------------------------------------------------------------------- */
 

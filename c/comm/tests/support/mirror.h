@@ -4,8 +4,10 @@
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
-#include "comms.h"
-#include "rig.h"
+#include "blobs.h"
+
+#include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
 
 #define MIRROR_MOST   64
 #define MIRROR_BLOBS  6

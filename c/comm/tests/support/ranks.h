@@ -1,10 +1,21 @@
-/* Ranks of a simulated communicator, each on its own thread. */
+/* Communicators and reducers that the test owns, and ranks of a simulated communicator, each on its
+   own thread. */
 #ifndef SB_TESTS_RANKS_H
 #define SB_TESTS_RANKS_H
 
 #include "support.h"
 
+#include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
+
+sb_comm *test_comm(sb_context *context, const sb_comm_engine *engine, void *user);
+/* Creates a simulated communicator of one rank. */
+sb_comm *test_only_rank(sb_context *context);
+sb_reducer *test_reducer(sb_comm *comm, sb_blob *const *blobs, int64_t count,
+                         sb_reducer_options options);
+/* Returns the options of a reducer of `part`. */
+sb_reducer_options reducer_options(sb_part part, sb_comm_op op, size_t bucket_bytes);
 
 #define RANKS_MAX 16
 

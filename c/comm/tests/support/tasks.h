@@ -4,7 +4,53 @@
 #ifndef SB_TESTS_TASKS_H
 #define SB_TESTS_TASKS_H
 
-#include "net.h"
+#include "ranks.h"
+
+/* --- a net: blobs of several types and sizes, whose diffs depend on the rank --------------------
+ */
+
+#define NET_BLOBS 12
+
+extern const int64_t net_counts[NET_BLOBS];
+extern const sb_dtype net_dtypes[NET_BLOBS];
+
+struct net {
+    sb_context *context; /* borrowed; NULL: the host */
+    sb_blob *blobs[NET_BLOBS];
+    sb_reducer *reducer;
+};
+
+/* Creates the blobs, whose diffs are not yet written. */
+void net_open(struct net *net, sb_context *context);
+/* Destroys the reducer, if there is one, and the blobs. */
+void net_close(struct net *net);
+
+/* Writes the rank's values to the diff of a blob, and moves its head, which is not UNINITIALIZED.
+ */
+sb_status net_fill(struct net *net, int32_t rank, int blob, int32_t head, sb_error *err);
+void net_fill_all(struct net *net, int32_t rank, int32_t head);
+/* Returns whether the diff of a blob is the result of `op` over the ranks `first` to `last` - 1. */
+bool net_holds(struct net *net, int blob, sb_comm_op op, int32_t first, int32_t last);
+bool net_all_hold(struct net *net, sb_comm_op op, int32_t first, int32_t last);
+
+/* Creates the reducer, which computes means. */
+sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_error *err);
+/* Makes the calls of a step, from the last blob to the first, until a call fails. */
+sb_status net_step(struct net *net, sb_error *err);
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+/* Returns the value of element i of the blob with the number `blob` at a rank. Sums over a few
+   ranks are exact in every type. */
+double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
+/* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
+bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last, int blob,
+                 int64_t i);
+/* Fills `order` with the numbers below `count` in a random order. */
+void shuffle(int *order, int count, uint64_t *seed);
+
+/* --- tasks --------------------------------------------------------------------------------------
+ */
 
 struct workplace {
     const char *device;          /* each rank creates a context there; NULL: use `contexts` */

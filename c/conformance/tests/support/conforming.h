@@ -3,11 +3,13 @@
 #ifndef SB_TESTS_CONFORMING_H
 #define SB_TESTS_CONFORMING_H
 
+#include "plain.h"
+
 #include <syncblob/conformance.h>
 #include <syncblob/sim_device.h>
 
 /* A table without streams, events and page-locked memory. */
-extern const sb_backend host_backend;
+extern sb_backend host_backend;
 
 /* Returns the simulated device's table. All devices that are opened later have this schedule. */
 sb_backend simulated_backend(sb_sim_schedule schedule);

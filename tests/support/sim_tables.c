@@ -1,7 +1,15 @@
-#include "captured.h"
+#include "sim_tables.h"
 
 #include "context/context.h"
 #include "sim/table.h"
+
+const sb_backend *coherent_table(void) {
+    static sb_backend table;
+    table = sb__sim_backend;
+    table.flags |= SB_BACKEND_HOST_COHERENT;
+    table.user = &table;
+    return &table;
+}
 
 sb_stream captured_stream;
 int64_t captured_waits;

@@ -1,0 +1,17 @@
+/* Variants of the simulated device's table, for contexts on "sim:N". */
+#ifndef SB_TESTS_SIM_TABLES_H
+#define SB_TESTS_SIM_TABLES_H
+
+#include <syncblob/backend.h>
+
+/* Returns a device with host-coherent memory. @return [borrowed] a constant */
+const sb_backend *coherent_table(void);
+
+/* Returns a device with a stream that is being captured, as for a CUDA graph: recording an event on
+   the stream fails, and so does a wait for the stream. Other work succeeds. */
+sb_backend captured_table(void);
+
+extern sb_stream captured_stream; /* NULL: no stream is captured */
+extern int64_t captured_waits;    /* calls of event_wait and stream_synchronize */
+
+#endif
