@@ -103,7 +103,7 @@ static sb_status read_source(const struct run *run, enum trouble trouble, int nt
     source.read_at = read_at;
     source.close = close_source;
     way.source = &source;
-    way.where = run->lot * 2654435761u + (uint32_t)nth;
+    way.where = run->lot * (uint32_t)(2 * nth + 1);
     const sb_status st = read(run, &way, expected);
     *out_struck = is_struck(&way);
     return st;

@@ -1217,7 +1217,8 @@ static void open_world(struct world *w) {
     for (int i = 0; i < BLOBS; i++) {
         struct pair *pair = &w->pairs[i];
         int home = separate && i == BLOBS - 1;
-        pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .shape.num_axes = -1};
+        pair->plain =
+            (struct plain_blob){.context = &w->plain_contexts[home], .shape.num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
         check_ok(
             sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &call_error));
