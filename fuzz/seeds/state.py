@@ -17,7 +17,7 @@ CALLS = ["cpu_data", "mutable_cpu", "overwrite_cpu", "gpu_data", "gpu_data_on", 
 OPERATIONS = ["any", "alloc", "zero", "upload", "download", "copy", "alloc_pinned", "check_pointer",
               "check_stream", "stream_synchronize", "event_record", "stream_wait", "event_wait"]
 EAGER, LAZY, RANDOM = range(3)
-COHERENT, NO_PINNED, SMALL_PINNED, SMALL_DEVICE = 12, 16, 32, 64
+COHERENT, NO_PINNED = 12, 16
 LEGACY, OWN, FIRST, SECOND, UNKNOWN = 0, 1, 2, 3, 7
 READ_WRITE, READ_ONLY = 0, 2
 
@@ -120,40 +120,19 @@ def faults():
                    arm(operation, mode, 2) + EVERYTHING)
 
 
-def memory_sequences():
-    yield "everything-host-only", b"\x0f\x18" + EVERYTHING
-    yield "everything-size-0", begin(size=0) + EVERYTHING
-    yield "device-cap", begin(EAGER, SMALL_DEVICE, 64) + b"".join(
-        create(i, 64) + call("gpu_data", i) for i in range(3)) + call("evict_gpu", 0)
-    yield "pinned-cap", begin(EAGER, SMALL_PINNED, 64) + b"".join(
-        create(i, 64) + call("overwrite_cpu", i) for i in range(3)) + call("overwrite_gpu", 0)
-    yield "wrong-loans", begin() + b"".join(
-        call(name, variant=v) for name in ("set_cpu", "set_gpu") for v in range(16))
-    yield "allocator-fails", begin(EAGER, NO_PINNED) + b"".join(
-        bytes([ARM_ALLOCATOR, 1]) + call(name) + call(name)
-        for name in ("cpu_data", "overwrite_gpu", "mutable_cpu", "set_cpu"))
-    yield "create-fails", begin() + bytes([ARM_ALLOCATOR, 1]) + create(1, 8) + create(1, 8)
-
-
 # --- reshape ------------------------------------------------------------------------
 
 STEPS = ["reshape", "reshape_legacy", "reshape_like", "reshape_proto", "share", "copy_from",
          "bytes", "clear", "evict", "lend", "update", "scale", "sums", "from_proto", "to_proto",
          "ask", "at", "shrink", "create", "arm", "lend_to_all"]
-SHAPE_EQUALS_PROTO = len(STEPS) + 2
 DIMS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
 DATA, DIFF = 0, 1
-READ, _, OVERWRITE = range(3)
+OVERWRITE = 2
 HOST, DEVICE = 0, 1
 
 
-def shape(*dims):
-    return bytes([len(dims)] + [DIMS[d] for d in dims])
-
-
 def step(name, pair=0, other=0, which=DATA, variant=0, then=b""):
-    index = name if isinstance(name, int) else STEPS.index(name)
-    return bytes([index, pair | other << 2 | which << 4 | variant << 5]) + then
+    return bytes([STEPS.index(name), pair | other << 2 | which << 4 | variant << 5]) + then
 
 
 def use(how, pair=0, which=DATA):
@@ -161,76 +140,30 @@ def use(how, pair=0, which=DATA):
 
 
 def reshape(pair, *dims):
-    return step("reshape", pair, then=shape(*dims))
-
-
-def message(code, legacy=(), dims=(), counts=1):
-    """Returns the choices for a message. `code` is a sum: 1 for unpacked values, 2 for a shape and
-    doubles, 4 for the blob's shape, 8 for legacy dimensions, 16 for all payloads; 31 also removes the
-    last byte. Invalid shapes require that `counts` is 0."""
-    legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
-    return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts * (4 if code & 16 else 1))
-
-
-def ask(variant, *operands):
-    """Returns a step for the harness's function `ask`; `variant` selects the query."""
-    return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
+    return step("reshape", pair, then=bytes([len(dims)] + [DIMS[d] for d in dims]))
 
 
 WRITTEN = reshape(0, 2, 3) + use(OVERWRITE) + use(OVERWRITE, which=DIFF)
 
 
 def blob_sequences():
-    for which, word in ((DATA, "data"), (DIFF, "diff")):
-        yield f"copy-{word}", (
-            WRITTEN + b"".join(step("copy_from", 1, 0, which, v) for v in (0, 1, 0)) +
-            reshape(1, 2, 2) + step("copy_from", 1, 0, which, 1) + reshape(1, 8) +
-            step("copy_from", 0, 1, which, 1))
-    yield "wrong-loans", WRITTEN + b"".join(step("lend", 0, then=bytes([v])) for v in range(10))
-    yield "update-scale-sum", (WRITTEN + step("update") + step("scale", variant=3) +
-                               step("scale", which=DIFF, variant=5) + step("update") +
-                               b"".join(step("sums", which=i, variant=v)
-                                        for i in (0, 1) for v in (0, 1)))
-    yield "absurd-shape", (reshape(0, 2**40) + use(READ) + step("to_proto") + step("to_proto", variant=2) +
-                           reshape(0, 2) + use(READ) + step("shrink") + use(READ))
-    yield "shapes-that-do-not-fit", (reshape(0, 2**40, 2**40) + reshape(0, 2**63 - 1) +
-                                     reshape(0, 2**31, 2**31) + reshape(0, -1) +
-                                     step("reshape", then=bytes([14])) + step("reshape", then=bytes([15])))
-    yield "32-axes", step("reshape", then=bytes([13, 2, 2, 1, 1, 1, 1])) + b"".join(
-        ask(v, 40 + i, 36) for v in range(5) for i in (0, 3))
-    yield "indices", WRITTEN + b"".join(
-        step("at", which=i % 2, then=bytes([n] + [i] * n)) for n in range(4) for i in range(8))
-    yield "legacy-indices", reshape(0, 2, 1, 3, 2) + b"".join(
-        step("at", variant=1, then=bytes(i)) for i in ((0, 0, 0, 0), (1, 0, 2, 1), (1, 1, 0, 0),
-                                                       (2, 0, 0, 0), (7, 0, 0, 0)))
-    yield "allocator-fails", b"".join(
-        step("arm", then=bytes([n])) + step(name, 0, 1, variant=1, then=then) + WRITTEN
-        for n in range(2) for name, then in (("create", shape(2)), ("share", b""),
-                                             ("copy_from", b""), ("update", b""), ("shrink", b"")))
-
-
-def message_sequences():
-    yield "message-cut", WRITTEN + step("from_proto", variant=1, then=message(31))
-    yield "message-grows", WRITTEN + step("from_proto", variant=1, then=message(
-        2, dims=(4, 4))) + step("to_proto", variant=3)
-    yield "message-legacy-overflows", WRITTEN + step("from_proto", variant=1, then=message(
-        12, (5, 5, 5, 1), counts=0)) + use(READ)
-    yield "shape-messages", b"".join(
-        step("reshape_proto", i % 4, variant=v, then=shape(*dims)) for v in range(8)
-        for i, dims in enumerate([(2, 3), (0,), (-1, 2), (2**40, 2**40), (2**31, 2**31)]))
-    yield "shape-equals", WRITTEN + b"".join(
-        step(SHAPE_EQUALS_PROTO, then=message(code)) for code in (4, 5, 6, 20, 31))
+    """Yields each step in all its variants, with different choices, on a blob that was written."""
+    for name in STEPS:
+        for choice in range(4):
+            yield f"{name}-{choice}", WRITTEN + b"".join(
+                step(name, choice & 1, 0, variant & 1, variant, bytes([choice, 2, 2])[:2 * choice])
+                for variant in range(8))
+    for dim in (2**31, 2**40, 2**63 - 1, -1):
+        yield f"dim-{dim}", reshape(0, dim) + use(0) + reshape(0, dim, 2**40) + step("to_proto", variant=1)
 
 
 def seeds():
-    for make in (cells, lost, faults, memory_sequences):
+    for make in (cells, lost, faults):
         for name, data in make():
             yield "synced_memory", name, data
     for name, data in blob_sequences():
         yield "reshape", name, bytes([HOST]) + data
         yield "reshape", "device-" + name, bytes([DEVICE]) + data
-    for name, data in message_sequences():
-        yield "reshape", name, bytes([DEVICE]) + data
 
 
 def words():
@@ -245,5 +178,5 @@ def words():
     yield from (("reshape", reshape(0, *dims))
                 for dims in ((), (0,), (2, 3), (3, 2), (4, 4), (2**40,)))
     yield from (("reshape", word) for word in (
-        WRITTEN, step("from_proto", variant=1, then=message(4)),
-        step(SHAPE_EQUALS_PROTO, then=message(4))))
+        WRITTEN, step("from_proto", variant=1, then=b"\4"),
+        step("from_proto", variant=1, then=b"\20\2\3\2")))

@@ -1,8 +1,7 @@
-/* Reads the input as a BlobProto and as a BlobShape. If a read succeeds, encoding the blob and
-   reading it again must return an equal blob; a read that fails must not change the blob. Also
-   checks how much memory a read needs. */
-#include "unsteady.h"
-#include "watched.h"
+/* Reads the input as a BlobProto. If a read succeeds, encoding the blob and reading it again must
+   return an equal blob; a read that fails must not change the blob. Also checks how much memory a
+   read needs. */
+#include "ways.h"
 #include "wire_builder.h"
 
 #include <stdlib.h>
@@ -10,10 +9,9 @@
 
 #define OBJECT_BYTES 1024 /* a bound for the size of the handles that a read may create */
 
-static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
-                           const sb_limits *limits) {
+static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags) {
     sb_status st =
-        status_of(sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &call_error));
+        status_of(sb_blob_from_proto(blob, run->bytes, run->size, flags, NULL, &call_error));
     if (st != SB_ERR_SHAPE_MISMATCH || flags != 0)
         check_read_status(st, run->size);
     return st;
@@ -37,7 +35,7 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
-    *out_status = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
+    *out_status = read_into(run, blob, SB_PROTO_RESHAPE);
     if (*out_status == SB_OK) {
         check_memory(run, blob);
         return blob;
@@ -72,7 +70,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
         check_saved_file(write_file, blob, first.bytes, first.size);
     const struct run again = {first.bytes, first.size, run->lot, run->watched};
     sb_blob *copy = blob_new(run->watched->context, sb_blob_dtype(blob));
-    sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
+    sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE);
     check_equal(st, SB_OK);
     check_same_blob(blob, copy);
     struct wire second = encode(copy);
@@ -153,7 +151,7 @@ static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh) {
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
-    sb_status st = read_into(run, trial.blob, flags, NULL);
+    sb_status st = read_into(run, trial.blob, flags);
     if (st == SB_OK)
         fuzz_check(fresh != NULL, "only a blob with contents accepts the message");
     else
@@ -175,111 +173,25 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
     check_existing(run, trial_begin(run, dtype, shape, sb_blob_num_axes(fresh)), 0, fresh, SB_OK);
 }
 
-/* --- other questions ------------------------------------------------------------------- */
+/* --- other ways to read --------------------------------------------------------------------- */
 
-/* Checks that a comparison of shapes succeeds for each message that can be read. The fuzz target
-   `reshape` checks the result. */
-static void check_shape_question(const struct run *run, sb_status without) {
+/* Loads the message in another way; `expected` is a new blob after a read, or NULL. */
+static sb_status load(const struct run *run, struct way *way, const void *expected) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    int32_t equal = 77;
+    way_begin(run, way);
     sb_status st = status_of(
-        sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &call_error));
-    check_read_status(st, run->size);
-    fuzz_check(st == SB_OK || without != SB_OK, "an accepted message has no shape: %s",
-               sb_status_name(st));
-    fuzz_check(st == SB_OK ? equal == 0 || equal == 1 : equal == 77, "status %d, equal %d", st,
-               equal);
-    check_equal(watched_peak(run->watched), 0);
-    trial_end(&trial, st, NULL);
-}
-
-static void check_reshape(const struct run *run) {
-    struct trial trial = trial_small(run, SB_DTYPE_F64);
-    uint32_t reallocated = 77;
-    sb_status st = status_of(
-        sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &call_error));
-    check_read_status(st, run->size);
-    check_equal(watched_peak(run->watched), 0);
-    check_equal(reallocated, st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0);
-    trial_end(&trial, st, NULL);
-}
-
-/* Checks that a read with low limits respects them, and returns `without` or DATA_LIMIT. */
-static void check_limits(const struct run *run, sb_status without) {
-    sb_limits limits = SB_LIMITS_INIT;
-    limits.max_memory = 1000;
-    limits.max_axes = 3;
-    sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
-    watched_mark(run->watched);
-    sb_status st = read_into(run, blob, SB_PROTO_RESHAPE, &limits);
-    fuzz_check(st == without || st == SB_ERR_DATA_LIMIT, "%s, without limits %s",
-               sb_status_name(st), sb_status_name(without));
-    fuzz_check(watched_peak(run->watched) <= limits.max_memory, "%zu bytes at peak",
-               watched_peak(run->watched));
-    if (st == SB_OK)
-        fuzz_check(blob_bytes(blob) <= limits.max_memory && sb_blob_num_axes(blob) <= 3,
-                   "%zu bytes, %d axes", blob_bytes(blob), sb_blob_num_axes(blob));
-    else
-        check_untouched(run, blob);
-    sb_blob_destroy(blob);
-}
-
-/* Repeats a read until it succeeds. At the n-th attempt the n-th allocation fails. */
-static void check_refusals(const struct run *run) {
-    sb_status st = SB_ERR_OUT_OF_MEMORY;
-    for (int64_t nth = 1; st != SB_OK; nth++) {
-        sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
-        watched_mark(run->watched);
-        run->watched->counting.fail_nth = nth;
-        st = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
-        bool refused = run->watched->counting.fail_nth == 0;
-        run->watched->counting.fail_nth = 0;
-        fuzz_check((st == SB_ERR_OUT_OF_MEMORY) == refused, "%s with allocation %lld refused: %d",
-                   sb_status_name(st), (long long)nth, refused);
-        if (st != SB_OK)
-            check_untouched(run, blob);
-        sb_blob_destroy(blob);
-    }
-}
-
-/* Checks that a load of the same bytes from a file, in small pieces, has the same result. */
-static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
-    struct scratch_file file = scratch_file_make(run->bytes, run->size);
-    struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_status st =
-        status_of(sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &call_error));
-    check_read_status(st, run->size);
-    check_equal(st, expected);
-    trial_end(&trial, st, fresh);
-    fuzz_check(scratch_file_end(&file), "a read left a file");
-}
-
-/* Reads from `source`, whose reads may fail, and whose bytes may change between two reads. */
-static sb_status read_unsteady(const struct run *run, struct unsteady *source,
-                               const sb_blob *fresh) {
-    const sb_source from = unsteady_source(source);
-    struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_status st = status_of(
-        sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &call_error));
-    unsteady_check(source, st);
-    trial_end(&trial, st, source->trouble == TROUBLE_NONE ? fresh : NULL);
-    check_equal(source->closed, 0); /* it is borrowed */
+        way->path ? sb_blob_load_file(trial.blob, way->path, SB_PROTO_RESHAPE, NULL, &call_error)
+        : way->source ? sb_blob_load_source(trial.blob, way->source, SB_PROTO_RESHAPE, NULL, NULL,
+                                            &call_error)
+                      : sb_blob_from_proto(trial.blob, run->bytes, run->size, SB_PROTO_RESHAPE,
+                                           way->limits, &call_error));
+    way_end(run, way, st);
+    check_equal(way->closed, 0); /* a source is borrowed */
+    if (way->limits && st == SB_OK)
+        fuzz_check(sb_blob_num_axes(trial.blob) <= way->limits->max_axes, "%d axes",
+                   sb_blob_num_axes(trial.blob));
+    trial_end(&trial, st, way->trouble == TROUBLE_NONE ? expected : NULL);
     return st;
-}
-
-static void check_source(const struct run *run, const sb_blob *fresh, sb_status expected) {
-    struct unsteady source = {.bytes = run->bytes, .size = run->size};
-    sb_status st = read_unsteady(run, &source, fresh);
-    check_equal(st, expected);
-    for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
-        bool struck = true;
-        for (int n = 1; struck && n < 64; n++) {
-            const uint32_t where = run->lot * (uint32_t)(2 * n + 1);
-            source = (struct unsteady){run->bytes, run->size, trouble, n, where, 0};
-            (void)read_unsteady(run, &source, fresh);
-            struck = unsteady_struck(&source);
-        }
-    }
 }
 
 /* Reads the same bytes as three spans. */
@@ -288,12 +200,25 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
     const sb_span spans[] = {{bytes, a}, {bytes + a, b}, {bytes + a + b, run->size - a - b}};
     sb_source source = SB_SOURCE_INIT;
+    struct way way = {.source = &source};
     check_ok(sb_source_of_spans(NULL, spans, 3, &source, &call_error));
-    struct trial trial = trial_small(run, SB_DTYPE_F32);
-    check_status(expected, sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL,
-                                               &call_error));
+    check_equal(load(run, &way, fresh), expected);
     source.close(source.user);
-    trial_end(&trial, expected, fresh);
+}
+
+static void check_other_ways(const struct run *run, const sb_blob *fresh, sb_status st) {
+    sb_limits limits = SB_LIMITS_INIT;
+    limits.max_memory = 1000;
+    limits.max_axes = 3;
+    check_way(run, LIMITS_WAY, load, fresh, st, &limits, 1);
+    if (st == SB_OK)
+        check_way(run, REFUSALS_WAY, load, fresh, st, NULL, 1);
+    if (run->lot % 4 == 0)
+        check_way(run, FILE_WAY, load, fresh, st, NULL, 1);
+    if (run->lot % 4 == 1) {
+        check_way(run, SOURCE_WAY, load, fresh, st, NULL, 1);
+        check_spans(run, fresh, st);
+    }
 }
 
 /* Writes the blob to a sink that accepts all bytes, and to a sink that fails. */
@@ -312,20 +237,13 @@ static void check_sink(const sb_blob *blob) {
 
 static sb_status check_dtype(const struct run *run, int32_t dtype) {
     sb_status st;
-    int32_t equal = 7;
     sb_blob *fresh = read_fresh(run, dtype, &st);
     if (fresh) {
         check_round_trip(run, fresh);
-        check_ok(sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &call_error));
-        check_equal(equal, 1);
     }
     check_existing_blobs(run, dtype, fresh, st);
-    if (dtype == SB_DTYPE_F32 && run->lot % 4 == 0)
-        check_file(run, fresh, st);
-    if (dtype == SB_DTYPE_F32 && run->lot % 4 == 1) {
-        check_source(run, fresh, st);
-        check_spans(run, fresh, st);
-    }
+    if (dtype == SB_DTYPE_F32)
+        check_other_ways(run, fresh, st);
     if (fresh && run->lot % 4 == 2)
         check_sink(fresh);
     sb_blob_destroy(fresh);
@@ -352,11 +270,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check((single == SB_OK) == (wide == SB_OK), "%s into floats, %s into doubles",
                sb_status_name(single), sb_status_name(wide));
     check_integers(&run, run.lot % 8 < 4 ? SB_DTYPE_I32 : SB_DTYPE_U32, single);
-    check_limits(&run, single);
-    if (single == SB_OK)
-        check_refusals(&run);
-    check_shape_question(&run, single);
-    check_reshape(&run);
     watched_end(&watched);
     return 0;
 }

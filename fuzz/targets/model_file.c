@@ -1,8 +1,7 @@
 /* Opens the input as a model of each format. Lists and loads the blobs, and saves the unchanged
    model; then adds and replaces blobs, saves the model and reopens it. Checks how much memory the
    calls need. */
-#include "unsteady.h"
-#include "watched.h"
+#include "ways.h"
 #include "wire_builder.h"
 
 #include <stdlib.h>
@@ -65,13 +64,12 @@ static void count_call(void *user, void *ptr) {
 }
 
 /* Opens a model. Checks that a failure frees everything. */
-static void open_bytes(const struct run *run, int32_t format, const sb_limits *limits,
-                       struct opened *out) {
+static void open_bytes(const struct run *run, int32_t format, struct opened *out) {
     sb_model *const untouched = (sb_model *)(void *)out;
     *out = (struct opened){.model = untouched};
     watched_mark(run->watched);
     out->status =
-        status_of(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits,
+        status_of(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL,
                                       count_call, out, &out->model, &call_error));
     check_equal(out->deleted, 0);
     if (out->status != SB_OK) {
@@ -255,7 +253,7 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
     struct opened reopened;
     again.bytes = saved.bytes;
     again.size = saved.size;
-    open_bytes(&again, sb_model_format(model), NULL, &reopened);
+    open_bytes(&again, sb_model_format(model), &reopened);
     check_equal(reopened.status, SB_OK);
     /* The offset of an error may be an offset in the original file or in the saved file. */
     again.size = run->size > saved.size ? run->size : saved.size;
@@ -367,6 +365,12 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
+/* The result that other ways of opening must have. */
+struct expected {
+    int32_t format;
+    const sb_model *model; /* NULL: the opening fails */
+};
+
 /* Checks that opening the input's bytes in memory fails with the same message as opening the file.
  */
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {
@@ -376,27 +380,6 @@ static void check_same_message(const struct run *run, int32_t format, sb_error o
                                      NULL, NULL, &model, &call_error));
     fuzz_check(strcmp(call_error.message, of_file.message) == 0,
                "from a file \"%.239s\", \"%.239s\"", of_file.message, call_error.message);
-}
-
-static void check_file(const struct run *run, int32_t format, uint32_t flags,
-                       const struct opened *expected) {
-    struct scratch_file file = scratch_file_make(run->bytes, run->size);
-    sb_model *model = NULL;
-    watched_mark(run->watched);
-    sb_status st = status_of(sb_model_open_file(run->watched->context, format, file.path, flags,
-                                                NULL, &model, &call_error));
-    check_read_status(st, run->size);
-    check_equal(st, expected->status);
-    fuzz_check((st == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
-    check_index_memory(run, model);
-    if (model) {
-        check_same_model(run, expected->model, model);
-        check_saved_verbatim(run, model);
-    } else {
-        check_same_message(run, format, call_error);
-    }
-    sb_model_destroy(model);
-    fuzz_check(scratch_file_end(&file), "a read left a file");
 }
 
 /* Opens a valid message with low limits. The error's text may guess that the message has another
@@ -417,51 +400,27 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     fuzz_check(known, "a wrong guess at the format: %.239s", call_error.message);
 }
 
-/* Checks that an opening with low limits respects them, and returns `without` or DATA_LIMIT. */
-static void check_limits(const struct run *run, int32_t format, sb_status without) {
-    sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
-    struct opened limited;
-    open_bytes(run, format, &limits, &limited);
-    const sb_model *model = limited.model;
-    fuzz_check(limited.status == without || limited.status == SB_ERR_DATA_LIMIT,
-               "%s, without limits %s", sb_status_name(limited.status), sb_status_name(without));
-    fuzz_check(watched_peak(run->watched) <= limits.max_memory, "%zu bytes at peak",
-               watched_peak(run->watched));
-    fuzz_check(sb_model_num_layers(model) <= 3 && count_blobs(model) <= 4 &&
-                   (!model || name_of(model).size <= 8),
+static void check_limited(const struct run *run, const struct expected *expected,
+                          const sb_limits *limits, const sb_model *model) {
+    fuzz_check(sb_model_num_layers(model) <= limits->max_layers &&
+                   count_blobs(model) <= limits->max_blobs &&
+                   (!model || name_of(model).size <= limits->max_name_bytes),
                "%lld layers, %lld blobs", (long long)sb_model_num_layers(model),
                (long long)count_blobs(model));
-    close_model(&limited);
-    if (without == SB_OK && !model)
-        check_guess(run, format, &limits);
+    if (expected->model && !model)
+        check_guess(run, expected->format, limits);
 }
 
-/* Opens the bytes until no allocation fails. At the n-th attempt the n-th allocation fails. */
-static void check_refusals(const struct run *run, int32_t format, sb_status without) {
-    struct opened opened;
-    bool refused = true;
-    for (int64_t nth = 1; refused; nth++) {
-        run->watched->counting.fail_nth = nth;
-        open_bytes(run, format, NULL, &opened);
-        refused = run->watched->counting.fail_nth == 0;
-        run->watched->counting.fail_nth = 0;
-        check_equal(opened.status, refused ? SB_ERR_OUT_OF_MEMORY : without);
-    }
-    close_model(&opened);
-}
-
-/* --- sources and sinks ------------------------------------------------------------------- */
-
-static void use_blobs(const struct run *run, const struct unsteady *source, const sb_model *model,
+static void use_blobs(const struct run *run, const struct way *way, const sb_model *model,
                       int64_t layer) {
     const int64_t blobs = num_blobs(model, layer);
     for (int64_t i = 0; i < blobs && i < 4; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_blob *blob = blob_new(run->watched->context, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
-        unsteady_check(source, status_of(sb_model_blob_info(model, layer, i, &info, &call_error)));
+        way_check(way, status_of(sb_model_blob_info(model, layer, i, &info, &call_error)));
         watched_mark(run->watched);
         sb_status st = status_of(sb_model_load_blob(model, layer, i, blob, &call_error));
-        unsteady_check(source, st);
+        way_check(way, st);
         fuzz_check(st == SB_OK || (!sb_blob_is_shaped(blob) && watched_growth(run->watched) == 0),
                    "a failed load left a trace");
         sb_blob_destroy(blob);
@@ -469,8 +428,8 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
 }
 
 /* Saves to a sink that fails, then to a sink that accepts and compares all bytes. */
-static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
-    const bool steady = source->trouble == TROUBLE_NONE;
+static void use_sinks(const struct run *run, const struct way *way, const sb_model *model) {
+    const bool steady = way->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
     struct drain fails = {whole.bytes, run->size, 0, 1 + (int)(run->lot % 3)};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
@@ -478,72 +437,54 @@ static void use_sinks(const struct run *run, const struct unsteady *source, cons
     if (steady)
         check_equal(st, fails.left < 0 ? SB_ERR_IO : SB_OK);
     st = status_of(sb_model_save_sink(model, &to_whole, &call_error));
-    unsteady_check(source, st);
+    way_check(way, st);
     if (st == SB_OK)
         check_equal(whole.written, run->size);
 }
 
-static sb_status use_source(const struct run *run, int32_t format, struct unsteady *source) {
-    const sb_source from = unsteady_source(source);
+static sb_status open_way(const struct run *run, struct way *way, const void *user) {
+    const struct expected *expected = user;
+    sb_context *context = run->watched->context;
+    const int32_t format = expected->format;
     sb_model *model = NULL;
-    const size_t before = run->watched->counting.live_bytes;
-    sb_status st = status_of(sb_model_open_source(run->watched->context, format, &from, NULL, NULL,
-                                                  &model, &call_error));
-    unsteady_check(source, st);
+    way_begin(run, way);
+    sb_status st = status_of(
+        way->path
+            ? sb_model_open_file(context, format, way->path, way->flags, NULL, &model, &call_error)
+        : way->source
+            ? sb_model_open_source(context, format, way->source, NULL, NULL, &model, &call_error)
+            : sb_model_open_bytes(context, format, run->bytes, run->size, way->limits, NULL, NULL,
+                                  &model, &call_error));
+    way_end(run, way, st);
     fuzz_check((st == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
-    for (int64_t i = SB_NO_LAYER; model && i < sb_model_num_layers(model) && i < 8; i++)
-        use_blobs(run, source, model, i);
-    if (model)
-        use_sinks(run, source, model);
-    sb_model_destroy(model);
-    check_equal(source->closed, model != NULL);
-    check_equal(run->watched->counting.live_bytes, before);
-    return st;
-}
-
-/* Opens a model from a source that works; then from sources whose n-th read fails, and from sources
-   that return changed bytes from the n-th read on. Tests each n, or each 2nd, 3rd or 4th n. */
-static void check_source(const struct run *run, int32_t format, sb_status expected) {
-    struct unsteady steady = {.bytes = run->bytes, .size = run->size};
-    sb_status st = use_source(run, format, &steady);
-    check_equal(st, expected);
-    for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
-        bool struck = true;
-        for (int n = 1; struck && n < 64; n += 1 + (int)(run->lot / 5 % 4)) {
-            const uint32_t where = run->lot * 2654435761u + (uint32_t)n;
-            struct unsteady source = {run->bytes, run->size, trouble, n, where, 0};
-            (void)use_source(run, format, &source);
-            struck = unsteady_struck(&source);
-        }
+    if (!way->source)
+        check_index_memory(run, model);
+    if (way->limits)
+        check_limited(run, expected, way->limits, model);
+    if (way->path && model) {
+        check_same_model(run, expected->model, model);
+        check_saved_verbatim(run, model);
+    } else if (way->path) {
+        check_same_message(run, format, call_error);
     }
+    for (int64_t i = SB_NO_LAYER; way->source && i < sb_model_num_layers(model) && i < 8; i++)
+        use_blobs(run, way, model, i);
+    if (way->source && model)
+        use_sinks(run, way, model);
+    sb_model_destroy(model);
+    check_equal(way->closed, way->source && model);
+    return st;
 }
 
 /* --- everything ---------------------------------------------------------------------------- */
 
-/* Makes one of five further checks, chosen by a hash of the input and by the format. */
-static void check_another_way(const struct run *run, int32_t format, const struct opened *opened) {
-    switch ((run->lot + (uint32_t)format) % 5) {
-    case 0:
-        check_file(run, format, 0, opened);
-        break;
-    case 1:
-        check_file(run, format, SB_OPEN_MAPPED, opened);
-        break;
-    case 2:
-        check_limits(run, format, opened->status);
-        break;
-    case 3:
-        check_source(run, format, opened->status);
-        break;
-    default:
-        check_refusals(run, format, opened->status);
-    }
-}
-
 static void check_format(const struct run *run, int32_t format) {
+    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS; /* one of the other ways */
+    const sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     struct opened opened;
-    open_bytes(run, format, NULL, &opened);
-    check_another_way(run, format, &opened);
+    open_bytes(run, format, &opened);
+    const struct expected expected = {format, opened.model};
+    check_way(run, way, open_way, &expected, opened.status, &limits, 1 + (int)(run->lot / 5 % 4));
     if (!opened.model)
         return;
     check_listing(run, opened.model);
@@ -557,10 +498,10 @@ static void check_format(const struct run *run, int32_t format) {
 /* Checks that SB_FORMAT_AUTO and the format that it detects open the same model. */
 static void check_auto(const struct run *run) {
     struct opened found, named;
-    open_bytes(run, SB_FORMAT_AUTO, NULL, &found);
+    open_bytes(run, SB_FORMAT_AUTO, &found);
     if (!found.model)
         return;
-    open_bytes(run, sb_model_format(found.model), NULL, &named);
+    open_bytes(run, sb_model_format(found.model), &named);
     check_equal(named.status, SB_OK);
     check_equal(sb_model_num_layers(named.model), sb_model_num_layers(found.model));
     check_equal(count_blobs(named.model), count_blobs(found.model));

@@ -1,12 +1,12 @@
 /* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
    simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
-   fail. After every step shapes, contents, storage and sharing must agree with the model in
-   support/blob_model.c. */
-#include "blob_message.h"
-#include "blob_model.h"
+   fail. After every step shapes, contents, storage and sharing must agree with a model, in which
+   tests/support/state_table.h determines on which side each call leaves the bytes. */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
+#include "state_table.h"
+#include "wire_builder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +18,42 @@
 #define ELEMENT_MAX 8
 #define EXTRA_MAX   64 /* bytes that a loan may have beyond the blob's elements */
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
+
+/* Blobs have few or absurdly many elements: the model can predict whether memory suffices. */
+#define SMALL_COUNT  512
+#define ABSURD_COUNT ((int64_t)1 << 24)
+#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; blobs of absurd counts need more */
+
+enum { DATA = SB_DATA, DIFF = SB_DIFF };
+
+/* The model of a context. */
+struct plain_context {
+    bool has_device;
+    int32_t host_kind; /* SB_STORAGE_* of host memory that the library allocates */
+};
+
+struct plain_memory {
+    const struct plain_context *context;
+    struct memory_state state;
+    int owners;
+    unsigned char *value; /* the expected contents; NULL if they exceed MEMORY_CAP */
+    /* The library's handle and pointers at the last comparison, or NULL. */
+    const sb_mem *handle;
+    const void *at[2];
+};
+
+struct plain_shape {
+    int32_t num_axes;              /* -1: never shaped */
+    int64_t dims[SB_MAX_AXES + 1]; /* an invalid shape may have one axis too many */
+    int64_t count;                 /* valid only if plain_shape_check succeeds */
+};
+
+struct plain_blob {
+    const struct plain_context *context;
+    int32_t dtype;
+    struct plain_shape shape;
+    struct plain_memory *memory[2]; /* NULL: not created yet */
+};
 
 struct pair {
     sb_blob *blob;
@@ -39,6 +75,188 @@ struct world {
     uint32_t variant;
     uint32_t mask, *asked; /* `mask` receives bits of replaced memories; `asked`: NULL or &mask */
 };
+
+/* --- the model: shapes ----------------------------------------------------------------------- */
+
+/* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
+static sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
+    if (shape->num_axes < 0)
+        return SB_ERR_INVALID_ARGUMENT;
+    if (shape->num_axes > SB_MAX_AXES)
+        return SB_ERR_OVER_LIMIT;
+    for (int32_t i = 0; i < shape->num_axes; i++)
+        if (shape->dims[i] < 0)
+            return SB_ERR_INVALID_ARGUMENT;
+    shape->count = count_elements(shape->dims, (size_t)shape->num_axes, element_size);
+    return shape->count >= 0 ? SB_OK : SB_ERR_SIZE_OVERFLOW;
+}
+
+/* Returns the number of axes; 0 if the blob was never shaped. */
+static int32_t plain_axes(const struct plain_blob *blob) {
+    return blob->shape.num_axes < 0 ? 0 : blob->shape.num_axes;
+}
+
+static bool plain_shape_same(const struct plain_shape *a, const struct plain_shape *b) {
+    return a->num_axes == b->num_axes &&
+           (a->num_axes <= 0 ||
+            memcmp(a->dims, b->dims, (size_t)a->num_axes * sizeof *a->dims) == 0);
+}
+
+static size_t plain_bytes(const struct plain_blob *blob) {
+    return (size_t)blob->shape.count * sb_dtype_size(blob->dtype);
+}
+
+static bool plain_has_arithmetic(const struct plain_blob *blob) {
+    return blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64;
+}
+
+/* --- the model: memories --------------------------------------------------------------------- */
+
+static struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes) {
+    struct plain_memory *memory = calloc(1, sizeof *memory);
+    fuzz_check(memory, "the model is out of memory");
+    memory->context = context;
+    memory->state.bytes = bytes;
+    memory->owners = 1;
+    if (bytes <= MEMORY_CAP) {
+        memory->value = calloc(1, bytes + 1);
+        fuzz_check(memory->value, "the model is out of memory");
+    }
+    return memory;
+}
+
+/* Returns the blob's memory; creates it if needed. */
+static struct plain_memory *plain_memory_of(struct plain_blob *blob, int which) {
+    if (!blob->memory[which])
+        blob->memory[which] = plain_memory_new(blob->context, plain_bytes(blob));
+    return blob->memory[which];
+}
+
+/* Marks the loans of a memory without owners as due: their deleters must have run. */
+static void release(struct plain_memory *memory) {
+    if (!memory || --memory->owners > 0)
+        return;
+    for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        if (memory->state.side[side].loan)
+            memory->state.side[side].loan->due = true;
+    free(memory->value);
+    free(memory);
+}
+
+/* Replaces the blob's memory by `memory` ([owned], may be NULL). */
+static void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory) {
+    struct plain_memory *old = blob->memory[which];
+    blob->memory[which] = memory;
+    release(old);
+}
+
+/* Sets the shape and releases memories that are too small; returns SB_REALLOCATED_* bits. */
+static uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_shape *shape) {
+    static const uint32_t bits[2] = {SB_REALLOCATED_DATA, SB_REALLOCATED_DIFF};
+    uint32_t replaced = 0;
+    blob->shape = *shape;
+    for (int which = DATA; which <= DIFF; which++)
+        if (blob->memory[which] && blob->memory[which]->state.bytes < plain_bytes(blob)) {
+            plain_replace(blob, which, NULL);
+            replaced |= bits[which];
+        }
+    return replaced;
+}
+
+/* plain_check and plain_do return the status that the library must return. plain_do also updates
+   the model. */
+static sb_status plain_check(const struct plain_memory *memory, enum call call) {
+    struct plan plan = table_plan(&memory->state, call);
+    if (call_is_about_device(call) && !memory->context->has_device)
+        return SB_ERR_NO_DEVICE;
+    if (plan.status != SB_OK)
+        return plan.status;
+    return plan.allocates && memory->state.bytes > MEMORY_CAP ? SB_ERR_CAP_REACHED : SB_OK;
+}
+
+static void commit(struct plain_memory *memory, const struct plan *plan, struct side fresh) {
+    if (plan->allocates || plan->adopts || plan->drops)
+        memory->at[plan->side] = NULL;
+    struct loan *ended = table_commit(&memory->state, plan, fresh);
+    if (ended)
+        ended->due = true;
+    if (plan->zeroes)
+        memset(memory->value, 0, memory->state.bytes);
+}
+
+static sb_status plain_do(struct plain_memory *memory, enum call call) {
+    struct plan plan = table_plan(&memory->state, call);
+    sb_status st = plain_check(memory, call);
+    bool host = plan.side == SB_SIDE_CPU && memory->state.bytes > 0;
+    if (st == SB_OK)
+        commit(memory, &plan,
+               (struct side){host ? memory->context->host_kind : SB_STORAGE_OWNED, NULL});
+    return st;
+}
+
+static void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan) {
+    struct plan plan = table_plan(&memory->state, call);
+    commit(
+        memory, &plan,
+        (struct side){loan->read_only ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED, loan});
+    memcpy(memory->value, loan->before, memory->state.bytes);
+}
+
+static bool plain_is_written(const struct plain_memory *memory) {
+    return memory && memory->state.head != SB_HEAD_UNINITIALIZED;
+}
+
+/* Returns the side that has the current bytes, or the device if both sides have them. */
+static int32_t plain_side(const struct plain_memory *memory) {
+    return memory->state.head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
+}
+
+/* --- the model: elements --------------------------------------------------------------------- */
+
+/* Returns element i of an array of F32 or F64. */
+static double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
+    float narrow;
+    double wide;
+    if (dtype == SB_DTYPE_F64)
+        memcpy(&wide, bytes + i * sizeof wide, sizeof wide);
+    else
+        memcpy(&narrow, bytes + i * sizeof narrow, sizeof narrow);
+    return dtype == SB_DTYPE_F64 ? wide : (double)narrow;
+}
+
+static void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double value) {
+    const float narrow = (float)value;
+    const int32_t whole = value > -2147483649.0 && value < 2147483648.0 ? (int32_t)value : 0;
+    const int8_t small = (int8_t)(whole > INT8_MAX || whole < INT8_MIN ? 0 : whole);
+    const int16_t bits = (int16_t)(whole > INT16_MAX || whole < INT16_MIN ? 0 : whole);
+    const void *element = dtype == SB_DTYPE_F32   ? (const void *)&narrow
+                          : dtype == SB_DTYPE_F64 ? (const void *)&value
+                          : dtype == SB_DTYPE_I8  ? (const void *)&small
+                          : dtype == SB_DTYPE_F16 ? (const void *)&bits
+                                                  : (const void *)&whole;
+    memcpy(bytes + i * sb_dtype_size(dtype), element, sb_dtype_size(dtype));
+}
+
+/* Fills whole elements with small integers, which floats represent exactly. */
+static void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed) {
+    size_t count = bytes / sb_dtype_size(dtype);
+    memset(out, 0, bytes);
+    for (size_t i = 0; i < count; i++)
+        plain_put(out, i, dtype, (double)((i * 7 + (size_t)seed * 13) % 251) - 125);
+}
+
+/* Compares bytes; elements of F32 and F64 may also be equal as numbers. */
+static bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int32_t dtype) {
+    size_t size = sb_dtype_size(dtype), whole = bytes / size * size;
+    if (memcmp(seen, value, bytes) == 0)
+        return true;
+    if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
+        return false;
+    for (size_t i = 0; i < bytes / size; i++) /* 0 and -0 are equal */
+        if (plain_at(seen, i, dtype) != plain_at(value, i, dtype))
+            return false;
+    return memcmp((const unsigned char *)seen + whole, value + whole, bytes - whole) == 0;
+}
 
 /* --- choices ----------------------------------------------------------------------- */
 
@@ -124,40 +342,29 @@ static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_
 static void compare_shape(const struct pair *pair) {
     const struct plain_blob *plain = &pair->plain;
     check_equal(sb_blob_dtype(pair->blob), plain->dtype);
-    check_equal(sb_blob_is_shaped(pair->blob), plain->num_axes >= 0);
+    check_equal(sb_blob_is_shaped(pair->blob), plain->shape.num_axes >= 0);
     check_equal(sb_blob_num_axes(pair->blob), plain_axes(plain));
-    check_equal(sb_blob_count(pair->blob), plain->count);
+    check_equal(sb_blob_count(pair->blob), plain->shape.count);
     for (int32_t i = 0; i < plain_axes(plain); i++)
-        check_equal(sb_blob_shape(pair->blob)[i], plain->dims[i]);
+        check_equal(sb_blob_shape(pair->blob)[i], plain->shape.dims[i]);
 }
 
-/* Checks that storage has the same address as at the last comparison. */
-static void compare_place(struct plain_memory *memory, int side, const void *ptr) {
+/* Compares the bytes of a side; storage must have the same address as at the last comparison. */
+static void compare_side(const struct world *w, struct plain_memory *memory, const sb_mem *mem,
+                         int32_t dtype, int side) {
+    static unsigned char copy[BYTES_MAX];
+    const void *ptr;
+    check_ok((side == SB_SIDE_CPU ? sb_mem_cpu : sb_mem_gpu)(mem, &ptr, &call_error));
     if (memory->at[side] && memory->state.bytes)
         fuzz_check(memory->at[side] == ptr, "side %d moved from %p to %p", side, memory->at[side],
                    ptr);
     memory->at[side] = ptr;
-}
-
-static void compare_host(struct plain_memory *memory, const sb_mem *mem, int32_t dtype) {
-    const void *seen;
-    check_ok(sb_mem_cpu(mem, &seen, &call_error));
-    fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
-               "the %zu host bytes differ from the plain memory", memory->state.bytes);
-    compare_place(memory, SB_SIDE_CPU, seen);
-}
-
-static void compare_device(const struct world *w, struct plain_memory *memory, const sb_mem *mem,
-                           int32_t dtype) {
-    static unsigned char seen[BYTES_MAX];
-    const void *ptr;
-    check_ok(sb_mem_gpu(mem, &ptr, &call_error));
-    compare_place(memory, SB_SIDE_GPU, ptr);
-    if (memory->state.bytes == 0)
-        return;
-    check_ok(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, &call_error));
-    fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
-               "the %zu device bytes differ from the plain memory", memory->state.bytes);
+    if (side == SB_SIDE_GPU && memory->state.bytes) {
+        check_ok(sb_sim_peek(w->sims[0].context, copy, ptr, memory->state.bytes, &call_error));
+        ptr = copy;
+    }
+    fuzz_check(plain_equal(ptr, memory->value, memory->state.bytes, dtype),
+               "the %zu bytes on side %d differ from the model", memory->state.bytes, side);
 }
 
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {
@@ -174,12 +381,11 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
     check_equal(sb_mem_size(mem), memory->state.bytes);
     check_equal(sb_mem_is_unique(mem), memory->owners == 1);
     check_equal(sb_mem_head(mem), memory->state.head);
-    for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+    for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         check_equal(sb_mem_storage(mem, side), memory->state.side[side].kind);
-    if (table_is_current(memory->state.head, SB_SIDE_CPU))
-        compare_host(memory, mem, dtype);
-    if (table_is_current(memory->state.head, SB_SIDE_GPU))
-        compare_device(w, memory, mem, dtype);
+        if (table_is_current(memory->state.head, side))
+            compare_side(w, memory, mem, dtype, side);
+    }
 }
 
 static void compare_all(struct world *w) {
@@ -228,7 +434,7 @@ static void reshape_legacy(struct world *w) {
 }
 
 static void reshape_like(struct world *w) {
-    struct plain_shape shape = plain_shape_of(&w->other->plain);
+    struct plain_shape shape = w->other->plain.shape;
     if (shape.num_axes < 0)
         shape.num_axes = 0;
     sb_status expected = check_shape(w, &shape);
@@ -237,14 +443,20 @@ static void reshape_like(struct world *w) {
         take_shape(w, &shape);
 }
 
+static sb_status status_of_shape(struct plain_shape *shape) {
+    sb_status st = plain_shape_check(shape, sizeof(float));
+    return st == SB_OK                  ? SB_OK
+           : st == SB_ERR_SIZE_OVERFLOW ? SB_ERR_DATA_OVERFLOW
+                                        : SB_ERR_BAD_SHAPE;
+}
+
 static void reshape_proto(struct world *w) {
     struct wire message = {0};
     struct plain_shape shape = draw_shape(&w->tape);
     if (shape.num_axes < 0)
         shape.num_axes = 0;
-    bool cut = w->variant & 4 && shape.num_axes > 0;
-    message_encode_shape(&shape, w->variant & 2, cut, &message);
-    sb_status expected = cut ? SB_ERR_MALFORMED : message_shape_status(&shape);
+    wire_numbers(&message, 1, shape.dims, (size_t)shape.num_axes);
+    sb_status expected = status_of_shape(&shape);
     if (expected == SB_OK && check_shape(w, &shape) != SB_OK)
         expected = SB_ERR_DATA_OVERFLOW;
     if (agree(w, "reshape_proto", expected,
@@ -264,10 +476,10 @@ static void take_memory(struct world *w) {
 
 static void share(struct world *w) {
     const struct plain_blob *plain = w->plain, *other = &w->other->plain;
-    sb_status expected = plain->dtype != other->dtype       ? SB_ERR_DTYPE_MISMATCH
-                         : plain->count != other->count     ? SB_ERR_SHAPE_MISMATCH
-                         : plain->context != other->context ? SB_ERR_WRONG_DEVICE
-                                                            : SB_OK;
+    sb_status expected = plain->dtype != other->dtype               ? SB_ERR_DTYPE_MISMATCH
+                         : plain->shape.count != other->shape.count ? SB_ERR_SHAPE_MISMATCH
+                         : plain->context != other->context         ? SB_ERR_WRONG_DEVICE
+                                                                    : SB_OK;
     if (agree(w, "share", expected, sb_blob_share(w->blob, w->which, w->other->blob, &call_error)))
         take_memory(w);
 }
@@ -309,36 +521,25 @@ static enum call writing(int32_t side) {
     return side == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
 }
 
-/* The memory to which a call writes: the blob's memory or, if that is missing or too small, a new
-   memory. */
-struct target {
-    struct plain_memory *memory, *fresh;
-    enum call call;
-};
-
-static struct target target_of(struct plain_blob *blob, int which, size_t bytes, int32_t side) {
-    struct target target = {.memory = blob->memory[which], .call = writing(side)};
-    if (!target.memory || target.memory->state.bytes < bytes)
-        target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    if (target.memory->state.bytes == bytes) /* all bytes will be overwritten */
-        target.call = side == SB_SIDE_CPU ? OVERWRITE_CPU : OVERWRITE_GPU;
-    return target;
-}
-
-static void drop_target(struct target *target) {
-    if (target->fresh) {
-        free(target->fresh->value);
-        free(target->fresh);
-    }
-}
-
-static void take_target(struct plain_blob *blob, int which, struct target *target,
-                        const unsigned char *value, size_t bytes) {
-    (void)plain_do(target->memory, target->call);
-    if (bytes)
-        memcpy(target->memory->value, value, bytes);
-    if (target->fresh)
-        plain_replace(blob, which, target->fresh);
+/* Returns the status of a write of all elements. A memory that is missing or too small is replaced.
+   If `value` is not NULL, updates the model. */
+static sb_status write_model(struct plain_blob *blob, int which, size_t bytes, int32_t side,
+                             const unsigned char *value) {
+    struct plain_memory fresh = {.context = blob->context, .state.bytes = bytes};
+    struct plain_memory *memory = blob->memory[which];
+    const bool replaces = !memory || memory->state.bytes < bytes;
+    if (replaces)
+        memory = value ? plain_memory_new(blob->context, bytes) : &fresh;
+    enum call call = memory->state.bytes != bytes ? writing(side)
+                     : side == SB_SIDE_CPU        ? OVERWRITE_CPU
+                                                  : OVERWRITE_GPU;
+    if (!value)
+        return plain_check(memory, call);
+    (void)plain_do(memory, call);
+    memcpy(memory->value, value, bytes);
+    if (replaces)
+        plain_replace(blob, which, memory);
+    return SB_OK;
 }
 
 /* Returns the status of a clear of the first `bytes` bytes; if `commit`, also updates the model. */
@@ -359,7 +560,7 @@ static sb_status check_copy(const struct world *w, uint32_t flags) {
         return SB_ERR_INVALID_ARGUMENT;
     if (w->plain->dtype != w->other->plain.dtype)
         return SB_ERR_DTYPE_MISMATCH;
-    if (!(flags & SB_COPY_RESHAPE) && !plain_shape_same(w->plain, &w->other->plain))
+    if (!(flags & SB_COPY_RESHAPE) && !plain_shape_same(&w->plain->shape, &w->other->plain.shape))
         return SB_ERR_SHAPE_MISMATCH;
     return SB_OK;
 }
@@ -368,38 +569,35 @@ static sb_status check_copy(const struct world *w, uint32_t flags) {
    target's head, or on the host if the target, too, was never written. */
 static sb_status copy_zeros(struct world *w, bool commit) {
     size_t bytes = plain_bytes(&w->other->plain);
-    struct target target = target_of(w->plain, w->which, bytes, SB_SIDE_CPU);
-    if (plain_is_written(target.memory))
-        return clear_model(target.memory, bytes, commit);
-    target.call = MUTABLE_CPU;
-    sb_status st = plain_check(target.memory, target.call);
-    if (st == SB_OK && commit)
-        take_target(w->plain, w->which, &target, NULL, 0);
-    else
-        drop_target(&target);
-    return st;
+    struct plain_memory fresh = {.context = w->plain->context, .state.bytes = bytes};
+    struct plain_memory *memory = w->plain->memory[w->which];
+    const bool replaces = !memory || memory->state.bytes < bytes;
+    if (!replaces && plain_is_written(memory))
+        return clear_model(memory, bytes, commit);
+    sb_status st = plain_check(replaces ? &fresh : memory, MUTABLE_CPU);
+    if (st != SB_OK || !commit)
+        return st;
+    if (replaces)
+        plain_replace(w->plain, w->which, plain_memory_new(w->plain->context, bytes));
+    return plain_do(w->plain->memory[w->which], MUTABLE_CPU);
 }
 
 static sb_status copy_bytes(struct world *w, bool commit) {
-    struct plain_blob *source = &w->other->plain;
+    const struct plain_blob *source = &w->other->plain;
     struct plain_memory *from = source->memory[w->which];
     int32_t side = w->plain->context == source->context ? plain_side(from) : SB_SIDE_CPU;
-    struct target target = target_of(w->plain, w->which, plain_bytes(source), side);
-    sb_status st = plain_check(target.memory, target.call);
+    sb_status st = write_model(w->plain, w->which, plain_bytes(source), side, NULL);
     if (st == SB_OK)
         st = plain_check(from, reading(side));
-    if (st != SB_OK || !commit) {
-        drop_target(&target);
+    if (st != SB_OK || !commit)
         return st;
-    }
     (void)plain_do(from, reading(side));
-    take_target(w->plain, w->which, &target, from->value, plain_bytes(source));
-    return SB_OK;
+    return write_model(w->plain, w->which, plain_bytes(source), side, from->value);
 }
 
 static sb_status copy_model(struct world *w, bool commit) {
     struct plain_memory *from = w->other->plain.memory[w->which];
-    if (w->other->plain.count == 0 || (from && from == w->plain->memory[w->which]))
+    if (w->other->plain.shape.count == 0 || (from && from == w->plain->memory[w->which]))
         return SB_OK;
     return plain_is_written(from) ? copy_bytes(w, commit) : copy_zeros(w, commit);
 }
@@ -413,7 +611,7 @@ static void copy_from(struct world *w) {
                sb_blob_copy_from(w->blob, w->which, w->other->blob, flags, &call_error)) ||
         w->pair == w->other)
         return;
-    struct plain_shape shape = plain_shape_of(&w->other->plain);
+    struct plain_shape shape = w->other->plain.shape;
     (void)copy_model(w, true);
     (void)plain_take_shape(w->plain, &shape);
 }
@@ -540,7 +738,7 @@ static void lend_to_all(struct world *w) {
 static sb_status check_scale(const struct plain_blob *plain, const struct plain_memory *memory) {
     if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;
-    if (plain->count == 0 || !plain_is_written(memory))
+    if (plain->shape.count == 0 || !plain_is_written(memory))
         return SB_OK;
     return plain_check(memory, writing(plain_side(memory)));
 }
@@ -552,10 +750,10 @@ static void scale(struct world *w) {
     double factor = factors[w->variant];
     sb_status expected = check_scale(plain, memory);
     if (!agree(w, "scale", expected, sb_blob_scale(w->blob, w->which, factor, &call_error)) ||
-        plain->count == 0 || !plain_is_written(memory))
+        plain->shape.count == 0 || !plain_is_written(memory))
         return;
     (void)plain_do(memory, writing(plain_side(memory)));
-    for (size_t i = 0; i < (size_t)plain->count; i++)
+    for (size_t i = 0; i < (size_t)plain->shape.count; i++)
         plain_put(memory->value, i, plain->dtype,
                   plain_at(memory->value, i, plain->dtype) * factor);
 }
@@ -564,7 +762,7 @@ static sb_status check_update(struct plain_blob *plain) {
     const struct plain_memory *data = plain->memory[DATA];
     if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;
-    if (plain->count == 0)
+    if (plain->shape.count == 0)
         return SB_OK;
     if (!plain_is_written(data))
         return SB_ERR_UNINITIALIZED;
@@ -575,13 +773,14 @@ static sb_status check_update(struct plain_blob *plain) {
 static void update(struct world *w) {
     struct plain_blob *plain = w->plain;
     sb_status expected = check_update(plain);
-    if (!agree(w, "update", expected, sb_blob_update(w->blob, &call_error)) || plain->count == 0)
+    if (!agree(w, "update", expected, sb_blob_update(w->blob, &call_error)) ||
+        plain->shape.count == 0)
         return;
     struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
     int32_t side = plain_side(data);
     (void)plain_do(data, writing(side));
     (void)plain_do(diff, reading(side));
-    for (size_t i = 0; i < (size_t)plain->count; i++)
+    for (size_t i = 0; i < (size_t)plain->shape.count; i++)
         plain_put(data->value, i, plain->dtype,
                   plain_at(data->value, i, plain->dtype) - plain_at(diff->value, i, plain->dtype));
 }
@@ -594,7 +793,7 @@ static void sums(struct world *w) {
     if (!agree(w, "sum", plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED,
                (squares ? sb_blob_sumsq : sb_blob_asum)(w->blob, w->which, &seen, &call_error)))
         return;
-    for (size_t i = 0; i < (size_t)plain->count && plain_is_written(memory); i++) {
+    for (size_t i = 0; i < (size_t)plain->shape.count && plain_is_written(memory); i++) {
         double x = plain_at(memory->value, i, plain->dtype);
         sum += squares ? x * x : fabs(x);
     }
@@ -603,126 +802,105 @@ static void sums(struct world *w) {
 
 /* --- messages ------------------------------------------------------------------------------ */
 
-static void draw_legacy(struct tape *tape, struct blob_message *message) {
-    static const int64_t dims[] = {0, 1, 2, 3, 4, INT32_MAX, -1, INT64_C(1) << 31};
-    message->legacy = tape_below(tape, 16);
-    for (int i = 0; i < 4; i++)
-        if (message->legacy & 1u << i)
-            message->legacy_dims[i] = dims[tape_below(tape, 8)];
+/* Appends the message of a blob, with its fields in the order that sb_blob_to_proto chooses; `diff`
+   may be NULL. */
+static void put_blob(struct wire *out, int32_t dtype, const struct plain_shape *shape,
+                     const unsigned char *data, const unsigned char *diff) {
+    static const int64_t none[1] = {0};
+    const bool is_wide = dtype == SB_DTYPE_F64;
+    const size_t size = sb_dtype_size(dtype), bytes = data ? (size_t)shape->count * size : 0;
+    const size_t axes = shape->num_axes < 0 ? 1 : (size_t)shape->num_axes;
+    if (is_wide && axes)
+        wire_shape(out, shape->num_axes < 0 ? none : shape->dims, axes);
+    if (bytes)
+        wire_values(out, is_wide ? 8 : 5, data, size, bytes);
+    if (bytes && diff)
+        wire_values(out, is_wide ? 9 : 6, diff, size, bytes);
+    if (!is_wide && axes)
+        wire_shape(out, shape->num_axes < 0 ? none : shape->dims, axes);
 }
 
-/* Draws a number of values: `count`, `count` + 1, `count` - 1, or 0. */
-static int64_t draw_count(struct tape *tape, int64_t count) {
-    uint32_t code = tape_below(tape, 8);
-    if (code == 7 || count > SMALL_COUNT)
-        return 0;
-    return code == 6 ? count + 1 : code == 5 && count > 0 ? count - 1 : count;
-}
-
-static struct blob_message draw_message(struct world *w) {
-    uint32_t code = tape_below(&w->tape, 32);
-    struct blob_message message = {.unpacked = code & 1, .cut = code == 31, .seed = w->stamp++};
-    struct plain_shape judged;
-    message.has_shape = code & 6;
-    if (code & 8)
-        draw_legacy(&w->tape, &message);
-    message.shape = code & 4 ? plain_shape_of(w->plain) : draw_shape(&w->tape);
-    if (message.shape.num_axes < 0)
-        message.shape.num_axes = 0;
-    bool fits = message_judge(&message, &judged) == SB_OK;
-    for (int slot = 0; slot < 4; slot++)
-        if (slot == (int)(code & 2) || code & 16)
-            message.counts[slot] = fits ? draw_count(&w->tape, judged.count) : slot;
-    return message;
-}
-
-/* Determines where a load writes data and diff. If the message has no values of diff, diff's target
-   has no memory (NULL). */
-static sb_status begin_load(const struct world *w, const struct blob_message *message,
-                            const struct plain_shape *shape, struct target targets[2]) {
-    size_t bytes = (size_t)shape->count * sb_dtype_size(w->plain->dtype);
-    sb_status st = SB_OK;
-    for (int which = DATA; which <= DIFF && st == SB_OK; which++) {
-        if (which == DIFF && message_count(message, DIFF) == 0)
-            continue;
-        targets[which] = target_of(w->plain, which, bytes, SB_SIDE_CPU);
-        st = plain_check(targets[which].memory, targets[which].call);
-    }
-    return st;
-}
-
-/* Returns the status that a load must return, and sets `shape`. */
-static sb_status check_message(const struct world *w, const struct blob_message *message,
-                               bool empty, bool reshapes, struct plain_shape *shape) {
-    if (message->cut && !empty)
-        return SB_ERR_MALFORMED;
-    sb_status st = message_judge(message, shape);
+/* Returns the status that a load of a whole message must return. */
+static sb_status check_message(const struct world *w, struct plain_shape *shape, bool reshapes) {
+    sb_status st = status_of_shape(shape);
     if (st != SB_OK)
         return st;
-    if (!reshapes && !message_shape_is(message, shape, w->plain))
+    if (!reshapes && !plain_shape_same(shape, &w->plain->shape))
         return SB_ERR_SHAPE_MISMATCH;
-    if (!reshapes)
-        *shape = plain_shape_of(w->plain);
     if (check_shape(w, shape) != SB_OK)
         return SB_ERR_DATA_OVERFLOW;
-    const int64_t diffs = message_count(message, DIFF);
-    if (message_count(message, DATA) != shape->count || (diffs != 0 && diffs != shape->count))
+    if (shape->count > SMALL_COUNT)
         return SB_ERR_LENGTH_MISMATCH;
     return w->plain->dtype == SB_DTYPE_F16 && shape->count > 0 ? SB_ERR_DTYPE_MISMATCH : SB_OK;
 }
 
+/* Loads a message with few values, or with a shape only. The target `differential` tests all other
+   forms of messages. */
 static void from_proto(struct world *w) {
-    static unsigned char values[BYTES_MAX];
-    struct wire encoded = {0};
-    struct target targets[2] = {{0}};
-    struct plain_shape shape;
-    struct blob_message message = draw_message(w);
-    bool reshapes = w->variant & 1;
-    message_encode(&message, &encoded);
-    sb_status expected = check_message(w, &message, encoded.size == 0, reshapes, &shape);
-    if (expected == SB_OK)
-        expected = begin_load(w, &message, &shape, targets);
-    bool done = agree(w, "from_proto", expected,
-                      sb_blob_from_proto(w->blob, encoded.bytes, encoded.size,
-                                         reshapes ? SB_PROTO_RESHAPE : 0, NULL, &call_error));
-    wire_free(&encoded);
-    for (int which = DATA; which <= DIFF; which++)
-        if (done && targets[which].memory) {
-            message_values(&message, which, w->plain->dtype, values);
-            take_target(w->plain, which, &targets[which], values,
-                        (size_t)shape.count * sb_dtype_size(w->plain->dtype));
-        } else {
-            drop_target(&targets[which]);
-        }
+    static unsigned char values[2][BYTES_MAX], converted[BYTES_MAX];
+    struct wire message = {0};
+    const uint32_t code = tape_below(&w->tape, 32);
+    const bool reshapes = w->variant & 1, is_cut = code == 31;
+    const int parts = code & 16 ? 2 : 1;
+    const int32_t dtype = code & 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+    struct plain_shape shape = code & 4 ? w->plain->shape : draw_shape(&w->tape);
+    if (shape.num_axes < 0)
+        shape.num_axes = 0;
+    sb_status expected = check_message(w, &shape, reshapes);
+    const bool is_small = shape.count >= 0 && shape.count <= SMALL_COUNT;
+    const size_t count = is_small ? (size_t)shape.count : 0;
+    const size_t bytes = count * sb_dtype_size(w->plain->dtype);
+    for (int which = DATA; which < parts; which++)
+        plain_fill(values[which], count * sb_dtype_size(dtype), dtype, w->stamp++);
+    put_blob(&message, dtype, &shape, is_small ? values[DATA] : NULL,
+             parts > 1 ? values[DIFF] : NULL);
+    if (is_cut)
+        expected = SB_ERR_MALFORMED;
+    for (int which = DATA; which < parts && expected == SB_OK && (which == DATA || count); which++)
+        expected = write_model(w->plain, which, bytes, SB_SIDE_CPU, NULL);
+    const bool done = agree(w, "from_proto", expected,
+                            sb_blob_from_proto(w->blob, message.bytes, message.size - is_cut,
+                                               reshapes ? SB_PROTO_RESHAPE : 0, NULL, &call_error));
+    wire_free(&message);
+    for (int which = DATA; which < parts && done && (which == DATA || count); which++) {
+        for (size_t i = 0; i < count; i++)
+            plain_put(converted, i, w->plain->dtype, plain_at(values[which], i, dtype));
+        (void)write_model(w->plain, which, bytes, SB_SIDE_CPU, converted);
+    }
     if (done)
         (void)plain_take_shape(w->plain, &shape);
 }
 
-static void shape_equals_proto(struct world *w) {
-    struct wire encoded = {0};
-    struct plain_shape shape;
-    struct blob_message message = draw_message(w);
-    int32_t same = 77;
-    message_encode(&message, &encoded);
-    sb_status expected =
-        message.cut && encoded.size ? SB_ERR_MALFORMED : message_judge(&message, &shape);
-    if (agree(w, "shape_equals_proto", expected,
-              sb_blob_shape_equals_proto(w->blob, encoded.bytes, encoded.size, &same, &call_error)))
-        check_equal(same, message_shape_is(&message, &shape, w->plain));
-    wire_free(&encoded);
+static void put_plain(struct wire *out, const struct plain_blob *plain, bool with_diff) {
+    const struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
+    const bool is_empty = plain->shape.count == 0;
+    put_blob(out, plain->dtype, &plain->shape, is_empty ? NULL : data->value,
+             is_empty || !with_diff ? NULL : diff->value);
+}
+
+/* Returns the size of the blob's message, also of a blob of absurd count. */
+static size_t size_of_message(const struct plain_blob *plain, bool with_diff) {
+    struct wire out = {0};
+    const size_t bytes = plain_bytes(plain);
+    put_blob(&out, plain->dtype, &plain->shape, NULL, NULL);
+    const size_t shape = out.size;
+    wire_tag(&out, 5, 2);
+    wire_varint(&out, bytes);
+    const size_t payload = bytes ? out.size - shape + bytes : 0;
+    wire_free(&out);
+    return shape + (with_diff ? 2 : 1) * payload;
 }
 
 static sb_status check_write(const struct plain_blob *plain, bool with_diff) {
     if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;
-    bool over =
-        plain_bytes(plain) > INT32_MAX || message_size_of_blob(plain, with_diff) > INT32_MAX;
+    bool over = plain_bytes(plain) > INT32_MAX || size_of_message(plain, with_diff) > INT32_MAX;
     return over ? SB_ERR_OVER_LIMIT : SB_OK;
 }
 
 /* Makes data, then diff, current on the host. If the call for diff fails, data remains current. */
 static sb_status fetch(struct plain_blob *plain, bool with_diff) {
-    if (plain->count == 0)
+    if (plain->shape.count == 0)
         return SB_OK;
     sb_status st = plain_do(plain_memory_of(plain, DATA), CPU_DATA);
     if (st == SB_OK && with_diff)
@@ -742,13 +920,13 @@ static void to_proto(struct world *w) {
     sb_status expected = check_write(w->plain, with_diff);
     if (!agree(w, "proto_size", expected, sb_blob_proto_size(w->blob, flags, &needed, &call_error)))
         return;
-    check_equal(needed, message_size_of_blob(w->plain, with_diff));
+    check_equal(needed, size_of_message(w->plain, with_diff));
     size_t capacity = w->variant & 4 && needed ? needed - 1 : sizeof buffer;
     expected = needed > capacity ? SB_ERR_BUFFER_TOO_SMALL : fetch(w->plain, with_diff);
     if (!agree(w, "to_proto", expected,
                sb_blob_to_proto(w->blob, flags, buffer, capacity, &size, &call_error)))
         return;
-    message_of_blob(w->plain, with_diff, &message);
+    put_plain(&message, w->plain, with_diff);
     check_equal(size, message.size);
     fuzz_check(size == 0 || memcmp(buffer, message.bytes, size) == 0, "wrong message");
     wire_free(&message);
@@ -759,7 +937,7 @@ static void to_proto(struct world *w) {
 static int64_t product(const struct plain_blob *plain, int32_t start, int32_t end, bool *fits) {
     struct plain_shape part = {.num_axes = end - start};
     for (int32_t i = start; i < end; i++)
-        part.dims[i - start] = plain->dims[i];
+        part.dims[i - start] = plain->shape.dims[i];
     *fits = plain_shape_check(&part, 1) == SB_OK;
     return part.count;
 }
@@ -791,7 +969,7 @@ static void ask_axes(struct world *w) {
               sb_blob_canonical_axis(w->blob, axis, &canonical, &call_error)))
         check_equal(canonical, (axis + axes) % axes);
     if (agree(w, "dim", expected, sb_blob_dim(w->blob, axis, &dim, &call_error)))
-        check_equal(dim, w->plain->dims[(axis + axes) % axes]);
+        check_equal(dim, w->plain->shape.dims[(axis + axes) % axes]);
 }
 
 static void ask_legacy(struct world *w) {
@@ -801,7 +979,7 @@ static void ask_legacy(struct world *w) {
                          : index < -4 || index > 3 ? SB_ERR_INDEX_OUT_OF_RANGE
                                                    : SB_OK;
     if (expected == SB_OK && index >= -axes && index < axes)
-        dim = w->plain->dims[(index + axes) % axes];
+        dim = w->plain->shape.dims[(index + axes) % axes];
     if (agree(w, "legacy_shape", expected,
               sb_blob_legacy_shape(w->blob, index, &seen, &call_error)))
         check_equal(seen, dim);
@@ -812,8 +990,9 @@ static void ask_text(struct world *w) {
     char text[1024] = "", seen[1024];
     size_t at = 0, length = 77, capacity = tape_below(&w->tape, 64);
     for (int32_t i = 0; i < plain_axes(plain); i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%lld ", (long long)plain->dims[i]);
-    (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->count);
+        at +=
+            (size_t)snprintf(text + at, sizeof text - at, "%lld ", (long long)plain->shape.dims[i]);
+    (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->shape.count);
     memset(seen, '?', sizeof seen);
     if (!agree(w, "shape_string", SB_OK,
                sb_blob_shape_string(w->blob, seen, capacity, &length, &call_error)))
@@ -823,9 +1002,10 @@ static void ask_text(struct world *w) {
     fuzz_check(memcmp(seen, text, shown) == 0 && (capacity == 0 || seen[shown] == 0) &&
                    seen[capacity ? shown + 1 : 0] == '?',
                "the text in a buffer of %zu bytes is not a part of %s", capacity, text);
-    check_equal(sb_blob_shape_equals(w->blob, w->other->blob), plain_shape_same(plain, other));
-    check_equal(sb_blob_shape_equals_dims(w->blob, other->dims, other->num_axes),
-                other->num_axes >= 0 && plain_shape_same(plain, other));
+    check_equal(sb_blob_shape_equals(w->blob, w->other->blob),
+                plain_shape_same(&plain->shape, &other->shape));
+    check_equal(sb_blob_shape_equals_dims(w->blob, other->shape.dims, other->shape.num_axes),
+                other->shape.num_axes >= 0 && plain_shape_same(&plain->shape, &other->shape));
 }
 
 static void ask_device_shape(struct world *w) {
@@ -837,7 +1017,7 @@ static void ask_device_shape(struct world *w) {
         bytes == 0)
         return;
     check_ok(sb_sim_peek(w->sims[0].context, seen, dims, bytes, &call_error));
-    fuzz_check(memcmp(seen, w->plain->dims, bytes) == 0, "the shape on the device is wrong");
+    fuzz_check(memcmp(seen, w->plain->shape.dims, bytes) == 0, "the shape on the device is wrong");
 }
 
 static void ask(struct world *w) {
@@ -849,45 +1029,31 @@ static void ask(struct world *w) {
 /* --- elements ------------------------------------------------------------------------------ */
 
 /* Computes the row-major offset of an element. Indices that are not given count as 0. */
-static sb_status offset_of(const struct plain_blob *plain, const int64_t *indices,
+static sb_status offset_of(const struct plain_shape *shape, const int64_t *indices,
                            int32_t num_indices, int64_t *out) {
     *out = 0;
-    if (num_indices > plain_axes(plain) || plain->count == 0)
+    if (num_indices > shape->num_axes || shape->count == 0)
         return SB_ERR_INDEX_OUT_OF_RANGE;
-    for (int32_t i = 0; i < plain_axes(plain); i++) {
+    for (int32_t i = 0; i < shape->num_axes; i++) {
         int64_t index = i < num_indices ? indices[i] : 0;
-        if (index < 0 || index >= plain->dims[i])
+        if (index < 0 || index >= shape->dims[i])
             return SB_ERR_INDEX_OUT_OF_RANGE;
-        *out = *out * plain->dims[i] + index;
+        *out = *out * shape->dims[i] + index;
     }
     return SB_OK;
-}
-
-static sb_status legacy_element_of(const struct plain_blob *plain, const int64_t indices[4],
-                                   int64_t *out) {
-    int32_t axes = plain_axes(plain);
-    if (axes > 4)
-        return SB_ERR_SHAPE_MISMATCH;
-    for (int32_t i = axes; i < 4; i++)
-        if (indices[i] != 0)
-            return SB_ERR_INDEX_OUT_OF_RANGE;
-    return offset_of(plain, indices, axes, out);
 }
 
 __extension__ typedef __int128 wide;
 
 /* Computes the offset of four indices as Caffe does: an index may be equal to its dimension. */
-static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t indices[4],
+static sb_status legacy_offset_of(const struct plain_shape *shape, const int64_t indices[4],
                                   int64_t *out) {
-    int32_t axes = plain_axes(plain);
     wide offset = 0;
-    if (axes > 4)
-        return SB_ERR_SHAPE_MISMATCH;
     for (int32_t i = 0; i < 4; i++)
-        if (indices[i] < 0 || indices[i] > (i < axes ? plain->dims[i] : 1))
+        if (indices[i] < 0 || indices[i] > shape->dims[i])
             return SB_ERR_INDEX_OUT_OF_RANGE;
     for (int32_t i = 0; i < 4; i++) {
-        offset = offset * (i < axes ? plain->dims[i] : 1) + indices[i];
+        offset = offset * shape->dims[i] + indices[i];
         if (offset > INT64_MAX)
             return SB_ERR_SIZE_OVERFLOW;
     }
@@ -904,14 +1070,20 @@ static void at(struct world *w) {
     int64_t i[8] = {0}, offset = 0, found = 77;
     for (int32_t axis = 0; axis < count; axis++)
         i[axis] = draw_index(&w->tape);
-    sb_status expected =
-        legacy ? legacy_offset_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
+    struct plain_shape shape = w->plain->shape;
+    shape.num_axes = plain_axes(w->plain);
+    const bool is_refused = legacy && shape.num_axes > 4;
+    while (legacy && shape.num_axes < 4) /* missing axes have the size 1 */
+        shape.dims[shape.num_axes++] = 1;
+    sb_status expected = is_refused ? SB_ERR_SHAPE_MISMATCH
+                         : legacy   ? legacy_offset_of(&shape, i, &offset)
+                                    : offset_of(&shape, i, count, &offset);
     if (agree(w, "offset", expected,
               legacy ? sb_blob_offset_legacy(w->blob, i[0], i[1], i[2], i[3], &found, &call_error)
                      : sb_blob_offset(w->blob, i, count, &found, &call_error)))
         check_equal(found, offset);
-    expected =
-        legacy ? legacy_element_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
+    if (!is_refused)
+        expected = offset_of(&shape, i, count, &offset);
     struct plain_memory *memory = expected == SB_OK ? plain_memory_of(w->plain, w->which) : NULL;
     if (memory)
         expected = plain_check(memory, CPU_DATA);
@@ -1008,7 +1180,7 @@ static void make_step(struct world *w) {
         evict,       lend,           update,       scale,
         sums,        from_proto,     to_proto,     ask,
         at,          shrink,         create,       arm,
-        lend_to_all, use_bytes,      reshape,      shape_equals_proto,
+        lend_to_all, use_bytes,      reshape,      copy_from,
         set_memory,  drop_diff};
     uint32_t which = tape_below(&w->tape, sizeof steps / sizeof steps[0]);
     uint8_t how = tape_byte(&w->tape);
@@ -1045,7 +1217,8 @@ static void open_world(struct world *w) {
     for (int i = 0; i < BLOBS; i++) {
         struct pair *pair = &w->pairs[i];
         int home = separate && i == BLOBS - 1;
-        pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
+        pair->plain =
+            (struct plain_blob){.context = &w->plain_contexts[home], .shape.num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
         check_ok(
             sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &call_error));
