@@ -547,6 +547,16 @@ TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     }
 }
 
+/* The failed work has read the diff, but not written it, so the diff remains valid. */
+TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
+    const float *in;
+    fails(f, SB_SIM_AXPY);
+    make_step(f, UPDATE, ONE);
+    assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
+    assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+}
+
 /* --- waits that fail ------------------------------------------------------------------------- */
 
 struct fill {
