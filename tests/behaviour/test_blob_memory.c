@@ -10,6 +10,24 @@
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED
 
+/* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
+TEST_ON(rig, lent_bytes_must_suit_the_elements) {
+    for (int on_device = 0; on_device < 2; on_device++) {
+        rig_reopen_on(f, "sim:0", 0);
+        struct lent lent =
+            on_device ? lend_device(f->context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
+        sb_blob *floats = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *halves = test_vector(f->context, SB_DTYPE_F16, COUNT);
+        char *askew = (char *)lent.ptr + 2;
+        sb_mem *mem = test_mem(f->context, BYTES);
+        assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
+                            : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
+        for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+            assert_status(INVALID, sb_blob_set_mem(floats, part, mem, &err));
+        assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
+    }
+}
+
 /* --- lent memory that the lender reclaims ---------------------------------------------------- */
 
 struct loan {

@@ -204,9 +204,6 @@ struct step {
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
     const sb_stream stream = on < STREAMS ? s->streams[on] : NULL;
     const sb_part part = call == SCALE_DIFF ? SB_DIFF : SB_DATA;
-    sb_context *context = s->rig.context;
-    const void *in;
-    void *out;
     switch (call) {
     case FAIL:
         fails(s, on);
@@ -248,7 +245,7 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
         sb_blob_drop(s->blob, SB_DIFF);
         break;
     case LEND_DATA:
-        assert_ok(sb_mem_set_gpu(data_of(s->blob), lend_device(context, BYTES, 0).ptr, BYTES,
+        assert_ok(sb_mem_set_gpu(data_of(s->blob), lend_device(s->rig.context, BYTES, 0).ptr, BYTES,
                                  SB_READ_ONLY, NULL, NULL, &err));
         break;
     case KERNEL:
@@ -257,6 +254,16 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
     case KERNEL_ON_OTHER:
         kernel_on_other(s);
         break;
+    default:
+        break;
+    }
+}
+
+static void make_event(struct scene *s, enum step_call event) {
+    sb_context *context = s->rig.context;
+    const void *in;
+    void *out;
+    switch (event) {
     case SYNCHRONISE:
         ignore(sb_context_synchronize(context, NULL));
         ignore(sb_context_synchronize(context, NULL));
@@ -405,7 +412,7 @@ static void run(struct scene *s, const struct trial *t) {
     void *out = NULL;
     scene_reopen(s, t->kind, t->schedule);
     queue(s, t->work);
-    make_step(s, t->event, 0);
+    make_event(s, t->event);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
         sb_status st = ask(s, asks[t->ask], &out, &err);
