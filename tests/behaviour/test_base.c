@@ -7,13 +7,12 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "blobs.h"
 #include "halves.h"
+#include "rig.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <syncblob/backend.h>
 
 TEST(elements_have_at_most_ptrdiff_max_bytes) {
     size_t out = 0;

@@ -8,7 +8,6 @@
 #include "wire_builder.h"
 
 #include <syncblob/backend.h>
-#include <syncblob/dlpack.h>
 #include <syncblob/model.h>
 
 #define MIB ((size_t)1 << 20)

@@ -7,8 +7,6 @@
 #include "support.h"
 #include "wire_builder.h"
 
-#include "format/layout.h"
-
 #include <unistd.h>
 
 #define AUTO   SB_FORMAT_AUTO
