@@ -1,18 +1,14 @@
-/* Tests calls that replace a blob's memory: sb_blob_set_mem, sb_blob_drop, and sb_blob_reclaim_cpu,
-   by which a lender takes its memory back. Tests blobs whose data was lost with the device. */
+/* Tests sb_blob_reclaim_cpu, by which a lender takes its memory back, and blobs whose data was lost
+   with the device. The fuzz target reshape compares other calls that replace a blob's memory with a
+   reference model. */
 #include "blobs.h"
 #include "pointers.h"
-#include "wire_builder.h"
-
-#include "memory/storage.h"
 
 #include <syncblob/dlpack.h>
 
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED
-
-/* --- refusals ------------------------------------------------------------------------- */
 
 /* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
 TEST_ON(rig, lent_bytes_must_suit_the_elements) {
@@ -30,21 +26,6 @@ TEST_ON(rig, lent_bytes_must_suit_the_elements) {
             assert_status(INVALID, sb_blob_set_mem(floats, part, mem, &err));
         assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
     }
-}
-
-/* --- a dropped diff --------------------------------------------------------------------- */
-
-TEST_ON(rig, a_dropped_diff_frees_its_memory) {
-    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1 << 16);
-    (void)host_to_write(blob, SB_DATA);
-    sb_stats before = rig_stats(f);
-    (void)host_to_write(blob, SB_DIFF);
-    (void)blob_pointer(blob, SB_DIFF, GPU_DATA);
-    sb_blob_drop(blob, SB_DIFF);
-    sb_stats after = rig_stats(f);
-    assert_int_equal(after.host_bytes, before.host_bytes);
-    assert_int_equal(after.device_bytes, before.device_bytes);
 }
 
 /* --- lent memory that the lender reclaims ---------------------------------------------------- */
@@ -121,28 +102,6 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
         }
 }
 
-static void another_deleter(void *user, void *ptr) {
-    lent_deleter(user, ptr);
-}
-
-TEST_ON(rig, only_lent_memory_is_reclaimed) {
-    void *user = f, *out;
-    struct lent lent = lend_host(16, 0), device = lend_device(f->context, 16, 0);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_ok(sb_blob_set_gpu(blob, SB_DATA, device.ptr, 16, 0, lent_deleter, &device, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, another_deleter, &user, &err));
-    assert_ptr_equal(user, f);
-    assert_int_equal(lent.deleted, 0);
-    test_end(blob);
-    assert_int_equal(lent.deleted, 1);
-    assert_int_equal(device.deleted, 1);
-}
-
 /* --- lost data ------------------------------------------------------------------------------- */
 
 /* Reads of lost data fail until an overwrite on the host makes the data valid again. */
@@ -193,35 +152,4 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_int_equal(sb_mem_head(data_of(f->lost)), SB_HEAD_LOST);
     assert_true(mem_holds(data_of(f->whole), f->values, BYTES));
     assert_true(sum == 21 && value == -1 && !in && !out);
-}
-
-/* The read fails with LOST although it would also exceed the memory limit. */
-TEST_ON(wreck, a_message_does_not_replace_a_part_of_lost_bytes) {
-    static const int64_t two[] = {2};
-    struct wire wire = {0};
-    sb_limits limits = SB_LIMITS_INIT;
-    wire_blob(&wire, two, 1, 1);
-    limits.max_memory = sb__storage_size(f->rig.context, BYTES) - 1;
-    assert_status(
-        LOST, sb_blob_from_proto(f->lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
-    assert_int_equal(sb_blob_count(f->lost), COUNT);
-}
-
-/* The fuzz target synced_memory tests the calls on a memory that make lost bytes valid. */
-TEST(a_copy_or_new_storage_makes_a_lost_blob_valid) {
-    for (int copies = 0; copies < 2; copies++) {
-        struct wreck w;
-        double sum = -1;
-        wreck_open(&w);
-        if (copies) {
-            assert_ok(sb_blob_copy_from(w.lost, SB_DATA, w.whole, 0, &err));
-        } else { /* a shape beyond the capacity requires new storage */
-            assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
-            memcpy(blob_pointer(w.lost, SB_DATA, MUTABLE_CPU), w.values, BYTES);
-        }
-        assert_ok(sb_blob_asum(w.lost, SB_DATA, &sum, &err));
-        assert_true(sum == 21);
-        assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_AT_CPU);
-        wreck_close(&w);
-    }
 }

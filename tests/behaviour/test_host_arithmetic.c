@@ -1,9 +1,10 @@
-/* Tests arithmetic and copies on the host for each kind of vector instructions, the accuracy of
-   sums, and blobs of more than 2^31 elements. Large arrays are one small file, the tile, that is
-   mapped many times in a row. */
+/* Tests arithmetic, conversions and copies on the host for each kind of vector instructions, the
+   accuracy of sums, and blobs of more than 2^31 elements. Large arrays are one small file, the
+   tile, that is mapped many times in a row. */
 #include "blobs.h"
 
 #include "host/arithmetic.h"
+#include "host/convert.h"
 #include "host/vectors.h"
 
 #include <errno.h>
@@ -176,6 +177,64 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
         }
     print_message("%d kinds of vectors on this processor\n", kinds);
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
+}
+
+enum { MOST_CONVERTED = 70, OFFSETS = 9 };
+
+/* Returns a random value, possibly beyond a float's range or precision. */
+static double value_to_convert(uint64_t *seed) {
+    static const double specials[] = {
+        0.0,    -0.0,  INFINITY, -INFINITY, 1e300,      -1e300,
+        5e-324, 1e-40, -1.4e-45, 0.1,       16777217.0, 3.4e38,
+    };
+    const uint64_t which = test_random(seed) % (2 * COUNT_OF(specials));
+    if (which < COUNT_OF(specials))
+        return specials[which];
+    return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
+}
+
+/* A conversion: `from` and `to` are the sizes of a value before and after the conversion. */
+struct way {
+    sb__convert *run;
+    size_t from, to;
+};
+
+/* Writes `v` as a double, or as the float that the compiler's conversion returns. */
+static void put_sized(double v, size_t size, void *out) {
+    const float narrow = (float)v;
+    memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
+}
+
+/* Checks a conversion of unaligned buffers, and that no byte outside the target is written. */
+static void check_conversion(const struct way *way, uint64_t *seed, size_t count, size_t at) {
+    unsigned char from[MOST_CONVERTED * sizeof(double) + OFFSETS],
+        to[(MOST_CONVERTED + 1) * sizeof(double) + OFFSETS], wanted[sizeof to];
+    memset(to, 0xa5, sizeof to);
+    memset(wanted, 0xa5, sizeof wanted);
+    for (size_t i = 0; i < count; i++) {
+        double v = value_to_convert(seed);
+        if (way->from == sizeof(float))
+            v = (float)v;
+        put_sized(v, way->from, from + at + i * way->from);
+        put_sized(v, way->to, wanted + OFFSETS - at + i * way->to);
+    }
+    way->run(from + at, to + OFFSETS - at, count);
+    assert_memory_equal(to, wanted, sizeof to);
+}
+
+TEST(every_kind_of_vectors_converts_every_value) {
+    uint64_t seed = 3;
+    int kinds = 0;
+    for (const struct sb__converts *kind; (kind = sb__converts_kind(kinds)); kinds++) {
+        const struct way narrow = {kind->narrow, sizeof(double), sizeof(float)},
+                         widen = {kind->widen, sizeof(float), sizeof(double)};
+        for (size_t count = 0; count <= MOST_CONVERTED; count++)
+            for (size_t at = 0; at < OFFSETS; at++) {
+                check_conversion(&narrow, &seed, count, at);
+                check_conversion(&widen, &seed, count, at);
+            }
+    }
+    assert_true(kinds > 0);
 }
 
 enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, AROUND = 130 };

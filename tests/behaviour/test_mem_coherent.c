@@ -201,18 +201,6 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     assert_true(bytes_are(out, BYTES, 7));
 }
 
-TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
-    float *values;
-    reopen(f);
-    sb_blob *blob = synced_blob(f);
-    struct kernel kernel = {.found = -1};
-    queue(f, data_of(blob), rig_stream(f), &kernel);
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
-    assert_true(values[0] == 3 && values[COUNT - 1] == 3);
-}
-
 TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
     const void *in;
     reopen(f);

@@ -9,10 +9,6 @@
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
 
-static const char *const reader_names[READERS] = {
-    "sb_blob_from_proto", "sb_blob_load_file", "sb_model_load_blob, of bytes",
-    "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
-
 enum lending { OWN, LENT, LENT_TO_READ }; /* the blob or a lender owns the storage */
 
 enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
@@ -53,18 +49,13 @@ static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
                                      &s->model, &err));
 }
 
-static void scene_open_count(struct scene *s, enum reader reader, int64_t count, bool diff) {
+static void scene_open(struct scene *s, enum reader reader, int64_t count, bool diff) {
     *s = (struct scene){.limits = SB_LIMITS_INIT};
     rig_open_on(&s->rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
     put_message(&s->wire, count, diff);
     s->path = rig_path(&s->rig, "blob");
     file_write_wire(s->path, &s->wire);
     scene_limit(s, reader, 0);
-}
-
-static void scene_open(struct scene *s, enum reader reader) {
-    print_message("  %s\n", reader_names[reader]);
-    scene_open_count(s, reader, COUNT, false);
 }
 
 static void scene_close(struct scene *s) {
@@ -91,12 +82,6 @@ static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     return blob;
 }
 
-/* Checks that `found` has the values of the message, then the blob's old values. */
-static void assert_read(const float *found, int64_t count) {
-    for (int i = 0; i < count; i++)
-        assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
-}
-
 static void lend(sb_blob *blob, enum lending lending, struct lent *lent) {
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes,
                               lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, lent,
@@ -109,29 +94,36 @@ static const float *cpu(const sb_blob *blob) {
 
 /* --- storage that fits ------------------------------------------------------------------- */
 
-static void fill_what_fits(enum reader reader, int64_t count, enum lending lending) {
+static void fill_what_fits(enum reader reader, int64_t count, enum lending lending, int32_t head) {
+    const bool replaces = lending == LENT_TO_READ, stays = !replaces && head == SB_HEAD_AT_CPU;
     struct scene s;
-    scene_open(&s, reader);
+    scene_open(&s, reader, COUNT, false);
     struct lent lent = lend_host((size_t)count * sizeof(float), 0);
     fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
     sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
+    sb_blob *blob = filled(&s, count, head);
     if (lending)
         lend(blob, lending, &lent);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    const float *before = cpu(sharer);
+    const float *old = stays ? cpu(sharer) : NULL;
     sb_mem *mem = data_of(blob);
+    struct tally before = rig_tally(&s.rig);
     assert_ok(read_into(&s, reader, blob, &err));
+    struct tally since = rig_since(&s.rig, &before);
+    assert_int_equal(since.downloads, head == SB_HEAD_AT_GPU && count > COUNT);
     assert_ptr_equal(data_of(blob), mem);
     assert_ptr_equal(data_of(sharer), mem);
-    assert_int_equal(lent.deleted, lending == LENT_TO_READ);
-    for (int64_t i = 0; lending == LENT_TO_READ && i < count; i++)
-        assert_true(((const float *)lent.ptr)[i] == (float)i); /* unchanged */
-    if (lending != LENT_TO_READ)
-        assert_ptr_equal(cpu(sharer), before);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                      lending == LENT ? SB_STORAGE_BORROWED : SB_STORAGE_OWNED);
-    assert_read(cpu(sharer), count);
+    assert_int_equal(lent.deleted, replaces);
+    if (stays)
+        assert_ptr_equal(cpu(sharer), old);
+    for (int64_t i = 0; i < count; i++) { /* the values of the message, then the old values */
+        const float rest = head == SB_HEAD_UNINITIALIZED ? 0 : (float)i;
+        assert_true(cpu(sharer)[i] == (i < COUNT ? 100 + (float)i : rest));
+        assert_true(!replaces || ((const float *)lent.ptr)[i] == (float)i); /* unchanged */
+    }
     test_end(blob);
     test_end(sharer);
     assert_int_equal(lent.deleted, lending != OWN);
@@ -141,31 +133,11 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
 /* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
 TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
-            for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++)
-                fill_what_fits(reader, count, lending);
-}
-
-TEST(test_a_head_on_the_device_moves_to_the_host) {
-    static const int32_t heads[] = {SB_HEAD_AT_GPU, SB_HEAD_SYNCED, SB_HEAD_UNINITIALIZED};
-    for (enum reader reader = 0; reader < READERS; reader++)
-        for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
-            struct scene s;
-            const int64_t count = i % 2 ? ROOM : COUNT;
-            const int32_t head = heads[i / 2];
-            scene_open(&s, reader);
-            sb_blob *blob = filled(&s, count, head);
-            sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-            assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-            struct tally before = rig_tally(&s.rig);
-            assert_ok(read_into(&s, reader, blob, &err));
-            struct tally since = rig_since(&s.rig, &before);
-            assert_int_equal(since.downloads, head == SB_HEAD_AT_GPU && count > COUNT);
-            assert_int_equal(sb_mem_head(data_of(sharer)), SB_HEAD_AT_CPU);
-            assert_read(cpu(sharer), COUNT);
-            for (int64_t k = COUNT; k < count; k++)
-                assert_true(cpu(sharer)[k] == (head == SB_HEAD_UNINITIALIZED ? 0 : (float)k));
-            scene_close(&s);
+        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
+            for (enum lending lending = LENT; lending <= LENT_TO_READ; lending++)
+                fill_what_fits(reader, count, lending, SB_HEAD_AT_CPU);
+            for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
+                fill_what_fits(reader, count, OWN, head);
         }
 }
 
@@ -184,7 +156,7 @@ TEST(test_memory_is_the_payload_once) {
     const size_t payload = MANY * sizeof(float), objects = 4096;
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
-        scene_open_count(&s, reader, MANY, false);
+        scene_open(&s, reader, MANY, false);
         sb_blob *blob = test_unshaped(s.rig.context, SB_DTYPE_F32);
         size_t empty = (size_t)rig_stats(&s.rig).host_bytes;
         size_t first = peak_of(&s, reader, blob);
@@ -227,7 +199,7 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
 static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
     struct scene s;
     struct lent lent = {.ptr = NULL};
-    scene_open_count(&s, reader, COUNT, false);
+    scene_open(&s, reader, COUNT, false);
     if (read_only)
         lent = lend_host(LARGE * sizeof(float), 0);
     sb_blob *blob = roomy(&s, head, &lent);
@@ -244,7 +216,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     /* The read succeeds if the limit includes the blob's whole capacity. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
-    assert_read(cpu(blob), COUNT);
+    assert_true(cpu(blob)[0] == 100 && cpu(blob)[COUNT - 1] == 99 + COUNT);
     scene_close(&s);
 }
 
@@ -262,9 +234,9 @@ TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
 TEST(test_the_limit_is_exact) {
     struct scene s;
     struct lent none = {.ptr = NULL};
-    scene_open_count(&s, FROM_PROTO, COUNT, true);
+    scene_open(&s, FROM_PROTO, COUNT, true);
     check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
-    scene_open_count(&s, FROM_PROTO, COUNT, true);
+    scene_open(&s, FROM_PROTO, COUNT, true);
     sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *large = test_vector(s.rig.context, SB_DTYPE_F32, LARGE);
     mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
