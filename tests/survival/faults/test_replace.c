@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LIST "system.posix_acl_access"
@@ -270,6 +271,22 @@ TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
         assert_int_equal(files_in(f->rig.folder), 2);
         assert_int_equal(unlink(f->file), 0);
     }
+}
+
+/* Another process's lease makes open fail with EAGAIN until the kernel breaks the lease. */
+TEST_ON(scene, a_read_waits_for_the_end_of_a_lease) {
+    struct timespec start, end;
+    file_write(f->file, "\x2a\4\0\0\0\0", 6);
+    fault_set((struct system_fault){"open", 1, 4, EAGAIN, 0});
+    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    assert_ok(sb_blob_load_file(f->blob, f->file, SB_PROTO_RESHAPE, NULL, &err));
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_int_equal(fault_end(), 5);
+    assert_true(end.tv_sec > start.tv_sec || end.tv_nsec - start.tv_nsec >= 10000000);
+    fault_set((struct system_fault){"open", 1, 1, EAGAIN, 0}); /* a folder has no lease */
+    assert_status(SB_ERR_IO, sb_blob_load_file(f->blob, f->rig.folder, 0, NULL, &err));
+    assert_int_equal(err.device_code, EAGAIN);
+    assert_int_equal(fault_end(), 1);
 }
 
 /* --- reads of a descriptor ------------------------------------------------------------------- */
