@@ -207,52 +207,6 @@ TEST_ON(rig, fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Shapes, and the numbers of tasks of about 65536 elements that a fill must run. A fill of at most
-   65536 elements runs no tasks. POSITIVE_UNITBALL runs tasks to sum rows, then to scale rows. */
-static const struct {
-    int64_t rows, length, tasks, tasks_of_balls;
-} cuts[] = {
-    {1, 65536, 0, 0}, {1, 65537, 2, 4}, {2, 131072, 4, 8}, {1, 131073, 3, 6},
-    {3, 32768, 2, 2}, {5, 13108, 2, 2}, {4, 16384, 0, 0},  {65537, 1, 2, 2},
-};
-
-static void last_first(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
-    *(int64_t *)user += tasks;
-    for (int64_t i = tasks; i-- > 0;)
-        task(arg, i);
-}
-
-static void check_cut(size_t cut, int32_t type, sb_context *context, const int64_t *tasks) {
-    const int64_t shape[] = {cuts[cut].rows, cuts[cut].length}, before = *tasks;
-    const sb_filler filler = filler_of(type);
-    sb_blob *blob = test_blob(context, SB_DTYPE_F64, 2, shape);
-    const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
-    double *x = host_to_write(blob, SB_DATA);
-    for (int64_t i = 0; i < sb_blob_count(blob); i++)
-        x[i] = NAN;
-    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
-    assert_int_equal(*tasks - before, balls ? cuts[cut].tasks_of_balls : cuts[cut].tasks);
-    for (int64_t row = 0; row < shape[0]; row++) {
-        double sum = 0;
-        for (int64_t i = 0; i < shape[1]; i++)
-            sum += x[row * shape[1] + i];
-        if (balls ? !(fabs(sum - 1) < 1e-9) : isnan(sum))
-            fail_with("%s, %lld rows: row %lld sums to %g", sb_filler_type_name(type),
-                      (long long)shape[0], (long long)row, sum);
-    }
-}
-
-TEST(every_element_is_filled_however_the_work_is_cut) {
-    static const int32_t types[] = {SB_FILLER_CONSTANT, SB_FILLER_UNIFORM,
-                                    SB_FILLER_POSITIVE_UNITBALL};
-    int64_t tasks = 0;
-    sb_context *context =
-        test_context(CONTEXT_OPTIONS(.parallel_for = last_first, .parallel_for_user = &tasks));
-    for (size_t cut = 0; cut < sizeof cuts / sizeof *cuts; cut++)
-        for (size_t type = 0; type < sizeof types / sizeof *types; type++)
-            check_cut(cut, types[type], context, &tasks);
-}
-
 /* --- fans ----------------------------------------------------------------------------------- */
 
 struct fan {
@@ -300,28 +254,6 @@ TEST(scales_follow_from_the_shape) {
             for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
                 assert_same_fill(&fans[i], dtype, &xavier, &uniform);
                 assert_same_fill(&fans[i], dtype, &msra, &normal);
-            }
-        }
-}
-
-static double bilinear_weight(int64_t i, int64_t width) {
-    const double f = ceil((double)width / 2), c = (double)(width - 1) / (2 * f);
-    return 1 - fabs((double)i / f - c);
-}
-
-TEST(bilinear_is_its_formula) {
-    static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 700};
-    const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
-        for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
-            const int64_t width = widths[k];
-            sb_blob *blob = test_blob(NULL, dtype, 4, (int64_t[]){3, 2, width, width});
-            assert_ok(sb_blob_fill(blob, &filler, 18, &err));
-            for (int64_t i = 0; i < sb_blob_count(blob); i++) {
-                const double found = value_at(dtype, host_of(blob, SB_DATA), i);
-                const double expected =
-                    bilinear_weight(i % width, width) * bilinear_weight(i / width % width, width);
-                assert_true(fabs(found - expected) <= (dtype == SB_DTYPE_F32 ? 0x1p-24 : 0x1p-52));
             }
         }
 }

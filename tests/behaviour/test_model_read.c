@@ -70,12 +70,24 @@ TEST(test_types_of_v1_layers) {
 enum { NET = SB_FORMAT_CAFFEMODEL, SOLVER = SB_FORMAT_SOLVERSTATE };
 enum { VECTOR = SB_FORMAT_BLOB_VECTOR, BLOB = SB_FORMAT_BLOB };
 
+struct opened {
+    const char *claim;
+    struct wire wire;
+    int32_t format;
+};
+
+/* Opens the message as `requested`. It must have this format; SB_FORMAT_AUTO: it is refused. */
+static void check_open(const struct opened *row, int32_t requested, int32_t format) {
+    sb_model *model = NULL;
+    print_message("  %s\n", row->claim);
+    assert_status(format ? SB_OK : SB_ERR_MALFORMED,
+                  open_wire(NULL, requested, &row->wire, NULL, &model, &err));
+    assert_int_equal(sb_model_format(model), format);
+    sb_model_destroy(model);
+}
+
 TEST(test_formats_are_distinguished) {
-    static const struct {
-        const char *claim;
-        struct wire wire;
-        int32_t format; /* SB_FORMAT_AUTO: the message is refused */
-    } rows[] = {
+    static const struct opened rows[] = {
         {"a net's name alone", W("\x0a\x01n"), NET},
         {"a vector of a blob", W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), VECTOR},
         {"a vector of two blobs, the second without values",
@@ -127,49 +139,37 @@ TEST(test_formats_are_distinguished) {
         {"inputs of a net without name or layers, which a net reader also refuses",
          W("\x1a\x01x\x22\x01\x01"), SB_FORMAT_AUTO},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_model *model = NULL;
-        print_message("  %s\n", rows[i].claim);
-        assert_status(rows[i].format ? SB_OK : SB_ERR_MALFORMED,
-                      open_wire(NULL, SB_FORMAT_AUTO, &rows[i].wire, NULL, &model, &err));
-        assert_int_equal(sb_model_format(model), rows[i].format);
-        sb_model_destroy(model);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_open(&rows[i], SB_FORMAT_AUTO, rows[i].format);
 }
 
 TEST(test_a_file_is_opened_only_as_its_own_format) {
-    static const struct {
-        const char *claim;
-        struct wire wire;
-        int32_t format;
-        sb_status status;
-    } rows[] = {
-        {"a net is not a solver state", W("\x0a\x01n\xa2\x06\x00"), SOLVER, SB_ERR_MALFORMED},
-        {"a solver state is not a net", W("\x08\x05\x1a\x00"), NET, SB_ERR_MALFORMED},
-        {"a mean is not a net", W("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), NET, SB_ERR_MALFORMED},
-        {"unknown fields are not a net", W("\xfa\x01\x01x"), NET, SB_ERR_MALFORMED},
-        {"one field of the format is enough", W("\xfa\x01\x01x\x0a\x00"), NET, SB_OK},
-        {"current_step alone is enough", W("\x20\1"), SOLVER, SB_OK},
-        {"an empty message is an empty net", W(""), NET, SB_OK},
-        {"an empty message is a scalar blob without values", W(""), BLOB, SB_OK},
-        {"an empty message is an empty solver state", W(""), SOLVER, SB_OK},
-        {"an empty message is an empty vector", W(""), VECTOR, SB_OK},
-        {"a dimension alone is a blob", W("\x08\1"), BLOB, SB_OK},
-        {"a shape alone is a blob", W("\x3a\3\x0a\1\0"), BLOB, SB_OK},
-        {"iter alone is a solver state", W("\x08\1"), SOLVER, SB_OK},
-        {"history alone is a solver state", W("\x1a\0"), SOLVER, SB_OK},
-        {"a layer alone is a net", W("\xa2\6\0"), NET, SB_OK},
-        {"an empty blob alone is a vector", W("\x0a\0"), VECTOR, SB_OK},
-        {"the beginning of a vector is a solver state if learned_net follows",
-         W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SOLVER, SB_OK},
+    static const struct opened refused[] = {
+        {"a net is not a solver state", W("\x0a\x01n\xa2\x06\x00"), SOLVER},
+        {"a solver state is not a net", W("\x08\x05\x1a\x00"), NET},
+        {"a mean is not a net", W("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), NET},
+        {"unknown fields are not a net", W("\xfa\x01\x01x"), NET},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_model *model = NULL;
-        print_message("  %s\n", rows[i].claim);
-        assert_status(rows[i].status,
-                      open_wire(NULL, rows[i].format, &rows[i].wire, NULL, &model, &err));
-        sb_model_destroy(model);
-    }
+    static const struct opened rows[] = {
+        {"one field of the format is enough", W("\xfa\x01\x01x\x0a\x00"), NET},
+        {"current_step alone is enough", W("\x20\1"), SOLVER},
+        {"an empty message is an empty net", W(""), NET},
+        {"an empty message is a scalar blob without values", W(""), BLOB},
+        {"an empty message is an empty solver state", W(""), SOLVER},
+        {"an empty message is an empty vector", W(""), VECTOR},
+        {"a dimension alone is a blob", W("\x08\1"), BLOB},
+        {"a shape alone is a blob", W("\x3a\3\x0a\1\0"), BLOB},
+        {"iter alone is a solver state", W("\x08\1"), SOLVER},
+        {"history alone is a solver state", W("\x1a\0"), SOLVER},
+        {"a layer alone is a net", W("\xa2\6\0"), NET},
+        {"an empty blob alone is a vector", W("\x0a\0"), VECTOR},
+        {"the beginning of a vector is a solver state if learned_net follows",
+         W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SOLVER},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_open(&refused[i], refused[i].format, SB_FORMAT_AUTO);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_open(&rows[i], rows[i].format, rows[i].format);
 }
 
 TEST(test_format_names) {
