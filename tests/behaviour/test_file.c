@@ -134,7 +134,7 @@ static char endless[10000], dots[4095]; /* a path that is too long, and the text
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
-        int reads, writes; /* the errors; 0: a write creates a file */
+        int reads, writes; /* the errors; 0: not tried */
         const char *words;
     } rows[] = {
         {"", NULL, ENOENT, ENOENT, NOT_WRITTEN},
@@ -144,14 +144,13 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
         {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
-        {"/dev/null", NULL, EINVAL, EINVAL, NOT_REGULAR},
-        {"/dev/zero", NULL, EINVAL, EINVAL, NOT_REGULAR},
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* an error in the library could replace the device */
         {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
         {"file", "other", ENOENT, 0, NULL},
         {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},
         {"file", "not/there", ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"file", "not/", ENOENT, ENOENT, "\"not/\"" NO_FOLDER},
-        {"file", "/dev/null", EINVAL, EINVAL, "\"/dev/null\"" NOT_REGULAR},
+        {"file", "fifo", EINVAL, EINVAL, "\"fifo\"" NOT_REGULAR},
         {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" before it */
         {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open must not block */
     };

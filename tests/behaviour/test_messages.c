@@ -68,6 +68,12 @@ TEST(faults_of_blobs_and_models_are_reported_with_their_fields_and_offsets) {
          "shape.dim: axis 1 is negative or beyond 63 bits at offset 5"},
         {"2:1 1:1", NULL, W(""), LIMITS(.max_axes = 3), SB_ERR_DATA_LIMIT, 2,
          "4 axes are more than the limit of 3 at offset 2"},
+        {"1:1 2:1 3:2147483648 4:1 5:2", NULL, W(""), LIMITS(0), SB_ERR_DATA_OVERFLOW, 4,
+         "length: 2147483648 is beyond 31 bits at offset 4"}, /* a blob of C3D */
+        {"1:1 2:1 3:1 4:1 5:-1", NULL, W(""), LIMITS(0), SB_ERR_BAD_SHAPE, 8,
+         "width: -1 is negative at offset 8"},
+        {"1:1 2:1 3:1 4:1 5:2 6:'----++++//--'", NULL, W(""), LIMITS(0), SB_ERR_LENGTH_MISMATCH, 10,
+         "data: 3 values for a shape of 2 at offset 10"},
         {NULL, "14:''", W(""), LIMITS(0), SB_ERR_MALFORMED, 0, /* a blob's last field is 13 */
          "the fields do not belong to a Caffe model, solver state or blob"},
         {NULL, "100:{7:{[1]1} 7:{[1]1}}", W(""), LIMITS(.max_blobs = 1), SB_ERR_DATA_LIMIT, 16,
