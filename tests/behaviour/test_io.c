@@ -64,6 +64,14 @@ TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
     assert_int_equal(f->source.closes, 1);
 }
 
+TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f);
+    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
+    assert_int_equal(f->sink.writes, 0);
+}
+
 /* --- callbacks that break the rules -------------------------------------------------------- */
 
 TEST_ON(world, callbacks_without_a_required_slot_are_refused) {

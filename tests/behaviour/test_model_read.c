@@ -168,6 +168,18 @@ TEST(test_indices_out_of_range) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
 }
 
+TEST(test_unknown_formats_are_refused) {
+    static const int32_t formats[] = {-1, 5, 77};
+    sb_model *model = NULL;
+    for (int i = 0; i < 3; i++) {
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_model_open_file(NULL, formats[i], "/dev/null", 0, NULL, &model, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_model_create(NULL, i ? formats[i] : SB_FORMAT_AUTO, &model, &err));
+    }
+    assert_null(model);
+}
+
 /* The library must not unmap bytes that begin at a page boundary, as mapped files do. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
