@@ -82,6 +82,32 @@ TEST(test_edits_leave_every_other_byte) {
             }
 }
 
+TEST(test_edited_blobs_are_seen_at_once_and_copied) {
+    const struct wire wire = small_net(SB_LAYER_CURRENT);
+    void *p;
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
+    sb_blob *blob = new_four(8);
+    assert_ok(sb_model_set_blob(model, 0, 0, blob, SB_PROTO_WRITE_DIFF, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
+    memset(p, 0, 16);
+    assert_loads(model, 0, 0, "4 (4)", 8);
+    assert_loads(model, 0, 1, "2 (2)", 100);
+    const sb_blob_info info = blob_info_of(model, 0, 0);
+    assert_int_equal(info.offset, -1);
+    assert_int_equal(info.size, 0);
+    assert_int_equal(info.data_count, 4);
+    assert_int_equal(info.diff_count, 4);
+    set_four(model, 0, 0, 20); /* replaces the blob again */
+    assert_loads(model, 0, 0, "4 (4)", 20);
+    add_four(model, 1, 30);
+    add_four(model, 1, 40);
+    set_four(model, 1, 0, 35);
+    assert_int_equal(layer_of(model, 1).num_blobs, 2);
+    assert_loads(model, 1, 0, "4 (4)", 35);
+    assert_loads(model, 1, 1, "4 (4)", 40);
+    assert_int_equal(num_blobs(model, 0), 2);
+}
+
 /* A name of the first size would fit in a message, but exceeds the context's memory cap. */
 TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     static const char one = 'x';

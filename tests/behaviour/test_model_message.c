@@ -183,6 +183,17 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
+TEST(a_diff_may_have_another_type_than_the_data) {
+    struct wire wire = wire_of("7:{1:1} 5:'----'");
+    float value = 0;
+    wire_double(&wire, 9, 2);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_BLOB);
+    assert_int_equal(blob_info_of(model, SB_NO_LAYER, 0).diff_dtype, SB_DTYPE_F64);
+    assert_ok(
+        sb_model_read_values(model, SB_NO_LAYER, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, &value, 4, &err));
+    assert_true(value == 2);
+}
+
 TEST(ranges_that_are_refused) {
     static const struct {
         int64_t layer, index;

@@ -168,15 +168,21 @@ TEST(test_indices_out_of_range) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
 }
 
-TEST(test_unknown_formats_are_refused) {
+TEST(test_unknown_formats_and_bad_limits_are_refused) {
     static const int32_t formats[] = {-1, 5, 77};
+    sb_limits limits = SB_LIMITS_INIT;
     sb_model *model = NULL;
     for (int i = 0; i < 3; i++) {
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_model_open_bytes(NULL, formats[i], "", 0, NULL, NULL, NULL, &model, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
                       sb_model_open_file(NULL, formats[i], "/dev/null", 0, NULL, &model, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
                       sb_model_create(NULL, i ? formats[i] : SB_FORMAT_AUTO, &model, &err));
     }
+    limits.max_axes = -1;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_file(NULL, 0, "/dev/null", 0, &limits, &model, &err));
     assert_null(model);
 }
 

@@ -95,6 +95,29 @@ TEST_ON(rig, test_language) {
     }
 }
 
+/* A sink in memory stores the bytes of a call completely or not at all, but stores as many bytes of
+   a source as fit. The sink must not write beyond the memory. */
+TEST(a_memory_takes_what_fits) {
+    static unsigned char all[] = "1234567abcd";
+    const struct wire wire = {all + 7, 4, 4};
+    struct test_source from = {.reads = 0};
+    const sb_source theirs = test_source_of(&from, &wire);
+    struct sb__source source;
+    assert_ok(sb__source_of(&source, &theirs, &err));
+    for (size_t capacity = 0; capacity <= 12; capacity++) {
+        unsigned char memory[16] = {0};
+        struct sb__sink sink = sb__sink_memory(memory, capacity);
+        sb__sink_bytes(&sink, all, 5);
+        sb__sink_bytes(&sink, all + 5, 2);
+        assert_int_equal(sink.written, 7);
+        assert_status(capacity < 11 ? SB_ERR_IO : SB_OK, sb__sink_span(&sink, &source, 0, 4, &err));
+        const size_t stored = capacity < 5 ? 0 : capacity < 7 ? 5 : capacity < 11 ? capacity : 11;
+        assert_memory_equal(memory, all, stored);
+        for (size_t i = stored; i < sizeof memory; i++)
+            assert_int_equal(memory[i], 0);
+    }
+}
+
 TEST(test_errors_name_the_path) {
     const struct sb__path layer = {&root, "layer", 3, names};
     const struct sb__path blob = {&layer, "blobs", 1, names};

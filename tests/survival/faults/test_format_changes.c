@@ -116,3 +116,19 @@ TEST(a_save_is_as_long_as_it_was_measured) {
         assert_true(is_saved_whole(n, &refused));
     assert_true(refused > 0);
 }
+
+TEST(a_message_is_as_long_as_it_was_measured) {
+    int refused = 0;
+    for (int n = 1; n < 12; n++) {
+        struct test_source s;
+        unsigned char out[64];
+        sb_model *model;
+        size_t size;
+        if (open_changing(&s, SB_FORMAT_SOLVERSTATE, &before, &after, n, &model) != SB_OK)
+            continue;
+        refused += reports_change(
+            sb_model_layer_message(model, SB_NO_LAYER, out, sizeof out, &size, &err));
+        sb_model_destroy(model);
+    }
+    assert_true(refused > 0);
+}
