@@ -235,6 +235,20 @@ TEST(ranges_that_are_refused) {
     assert_ok(sb_model_read_values(model, 0, 0, SB_DATA, 6, 0, SB_DTYPE_F32, NULL, 0, &err));
 }
 
+TEST(messages_that_are_refused) {
+    static const int64_t layers[] = {-2, 2, INT64_MAX, INT64_MIN};
+    const struct wire blob = wire_of("[2]1"), net = small_net(SB_LAYER_CURRENT);
+    size_t size = 77;
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_layer_message(test_model_of(&blob, SB_FORMAT_BLOB),
+                                                             SB_NO_LAYER, NULL, 0, &size, &err));
+    for (int i = 0; i < 4; i++)
+        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                      sb_model_layer_message(model, layers[i], NULL, 0, &size, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_layer_message(model, 0, NULL, 1, &size, &err));
+    assert_int_equal(size, 77);
+}
+
 TEST(values_of_edits) {
     const struct wire net = small_net(SB_LAYER_CURRENT);
     float *data, values[2] = {0};
