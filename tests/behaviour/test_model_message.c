@@ -183,6 +183,26 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
+/* The values are in two fields, and only the second field is read. No read requests 0 bytes. */
+TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
+    struct wire blob = {0};
+    struct test_source source = {.reads = 0};
+    sb_model *model;
+    static float floats[2 * VALUES];
+    float value;
+    wire_shape(&blob, (int64_t[]){(int64_t)2 * VALUES}, 1);
+    floats[VALUES + 7] = 0.5F;
+    wire_floats(&blob, 5, floats, VALUES);
+    wire_floats(&blob, 5, floats + VALUES, VALUES);
+    const sb_source from = test_source_of(&source, &blob);
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &from, NULL, NULL, &model, &err));
+    assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 7, 1, SB_DTYPE_F32,
+                                   &value, sizeof value, &err));
+    assert_true(value == 0.5F);
+    assert_false(source.outside);
+    sb_model_destroy(model);
+}
+
 TEST(a_diff_may_have_another_type_than_the_data) {
     struct wire wire = wire_of("7:{1:1} 5:'----'");
     float value = 0;

@@ -202,6 +202,26 @@ static sb_source source_of(sb_context *context, const struct pieces *pieces) {
     return source;
 }
 
+TEST(every_range_equals_the_joined_bytes) {
+    static const struct wire wire = W("abcdefghijklmnopqrstuvwxyz");
+    struct pieces pieces;
+    char seen[32];
+    cut(&pieces, &wire, 7);
+    const sb_source source = source_of(NULL, &pieces);
+    for (size_t begin = 0; begin < wire.size; begin++)
+        for (size_t end = begin + 1; end <= wire.size; end++) {
+            memset(seen, '?', sizeof seen);
+            assert_ok(source.read_at(source.user, begin, seen, end - begin, &err));
+            assert_memory_equal(seen, wire.bytes + begin, end - begin);
+            assert_int_equal(seen[end - begin], '?');
+        }
+    assert_status(SB_ERR_IO, source.read_at(source.user, 1, seen, wire.size, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, wire.size, seen, 1, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, UINT64_MAX, seen, 2, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, 0, seen, wire.size + 1, &err));
+    source.close(source.user);
+}
+
 /* The source has a copy of the list of pieces; the bytes remain the caller's. */
 TEST_ON(rig, a_model_keeps_its_pieces) {
     const struct wire net = small_net(SB_LAYER_CURRENT);
