@@ -205,6 +205,7 @@ TEST(test_added_layers_can_be_removed) {
     add_four(model, first, 3);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, NULL, 0, NULL, 0, NULL, &err));
+    assert_ok(sb_model_set_name(test_model(NULL, SB_FORMAT_CAFFEMODEL), NULL, 0, &err));
     assert_int_equal(num_blobs(model, first), 0);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_saved(model, &wire);
