@@ -47,23 +47,6 @@ static sb_model *open_source(struct world *w) {
 
 /* --- models ----------------------------------------------------------------------------- */
 
-TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
-    assert_true(f->source.largest < 100000); /* no values were read */
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    assert_values(f->blob, SB_DATA, *large, 1);
-    assert_int_equal(f->source.largest, 4 * *large); /* one read returned all values */
-    assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(f->sink.got.size, f->wire.size);
-    assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
-    assert_int_equal(f->source.closes, 0);
-    test_end(model);
-    assert_int_equal(f->source.closes, 1);
-}
-
 TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
     const sb_sink sink = test_sink_of(&f->sink);
     sb_model *model = open_source(f);
@@ -113,22 +96,6 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
     f->source.outside = false;
 }
 
-/* If a source reports too large a size, a read past the end fails, and the call returns the read's
-   error. If the size is too small, the message looks truncated. */
-TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
-    sb_source source = test_source_of(&f->source, &f->wire);
-    sb_model *model = NULL;
-    source.size += 10;
-    assert_status(SB_ERR_IO,
-                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_true(f->source.outside);
-    f->source.outside = false;
-    source.size -= 12;
-    assert_status(SB_ERR_MALFORMED,
-                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_null(model);
-}
-
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -155,24 +122,6 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
                      i % 2 ? "the sink failed and gave no reason" : "planted by the test");
         assert_int_equal(fails.got.size, 0);
     }
-}
-
-TEST_ON(world, another_version_is_a_source_that_changed) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    unsigned char *buffer = malloc(f->wire.size);
-    size_t size = 77;
-    sb_model *model = open_source(f);
-    f->source.version = 8;
-    assert_reports(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err), "changed");
-    assert_int_equal(sb_blob_count(f->blob), 3);
-    assert_status(SB_ERR_IO, sb_model_save_sink(model, &sink, &err));
-    assert_status(SB_ERR_IO, sb_model_save(model, buffer, f->wire.size, &size, &err));
-    assert_status(SB_ERR_IO,
-                  sb_model_layer_message(model, SB_NO_LAYER, buffer, f->wire.size, &size, &err));
-    assert_int_equal(size, 77);
-    free(buffer);
-    f->source.version = 0;
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
 }
 
 static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
@@ -321,28 +270,6 @@ static int temporary(const struct wire *wire) {
     assert_int_equal(write(fd, wire->bytes, wire->size), wire->size);
     assert_int_equal(unlink(path), 0);
     return fd;
-}
-
-static bool is_open(int fd) {
-    return fcntl(fd, F_GETFD) >= 0;
-}
-
-TEST_ON(world, a_descriptor_is_a_source) {
-    sb_source source = SB_SOURCE_INIT;
-    for (int closes = 0; closes < 2; closes++) {
-        int fd = temporary(&f->wire);
-        assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
-        assert_int_equal(source.size, f->wire.size);
-        assert_int_equal(source.close != NULL, closes);
-        sb_model *model = open_as(&source, SB_FORMAT_AUTO, NULL);
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-        assert_values(f->blob, SB_DATA, *large, 1);
-        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* an unchanged file offset */
-        test_end(model);
-        assert_int_equal(is_open(fd), !closes);
-        if (!closes)
-            assert_int_equal(close(fd), 0);
-    }
 }
 
 TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {

@@ -309,14 +309,6 @@ static sb_status open_spans(struct scene *s, sb_error *err) {
 }
 ROW_OF(open_spans, 0, 3, put_state, 0)
 
-static sb_status open_with_progress(struct scene *s, sb_error *err) {
-    const sb_source source = test_source_of(&s->sources[OPENED], &s->bytes[OPENED]);
-    sb_status st =
-        sb_model_open_source(s->rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
-    return st == SB_OK ? sb_model_set_progress(s->made, NULL, err) : st;
-}
-ROW_OF(open_with_progress, 0, 2, put_state, 0)
-
 static sb_status read_blob(struct scene *s, sb_blob *blob, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
     if (s->origin == MEMORY)
