@@ -29,17 +29,6 @@ TEST(a_blob_has_five_axes_data_and_diff) {
     assert_values(blob, SB_DIFF, 192, 500);
 }
 
-TEST(the_last_value_of_a_dimension_counts) {
-    struct wire wire = wire_of("3:7 " DIMS);
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    put_values(&wire, 6, 1, 1);
-    wire_write(&wire, "3:1 5:1");
-    put_values(&wire, 6, 5, 2);
-    assert_ok(read_wire(blob, &wire, &err));
-    assert_shape_is(blob, "1 3 1 2 1 (6)");
-    assert_values(blob, SB_DATA, 6, 1);
-}
-
 /* If another field precedes the five dimensions, the library reads the message as Caffe's. In a
    message of Caffe, a field 5 that is a varint (C3D's width) is unknown, and is skipped. */
 TEST(dimensions_after_another_field_are_caffes) {
@@ -52,75 +41,6 @@ TEST(dimensions_after_another_field_are_caffes) {
     assert_shape_is(blob, "1 3 16 2 (96)");
     assert_values(blob, SB_DATA, 96, 1);
     assert_values(blob, SB_DIFF, 96, 500);
-}
-
-TEST(four_of_the_five_dimensions_are_not_c3d) {
-    for (uint32_t missing = 1; missing <= 4; missing++) {
-        struct wire wire = {0};
-        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-        for (uint32_t i = 1; i <= 5; i++)
-            if (i != missing)
-                wire_number(&wire, i, i);
-        assert_ok(read_wire(blob, &wire, &err));
-        assert_int_equal(sb_blob_num_axes(blob), 4);
-        assert_int_equal(sb_blob_count(blob), 0);
-    }
-}
-
-TEST(errors_have_the_names_of_c3ds_fields) {
-    static const struct {
-        const char *part;
-        sb_status status;
-        const char *dimension; /* replaces a dimension of TWO */
-        int64_t count, diff;   /* numbers of values in data and diff */
-    } rows[] = {
-        {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, "3:2147483648", 2, 0},
-        {"width: -1 is negative", SB_ERR_BAD_SHAPE, "5:-1", 2, 0},
-        {"data: 3 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 3, 0},
-        {"data: 0 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 0, 2},
-        {"diff: 1 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, "", 2, 1},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire wire = wire_of(TWO " %s", rows[i].dimension);
-        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-        put_values(&wire, 6, rows[i].count, 1);
-        put_values(&wire, 7, rows[i].diff, 1);
-        assert_status(rows[i].status, read_wire(blob, &wire, &err));
-        if (strncmp(err.message, rows[i].part, strlen(rows[i].part)) != 0)
-            fail_with("%s, not %s", err.message, rows[i].part);
-    }
-    struct wire wire = wire_of(TWO);
-    sb_blob *halves = test_unshaped(NULL, SB_DTYPE_F16);
-    put_values(&wire, 6, 2, 1);
-    assert_status(SB_ERR_DTYPE_MISMATCH, read_wire(halves, &wire, &err));
-    assert_true(strncmp(err.message, "data: ", 6) == 0);
-    sb_blob *integers = test_unshaped(NULL, SB_DTYPE_I32);
-    put_values(&wire, 7, 2, 1.5f);
-    assert_status(SB_ERR_DATA_OVERFLOW, read_wire(integers, &wire, &err));
-    assert_true(strncmp(err.message, "diff: ", 6) == 0);
-    const struct wire raw = wire_of(TWO " 10:1 12:'12345678'"); /* C3D has no raw values */
-    assert_status(SB_ERR_LENGTH_MISMATCH, read_wire(integers, &raw, &err));
-}
-
-TEST(shapes_compare_from_the_last_axis) {
-    static const struct {
-        int64_t dims[6];
-        int32_t axes, equal;
-    } rows[] = {{{2}, 1, 1},
-                {{1, 2}, 2, 1},
-                {{1, 1, 1, 1, 2}, 5, 1},
-                {{2, 1}, 2, 0},
-                {{2, 1, 1, 1, 2}, 5, 0},
-                {{1, 1, 1, 1, 1, 2}, 6, 0},
-                {{1, 1, 1, 2}, 4, 1},
-                {{3}, 1, 0}};
-    const struct wire wire = wire_of(TWO " 6:'----++++'");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int32_t equal = -1;
-        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, rows[i].axes, rows[i].dims);
-        assert_ok(sb_blob_shape_equals_proto(blob, wire.bytes, wire.size, &equal, &err));
-        assert_int_equal(equal, rows[i].equal);
-    }
 }
 
 /* --- files ---------------------------------------------------------------------------------- */
@@ -156,7 +76,11 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         int number;
         const char *caffes, *c3ds;
-    } rows[] = {{4, "CONVOLUTION", "CONVOLUTION"},
+    } rows[] = {{0, "NONE", "NONE"},
+                {4, "CONVOLUTION", "CONVOLUTION"},
+                {14, "INNER_PRODUCT", "INNER_PRODUCT"},
+                {21, "SOFTMAX_LOSS", "SOFTMAX_LOSS"},
+                {35, "ABSVAL", "VIDEO_SEGMENTATION_DATA"},
                 {25, "ELTWISE", "ELTWISE_PRODUCT"},
                 {29, "MEMORY_DATA", "MEMORY_DATA"},
                 {30, "ARGMAX", "CONVOLUTION3D"},

@@ -1,43 +1,29 @@
-/* Tests blob files: reads, atomic writes, links, owners, access lists, folders, leases. */
+/* Tests files on a real file system: refused paths, links, permissions, access lists, changes. The
+   calls run in the test's folder, so that the names "file" and "other" are paths. */
 #include "blobs.h"
 #include "child.h"
 #include "files.h"
 #include "nets.h"
+#include "pointers.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534, BLOB_COUNT = 50000 };
+enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534 };
+enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer holds */
 
 struct folder {
-    char path[64], file[96], other[96];
+    struct rig rig;
+    const char *path;
     int here; /* a descriptor of the current folder before the test */
+    sb_blob *blob;
+    sb_model *model; /* a solver state with the blob */
 };
-
-static void folder_open(struct folder *folder) {
-    *folder = (struct folder){.path = "/tmp/syncblob-file-XXXXXX"};
-    assert_non_null(mkdtemp(folder->path));
-    (void)snprintf(folder->file, sizeof folder->file, "%s/blob", folder->path);
-    (void)snprintf(folder->other, sizeof folder->other, "%s/other", folder->path);
-    folder->here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(folder->here >= 0);
-}
-
-/* Removes the tests' files and checks that no other file is left. */
-static void folder_close(struct folder *folder) {
-    (void)unlink(folder->file);
-    (void)unlink(folder->other);
-    assert_int_equal(fchdir(folder->here) | rmdir(folder->path), 0);
-    (void)close(folder->here);
-}
 
 /* Creates a blob with the values 0, 1, ..., count - 1. */
 static sb_blob *new_blob(int64_t count) {
@@ -46,387 +32,196 @@ static sb_blob *new_blob(int64_t count) {
     return blob;
 }
 
-static sb_status write_file(const char *path, sb_error *err) {
-    sb_blob *blob = new_blob(BLOB_COUNT);
-    const sb_status st = sb_blob_save_file(blob, path, 0, err);
-    test_end(blob);
-    return st;
+static void folder_open(struct folder *folder) {
+    rig_open_on(&folder->rig, NULL, 0);
+    (void)rig_path(&folder->rig, "file");
+    (void)rig_path(&folder->rig, "other");
+    folder->path = folder->rig.folder;
+    folder->here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(chdir(folder->path), 0);
+    folder->blob = new_blob(COUNT);
+    folder->model = test_model(NULL, SB_FORMAT_SOLVERSTATE);
+    assert_ok(sb_model_add_blob(folder->model, SB_NO_LAYER, folder->blob, 0, &err));
 }
 
-/* Reads a whole blob of BLOB_COUNT values. */
-static sb_status read_file(const char *path, sb_error *err) {
+static void folder_close(struct folder *folder) {
+    assert_int_equal(fchdir(folder->here) | close(folder->here), 0);
+    rig_close(&folder->rig); /* checks that the folder has no other file */
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+enum { READ_BLOB, OPEN_MODEL, OPEN_MAPPED, READERS };
+
+/* Reads the file of write_blob or write_model. A failed read must not change the blob. */
+static sb_status read_with(int reader, const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
-    const sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
-    assert_int_equal(sb_blob_count(blob),
-                     st == SB_OK ? BLOB_COUNT : 3); /* a failed load changes nothing */
+    sb_model *model = NULL;
+    const uint32_t flags = reader == OPEN_MAPPED ? SB_OPEN_MAPPED : 0;
+    sb_status st;
+    if (reader == READ_BLOB)
+        st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
+    else
+        st = sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, path, flags, NULL, &model, err);
+    if (model && num_blobs(model, SB_NO_LAYER) > 0)
+        st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, err);
+    assert_values(blob, SB_DATA, st != SB_OK || sb_blob_count(blob) < COUNT ? 3 : COUNT, 0);
+    sb_model_destroy(model);
     test_end(blob);
     return st;
 }
 
-static bool is_written(const char *path) {
-    return read_file(path, NULL) == SB_OK;
+static sb_status write_blob(const struct folder *f, const char *path, sb_error *err) {
+    return sb_blob_save_file(f->blob, path, 0, err);
+}
+
+static sb_status write_model(const struct folder *f, const char *path, sb_error *err) {
+    return sb_model_save_file(f->model, path, err);
+}
+
+static void check_readers(const char *path, sb_status status, int error) {
+    for (int reader = 0; reader < READERS; reader++) {
+        assert_status(status, read_with(reader, path, &err));
+        assert_int_equal(err.device_code, error);
+    }
+}
+
+static void check_writers(const struct folder *f, const char *path, int error, const char *words) {
+    for (int i = 0; i < 2; i++) {
+        assert_reports(SB_ERR_IO, i ? write_model(f, path, &err) : write_blob(f, path, &err),
+                       words);
+        assert_int_equal(err.device_code, error);
+        assert_null(strstr(err.message, ".syncblob-"));
+    }
+}
+
+static void assert_whole(const char *path) {
+    assert_ok(read_with(READ_BLOB, path, &err));
+}
+
+static void assert_saves(const struct folder *f, const char *path, const char *file) {
+    assert_ok(write_blob(f, path, &err));
+    assert_whole(file);
+    assert_int_equal(unlink(file), 0);
+}
+
+static struct stat info_of(const char *path) {
+    struct stat info = {.st_mode = 0};
+    (void)lstat(path, &info);
+    return info;
 }
 
 static mode_t mode_of(const char *path) {
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    return info.st_mode & 07777;
+    return info_of(path).st_mode & 07777;
 }
 
-static void write_in_child(void *path) {
-    const gid_t groups[] = {OURS};
-    const bool may =
-        geteuid() != 0 || (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-    _exit(may ? -write_file(path, NULL) : 255);
-}
-
-/* Writes the file in a child process. If this process is root, the child's user is nobody, in the
-   group OURS. Returns -255 if the child could not change its user. */
-static sb_status write_as_nobody(char *path) {
-    const int status = status_in_child(write_in_child, path);
-    assert_true(WIFEXITED(status));
-    return -WEXITSTATUS(status);
-}
-
-/* Skips the test if this process may not change a file's owner: the process is not root, or the
-   user namespace lacks the new owner or group. */
-static void skip_unless_root(const struct folder *folder) {
-    file_write(folder->file, "", 0);
-    const bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
-    assert_int_equal(unlink(folder->file), 0);
-    if (may)
-        return;
-    print_message("skipped: only root may change owners\n");
-    test_skip();
-}
-
-static sb_model *open_model(const char *path, sb_format format, uint32_t flags) {
+static sb_model *open_model(uint32_t flags) {
     sb_model *model;
-    assert_ok(sb_model_open_file(NULL, format, path, flags, NULL, &model, &err));
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, "file", flags, NULL, &model, &err));
     return test_own_model(model);
 }
 
-/* --- reading ---------------------------------------------------------------------------- */
+/* --- paths ----------------------------------------------------------------------------------- */
 
-TEST_ON(folder, test_the_error_for_a_missing_file_has_its_name) {
-    assert_status(SB_ERR_IO, read_file(f->file, &err));
-    assert_int_equal(err.device_code, ENOENT);
-    assert_non_null(strstr(err.message, f->file));
-    assert_non_null(strstr(err.message, "No such file"));
-    assert_status(SB_ERR_IO, read_file("", &err));
-}
+#define NO_FOLDER   " is in a directory that cannot be opened: No such file or directory"
+#define NOT_REGULAR " cannot be replaced: it is not a regular file"
+#define NOT_WRITTEN " cannot be written: "
 
-/* Calls sb_model_save, which must fail and not write to the buffer; returns its status. */
-static sb_status save_untouched(const sb_model *model, sb_error *err) {
-    unsigned char buffer[64];
-    memset(buffer, 0x5a, sizeof buffer);
-    sb_status st = sb_model_save(model, buffer, sizeof buffer, NULL, err);
-    assert_true(bytes_are(buffer, sizeof buffer, 0x5a));
-    return st;
-}
+static char endless[10000], dots[4095]; /* a path that is too long, and the text of a link */
 
-TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
-    static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
-    static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
-    for (int change = 0; change < 5; change++) {
-        /* Change 0 shrinks the file. The test does not shrink a mapped file, because reads of
-           the file would raise SIGBUS, as documented. */
-        for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
-            const struct wire wire = wire_of("[2 3]1");
-            sb_blob *blob = new_blob(3);
-            file_write_wire(f->file, &wire);
-            if (change >= 3)
-                assert_int_equal(utimensat(AT_FDCWD, f->file, long_ago, 0), 0);
-            sb_model *model = open_model(f->file, SB_FORMAT_AUTO, flags);
-            if (change == 0)
-                assert_int_equal(truncate(f->file, 4), 0);
-            else if (change == 1)
-                assert_int_equal(truncate(f->file, 4000), 0);
-            else
-                assert_int_equal(
-                    utimensat(AT_FDCWD, f->file, change == 2 ? long_ago : later[change - 3], 0), 0);
-            assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-            assert_int_equal(sb_blob_count(blob), 3);
-            assert_status(SB_ERR_IO, save_untouched(model, &err));
-            assert_status(SB_ERR_IO, sb_model_save_file(model, f->other, &err));
-            assert_int_equal(access(f->other, F_OK), -1);
-        }
+/* Each path, or the link "file" with the text, must be refused and remain what it is. */
+TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
+    static const struct {
+        const char *path, *link;
+        int reads, writes; /* the errors; 0: not tried */
+        const char *words;
+    } rows[] = {
+        {"", NULL, ENOENT, ENOENT, NOT_WRITTEN},
+        {"other", NULL, ENOENT, 0, NULL},
+        {".", NULL, EISDIR, EISDIR, NOT_REGULAR},
+        {"/", NULL, EISDIR, EISDIR, NOT_REGULAR},
+        {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
+        {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
+        {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* an error in the library could replace the device */
+        {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
+        {"file", "other", ENOENT, 0, NULL},
+        {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},
+        {"file", "not/there", ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
+        {"file", "not/", ENOENT, ENOENT, "\"not/\"" NO_FOLDER},
+        {"file", "fifo", EINVAL, EINVAL, "\"fifo\"" NOT_REGULAR},
+        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" before it */
+        {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open must not block */
+    };
+    memset(endless, 'a', sizeof endless - 1);
+    for (size_t i = 0; i < sizeof dots - 1; i++)
+        dots[i] = "./"[i % 2];
+    dots[sizeof dots - 3] = dots[sizeof dots - 2] = 'x';
+    assert_int_equal(mkfifo(rig_path(&f->rig, "fifo"), 0600), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].link)
+            assert_int_equal(symlink(rows[i].link, "file"), 0);
+        const struct stat before = info_of(rows[i].path);
+        check_readers(rows[i].path, SB_ERR_IO, rows[i].reads);
+        if (rows[i].writes)
+            check_writers(f, rows[i].path, rows[i].writes, rows[i].words);
+        const struct stat after = info_of(rows[i].path);
+        assert_true(before.st_ino == after.st_ino && before.st_mode == after.st_mode);
+        assert_int_equal(rows[i].link ? unlink("file") : 0, 0);
     }
 }
 
-/* Waits until the clock of file times has advanced, which it does every few milliseconds. */
-static void wait_a_tick(void) {
-    const struct timespec pause = {0, 30000000};
-    (void)nanosleep(&pause, NULL);
-}
-
-/* A program can reset a file's mtime, but not its ctime. */
-TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
-    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
-        struct stat before;
-        sb_blob *blob = new_blob(3);
-        assert_ok(write_file(f->file, &err));
-        assert_int_equal(stat(f->file, &before), 0);
-        sb_model *model = open_model(f->file, SB_FORMAT_BLOB, flags);
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        wait_a_tick();
-        const int fd = open(f->file, O_WRONLY | O_CLOEXEC);
-        const struct timespec times[] = {before.st_atim, before.st_mtim};
-        assert_int_equal(pwrite(fd, "xyz", 3, 1000), 3);
-        assert_int_equal(futimens(fd, times), 0);
-        assert_int_equal(close(fd), 0);
-        assert_reports(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err),
-                       "changed while it was read");
-    }
-}
-
-/* A hard link that a file gains or loses does not count as a change. A save that replaces a file
-   only removes a link of the old file, which an open model still reads. */
-TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
-    for (int change = 0; change < 3; change++) {
-        sb_blob *blob = new_blob(3);
-        assert_ok(write_file(f->file, &err));
-        sb_model *model = open_model(f->file, SB_FORMAT_BLOB, 0);
-        wait_a_tick();
-        if (change == 0)
-            assert_ok(sb_model_save_file(model, f->file, &err));
-        else if (change == 1)
-            assert_int_equal(link(f->file, f->other), 0);
-        else
-            assert_int_equal(unlink(f->file), 0);
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        assert_int_equal(sb_blob_count(blob), BLOB_COUNT);
-        (void)unlink(f->other);
-    }
-}
-
-/* --- writing ------------------------------------------------------------------------------ */
-
-TEST_ON(folder, test_a_file_has_the_bytes_of_to_proto) {
-    /* Files that are smaller than, as large as, and larger than the write buffer. */
-    static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        sb_blob *blob = new_blob(counts[i]), *again = new_blob(1);
-        void *bytes;
-        size_t size;
-        assert_ok(sb_blob_save_file(blob, f->file, SB_PROTO_WRITE_DIFF, &err));
-        assert_ok(blob_message(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
-        struct wire found = wire_of_file(f->file);
-        assert_int_equal(found.size, size);
-        if (size > 0)
-            assert_memory_equal(found.bytes, bytes, size);
-        assert_ok(sb_blob_load_file(again, f->file, SB_PROTO_RESHAPE, NULL, &err));
-        assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-        free(bytes);
-    }
-}
-
-TEST_ON(folder, test_permissions_of_the_old_file_are_kept_without_set_id_bits) {
-    static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400, 06755};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        file_write(f->file, "old", 3);
-        assert_int_equal(chmod(f->file, modes[i]), 0);
-        assert_ok(write_file(f->file, &err));
-        assert_int_equal(mode_of(f->file), modes[i] & 0777);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-TEST_ON(folder, test_a_new_file_gets_the_permissions_of_the_mask) {
-    static const mode_t masks[] = {0, 022, 027};
-    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
-        mode_t old = umask(masks[i]);
-        assert_ok(write_file(f->file, &err));
-        umask(old);
-        assert_int_equal(mode_of(f->file), 0666 & ~masks[i]);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-static void assert_is_link(const char *path, bool expected) {
-    struct stat info;
-    assert_int_equal(lstat(path, &info), 0);
-    assert_int_equal(S_ISLNK(info.st_mode), expected);
+/* A file that the kernel generates has a size of 0, but is not empty. */
+TEST_ON(folder, sizes_of_files_are_checked) {
+    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes, which are a hole */
+    check_readers("/proc/self/status", SB_ERR_IO, 0);
+    assert_non_null(strstr(err.message, "has a size of 0, but contains bytes"));
+    file_write("file", "", 0);
+    assert_ok(read_with(OPEN_MODEL, "file", &err));
+    assert_ok(read_with(OPEN_MAPPED, "file", &err));
+    assert_int_equal(truncate("file", 1 << 30), 0);
+    check_readers("file", SB_ERR_MALFORMED, 0);
+    file_write("file", claim, sizeof claim - 1);
+    assert_int_equal(truncate("file", (off_t)sizeof claim - 1 + (1 << 30)), 0);
+    sb_blob *blob = test_unshaped(f->rig.context, SB_DTYPE_F32);
+    assert_status(SB_ERR_LENGTH_MISMATCH,
+                  sb_blob_load_file(blob, "file", SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(f->rig.counting.buffer_calls, 0);
 }
 
 /* A save to a dangling link creates the file that the link names, the next save replaces this file;
    the link remains. */
-TEST_ON(folder, test_a_save_to_a_link_writes_the_file_that_the_link_names) {
-    char inside[128], first[160];
-    (void)snprintf(inside, sizeof inside, "%s/inside", f->path);
-    (void)snprintf(first, sizeof first, "%s/first", inside);
-    assert_int_equal(mkdir(inside, 0700), 0);
-    const char *const targets[] = {"other", f->other, "inside/first"};
+TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
+    assert_int_equal(mkdir("inside", 0700) | symlink("../other", "inside/first"), 0);
+    const char *const texts[] = {"other", rig_path(&f->rig, "other"), "inside/first"};
     for (int i = 0; i < 3; i++) { /* a relative link, an absolute link, a link to a link */
-        assert_int_equal(symlink(targets[i], f->file), 0);
-        if (i == 2)
-            assert_int_equal(symlink("../other", first), 0);
-        assert_ok(write_file(f->file, &err));
-        assert_ok(write_file(f->file, &err));
-        assert_is_link(f->file, true);
-        assert_is_link(f->other, false);
-        assert_ok(read_file(f->other, &err));
-        assert_int_equal(unlink(f->file), 0);
-        assert_int_equal(unlink(f->other), 0);
+        assert_int_equal(symlink(texts[i], "file"), 0);
+        assert_ok(write_blob(f, "file", &err));
+        assert_saves(f, "file", "other");
+        assert_true(S_ISLNK(info_of("file").st_mode) && S_ISLNK(info_of("inside/first").st_mode));
+        assert_int_equal(unlink("file"), 0);
     }
-    assert_is_link(first, true);
-    assert_int_equal(unlink(first), 0);
-    assert_int_equal(rmdir(inside), 0);
-}
-
-TEST_ON(folder, test_links_that_lead_to_no_file) {
-    static char endless[4096 - 2];
-    static const struct {
-        const char *contents;
-        int error;
-        const char *words;
-    } rows[] = {
-        {"blob", ELOOP, "cannot be written:"},
-        {".", EISDIR, "it is not a regular file"},
-        {"not/there", ENOENT, "is in a directory that cannot be opened"},
-        {"/dev/null", EINVAL, "it is not a regular file"},
-        {"x/", ENOENT, "is in a directory that cannot be opened"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(symlink(rows[i].contents, f->file), 0);
-        assert_status(SB_ERR_IO, write_file(f->file, &err));
-        assert_int_equal(err.device_code, rows[i].error);
-        assert_non_null(strstr(err.message, rows[i].words));
-        assert_is_link(f->file, true);
-        /* The message names the link's target, or the link if the target cannot be found. */
-        assert_int_equal(!strstr(err.message, f->file), rows[i].error != ELOOP);
-        assert_int_equal(unlink(f->file), 0);
-    }
-    /* The link's folder and target, joined, are longer than the longest valid path. */
-    char deep[320], link[340];
-    (void)snprintf(deep, sizeof deep, "%s/%0200d", f->path, 0);
-    (void)snprintf(link, sizeof link, "%s/link", deep);
-    for (size_t i = 0; i + 2 < sizeof endless; i += 2)
-        memcpy(endless + i, "./", 2);
-    memcpy(endless + sizeof endless - 2, "x", 2);
-    assert_int_equal(mkdir(deep, 0700), 0);
-    assert_int_equal(symlink(endless, link), 0);
-    assert_status(SB_ERR_IO, write_file(link, &err));
-    assert_int_equal(err.device_code, ENAMETOOLONG);
-    assert_int_equal(unlink(link), 0);
-    assert_int_equal(rmdir(deep), 0);
+    assert_int_equal(unlink("inside/first") | rmdir("inside"), 0);
 }
 
 /* A save follows a chain of as many links as the system allows, and fails for a longer chain. */
-TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
-    static const int counts[] = {39, 41};
-    char link[96], contents[16];
-    for (int i = 0; i < 2; i++) {
-        for (int n = 0; n < counts[i]; n++) {
-            (void)snprintf(link, sizeof link, "%s/%d", f->path, n);
-            (void)snprintf(contents, sizeof contents, "%d", n + 1);
-            assert_int_equal(symlink(n + 1 == counts[i] ? "other" : contents, link), 0);
+TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
+    for (int count = 39; count <= 41; count += 2) {
+        char link[8] = "0", next[8];
+        for (int n = 0; n < count; n++) {
+            (void)snprintf(link, sizeof link, "%d", n);
+            (void)snprintf(next, sizeof next, "%d", n + 1);
+            assert_int_equal(symlink(n + 1 == count ? "other" : next, link), 0);
         }
-        (void)snprintf(link, sizeof link, "%s/0", f->path);
-        assert_status(i == 0 ? SB_OK : SB_ERR_IO, write_file(link, &err));
-        assert_int_equal(access(f->other, F_OK), i == 0 ? 0 : -1);
-        assert_true(i == 0 || err.device_code == ELOOP);
-        (void)unlink(f->other);
-        for (int n = 0; n < counts[i]; n++) {
-            (void)snprintf(link, sizeof link, "%s/%d", f->path, n);
+        if (count == 39)
+            assert_saves(f, "0", "other");
+        else
+            check_writers(f, "0", ELOOP, NOT_WRITTEN);
+        for (int n = 0; n < count; n++) {
+            (void)snprintf(link, sizeof link, "%d", n);
             assert_int_equal(unlink(link), 0);
         }
     }
-}
-
-TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
-    file_write(f->file, "old", 3);
-    assert_int_equal(link(f->file, f->other), 0);
-    assert_ok(write_file(f->file, &err));
-    assert_true(file_holds(f->other, "old"));
-    assert_ok(read_file(f->file, &err));
-}
-
-/* --- owners ---------------------------------------------------------------------------------- */
-
-/* Root keeps owner and group. For other users, group and others get only permissions that the old
-   group and others both had, unless the writer is a member of the old group. */
-TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
-    static const struct {
-        uid_t writer;
-        gid_t group, kept;
-        mode_t before, after;
-    } rows[] = {
-        {0, THEIRS, THEIRS, 0600, 0600},      {0, THEIRS, THEIRS, 0644, 0644},
-        {0, THEIRS, THEIRS, 0660, 0660},      {0, THEIRS, THEIRS, 0604, 0604},
-        {0, THEIRS, THEIRS, 0400, 0400},      {NOBODY, OURS, OURS, 0664, 0664},
-        {NOBODY, OURS, OURS, 0640, 0640},     {NOBODY, THEIRS, NOBODY, 0640, 0600},
-        {NOBODY, THEIRS, NOBODY, 0664, 0644}, {NOBODY, THEIRS, NOBODY, 0604, 0600},
-        {NOBODY, THEIRS, NOBODY, 0666, 0666}, {NOBODY, THEIRS, NOBODY, 0600, 0600},
-        {NOBODY, THEIRS, NOBODY, 0444, 0444}, {NOBODY, THEIRS, NOBODY, 0701, 0700},
-    };
-    struct stat info;
-    skip_unless_root(f);
-    assert_int_equal(chmod(f->path, 0777), 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        file_write(f->file, "old", 3);
-        assert_int_equal(chown(f->file, SOMEBODY, rows[i].group), 0);
-        assert_int_equal(chmod(f->file, rows[i].before), 0);
-        assert_int_equal(rows[i].writer ? write_as_nobody(f->file) : write_file(f->file, NULL),
-                         SB_OK);
-        assert_int_equal(stat(f->file, &info), 0);
-        assert_int_equal(info.st_uid, rows[i].writer ? NOBODY : SOMEBODY);
-        assert_int_equal(info.st_gid, rows[i].kept);
-        assert_int_equal(info.st_mode & 07777, rows[i].after);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-/* If a process has closed its standard input, the next file that it opens has descriptor 0. */
-TEST_ON(folder, test_descriptor_0_works_like_any_other) {
-    struct stat file;
-    int kept = dup(0), closed = close(0);
-    sb_status written = write_file(f->file, &err);
-    sb_status read = read_file(f->file, &err);
-    sb_status refused = write_file(f->path, &err); /* a folder */
-    bool open = fstat(0, &file) == 0;
-    if (closed == 0)
-        (void)dup2(kept, 0);
-    (void)close(kept);
-    assert_int_equal(written, SB_OK);
-    assert_int_equal(read, SB_OK);
-    assert_int_equal(refused, SB_ERR_IO);
-    assert_false(open);
-}
-
-TEST_ON(folder, test_a_mapped_file_is_unmapped) {
-    assert_ok(write_file(f->file, &err)); /* 200 kB */
-    const size_t before = process_memory_now().mapped;
-    for (int i = 0; i < 500; i++)
-        test_end(open_model(f->file, SB_FORMAT_AUTO, SB_OPEN_MAPPED));
-    assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
-}
-
-TEST_ON(folder, test_paths_that_cannot_be_replaced_are_refused) {
-    char path[256];
-    assert_status(SB_ERR_IO, write_file("/", &err));
-    assert_status(SB_ERR_IO, write_file("", &err));
-    assert_int_equal(err.device_code, ENOENT);
-    (void)snprintf(path, sizeof path, "%s/not/there", f->path);
-    assert_status(SB_ERR_IO, write_file(path, &err));
-    assert_int_equal(err.device_code, ENOENT);
-    (void)snprintf(path, sizeof path, "%s/notthere/", f->path);
-    assert_status(SB_ERR_IO, write_file(path, &err));
-    char *endless = malloc(10000);
-    memset(endless, 'a', 9999);
-    endless[9999] = '\0';
-    assert_status(SB_ERR_IO, write_file(endless, &err));
-    assert_int_equal(err.device_code, ENAMETOOLONG);
-    free(endless);
-}
-
-/* --- links to open files -------------------------------------------------------------------- */
-
-static void assert_refused(const char *path) {
-    assert_status(SB_ERR_IO, write_file(path, &err));
-    assert_int_equal(err.device_code, EINVAL);
-    assert_non_null(strstr(err.message, "leads to an open file"));
-    assert_null(strstr(err.message, ".syncblob-"));
 }
 
 /* A save to a link in /proc/self/fd fails: the link's text may no longer be a path of the file, and
@@ -434,242 +229,278 @@ static void assert_refused(const char *path) {
 TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
-    file_write(f->file, "old", 3);
-    const int live = open(f->file, O_RDWR | O_CLOEXEC);
-    const int memory = memfd_create("syncblob-memory", MFD_CLOEXEC);
+    file_write("file", "old", 3);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    const int descriptors[] = {live, memory, ends[1]};
-    for (int removed = 0; removed < 2; removed++) {
-        for (int i = 0; i < 3; i++) {
-            (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptors[i]);
-            assert_refused(link);
-        }
-        if (!removed) {
-            assert_true(file_holds(f->file, "old"));
-            assert_int_equal(unlink(f->file), 0); /* the link's text now ends in "(deleted)" */
-        }
+    const int descriptors[] = {open("file", O_RDWR | O_CLOEXEC),
+                               memfd_create("syncblob-memory", MFD_CLOEXEC), ends[1], ends[0]};
+    for (int i = 0; i < 6; i++) {
+        if (i == 3) /* the text of the first link now ends in "(deleted)" */
+            assert_true(file_holds("file", "old") && unlink("file") == 0);
+        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptors[i % 3]);
+        check_writers(f, link, EINVAL, "leads to an open file");
     }
-    assert_int_equal(symlink(link, f->file), 0); /* a link to a link in /proc/self/fd */
-    assert_refused(f->file);
-    assert_int_equal(access("/memfd:syncblob-memory (deleted)", F_OK), -1);
-    (void)close(live);
-    (void)close(memory);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
+    assert_int_equal(symlink(link, "file"), 0); /* a link to a link in /proc/self/fd */
+    check_writers(f, "file", EINVAL, "leads to an open file");
+    for (int i = 0; i < 4; i++)
+        (void)close(descriptors[i]);
 }
 
-/* In the folder part of a path, the kernel follows a link in /proc/self/fd to the open folder and
-   ignores the link's text. */
-TEST_ON(folder, a_folder_may_be_named_by_its_descriptor) {
-    char path[64];
-    const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/blob", folder);
-    assert_ok(write_file(path, &err));
-    assert_true(is_written(f->file));
+/* In the folder part of a path, the kernel follows a link in /proc/self to the open folder and
+   ignores the link's text. The current folder may be deeper than a path. */
+TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
+    enum { LEVELS = 30 };
+    char path[64], name[201] = "";
+    const int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/file", folder);
+    assert_saves(f, path, "file");
+    assert_saves(f, "/proc/self/cwd/file", "file");
+    memset(name, 'd', sizeof name - 1);
+    for (int i = 0; i < LEVELS; i++)
+        assert_int_equal(mkdir(name, 0700) | chdir(name), 0);
+    assert_saves(f, "blob", "blob");
+    assert_int_equal(symlink("other", "blob"), 0);
+    assert_saves(f, "./blob", "other");
+    assert_int_equal(unlink("blob"), 0);
+    for (int i = 0; i < LEVELS; i++)
+        assert_int_equal(chdir("..") | rmdir(name), 0);
     (void)close(folder);
-    assert_int_equal(chdir(f->path), 0);
-    assert_int_equal(unlink(f->file), 0);
-    assert_ok(write_file("/proc/self/cwd/blob", &err));
-    assert_true(is_written(f->file));
 }
 
-/* --- folders --------------------------------------------------------------------------------- */
+/* If a process has closed its standard input, the next file that it opens has descriptor 0. */
+TEST_ON(folder, descriptor_0_works_like_any_other) {
+    const int kept = dup(0), closed = close(0);
+    const sb_status written = write_blob(f, "file", &err);
+    const sb_status read = read_with(READ_BLOB, "file", &err);
+    const sb_status refused = write_blob(f, ".", &err);
+    const bool open = fcntl(0, F_GETFD) >= 0;
+    if (closed == 0)
+        (void)dup2(kept, 0);
+    (void)close(kept);
+    assert_true(written == SB_OK && read == SB_OK && refused == SB_ERR_IO && !open);
+}
+
+TEST_ON(folder, a_mapped_file_is_unmapped) {
+    assert_ok(write_model(f, "file", &err)); /* 200 kB */
+    const size_t before = process_memory_now().mapped;
+    for (int i = 0; i < 500; i++)
+        test_end(open_model(SB_OPEN_MAPPED));
+    assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
+}
+
+/* --- changes --------------------------------------------------------------------------------- */
+
+enum { SAVED, LINKED, UNLINKED, WRITTEN, A_NANOSECOND_LATER, A_SECOND_LATER, LONGER, SHORTER };
+
+static void change(int how, const sb_model *model) {
+    const int fd = open("file", O_WRONLY | O_CLOEXEC);
+    const struct timespec long_ago = {1000, 0}, pause = {0, 30000000};
+    const struct timespec times[] = {long_ago,
+                                     {1000 + (how == A_SECOND_LATER), how == A_NANOSECOND_LATER}};
+    (void)nanosleep(&pause, NULL); /* the clock of file times advances */
+    if (how == SAVED)
+        assert_ok(sb_model_save_file(model, "file", &err));
+    if (how == LINKED || how == UNLINKED)
+        assert_int_equal(how == LINKED ? link("file", "other") : unlink("file"), 0);
+    if (how == WRITTEN)
+        assert_int_equal(pwrite(fd, "xyz", 3, 1000), 3);
+    if (how == LONGER || how == SHORTER)
+        assert_int_equal(ftruncate(fd, how == LONGER ? 400000 : 4), 0);
+    assert_int_equal(how < WRITTEN ? 0 : futimens(fd, times), 0);
+    (void)close(fd);
+}
+
+/* A change of a file makes reads of an open model fail, even if a program has set the file's time
+   back, since a program cannot set the ctime. A hard link that the file gains or loses is no
+   change: a save that replaces the file removes a link of the old file, which the model reads. */
+TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
+    static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
+    for (int how = SAVED; how <= SHORTER; how++)
+        /* A read of a mapped file that was shortened raises SIGBUS, as documented. */
+        for (uint32_t flags = 0; flags <= (how < SHORTER ? SB_OPEN_MAPPED : 0);
+             flags += SB_OPEN_MAPPED) {
+            static unsigned char buffer[4 * COUNT + 100];
+            sb_blob *blob = new_blob(3);
+            assert_ok(write_model(f, "file", &err));
+            assert_int_equal(utimensat(AT_FDCWD, "file", long_ago, 0), 0);
+            sb_model *model = open_model(flags);
+            change(how, model);
+            const sb_status st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err);
+            assert_int_equal(st, how < WRITTEN ? SB_OK : SB_ERR_IO);
+            assert_values(blob, SB_DATA, st == SB_OK ? COUNT : 3, 0);
+            if (st != SB_OK) {
+                assert_non_null(strstr(err.message, "changed while it was read"));
+                assert_status(SB_ERR_IO, sb_model_save_file(model, "other", &err));
+                assert_int_equal(access("other", F_OK), -1);
+                assert_status(SB_ERR_IO, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
+                assert_true(bytes_are(buffer, sizeof buffer, 0));
+            }
+            (void)(unlink("file") | unlink("other"));
+        }
+}
+
+/* --- permissions ------------------------------------------------------------------------------ */
+
+/* Drops the rights of root, but stays in the group OURS. */
+static void become_nobody(void) {
+    const gid_t groups[] = {OURS};
+    child_wants(geteuid() != 0 ||
+                (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
+}
+
+static void save_twice(void *f) {
+    become_nobody();
+    for (int i = 0; i < 2; i++)
+        child_wants(write_blob(f, "file", NULL) == SB_OK);
+}
+
+static void is_denied(void *f) {
+    become_nobody();
+    for (int reader = 0; reader < READERS; reader++)
+        child_wants(read_with(reader, "file", &err) == SB_ERR_IO && err.device_code == EACCES);
+    for (int i = 0; i < 2; i++) {
+        const char *path = i ? "other" : "file";
+        child_wants(write_blob(f, path, &err) == SB_ERR_IO && err.device_code == EACCES);
+        child_wants(write_model(f, path, &err) == SB_ERR_IO && err.device_code == EACCES);
+    }
+}
 
 /* A save creates and renames files, which requires no read permission for the folder. */
-TEST_ON(folder, a_save_does_not_read_the_folder) {
-    assert_int_equal(chmod(f->path, 0333), 0);
-    const sb_status first = write_as_nobody(f->file), again = write_as_nobody(f->file);
-    assert_int_equal(chmod(f->path, 0700), 0);
-    assert_true(first == SB_OK && again == SB_OK);
-    assert_true(is_written(f->file));
+TEST_ON(folder, access_to_the_folder_decides) {
+    static const struct {
+        mode_t folder;
+        void (*task)(void *f);
+    } rows[] = {{0555, is_denied}, {0, is_denied}, {0333, save_twice}};
+    for (int i = 0; i < 3; i++) {
+        file_write("file", "old", 3);
+        assert_int_equal(chmod("file", 0) | symlink("new", "other") | chmod(".", rows[i].folder),
+                         0);
+        const int status = status_in_child(rows[i].task, f);
+        /* Restored even if a child has failed. */
+        assert_int_equal(chmod(f->path, 0700) | chmod("file", 0600) | unlink("other"), 0);
+        assert_child_status(status);
+        assert_int_equal(file_holds("file", "old"), rows[i].task == is_denied);
+        assert_int_equal(unlink("file"), 0);
+    }
 }
-
-/* If `down`, makes and enters folders that nest very deeply, else leaves and removes them. */
-static bool go_deep(int levels, bool down) {
-    char name[201];
-    memset(name, 'd', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    bool went = true;
-    for (int i = 0; i < levels; i++)
-        went &= down ? mkdir(name, 0700) == 0 && chdir(name) == 0
-                     : chdir("..") == 0 && rmdir(name) == 0;
-    return went;
-}
-
-TEST_ON(folder, a_save_works_in_a_folder_deeper_than_a_path) {
-    enum { LEVELS = 30 };
-    assert_int_equal(chdir(f->path), 0);
-    assert_true(go_deep(LEVELS, true));
-    assert_ok(write_file("blob", &err));
-    assert_true(is_written("blob"));
-    assert_int_equal(unlink("blob"), 0);
-    assert_int_equal(symlink("other", "blob"), 0);
-    assert_ok(write_file("blob", &err));
-    assert_ok(write_file("./blob", &err));
-    assert_true(is_written("other"));
-    assert_int_equal(unlink("blob") | unlink("other"), 0);
-    assert_true(go_deep(LEVELS, false));
-}
-
-/* --- access lists --------------------------------------------------------------------------- */
 
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
-enum { OWNER = 1, USER = 2, GROUP = 4, NAMED_GROUP = 8, MASK = 16, OTHERS = 32 };
 
-struct list {
-    uint8_t bytes[4 + 8 * 300];
-    size_t size;
-};
-
-static void add_entry(struct list *list, unsigned tag, unsigned permissions, uint32_t id) {
-    const uint8_t entry[] = {(uint8_t)tag,         0,
-                             (uint8_t)permissions, 0,
-                             (uint8_t)id,          (uint8_t)(id >> 8),
-                             (uint8_t)(id >> 16),  (uint8_t)(id >> 24)};
-    memcpy(list->bytes + list->size, entry, sizeof entry);
-    list->size += sizeof entry;
-}
-
-/* `digits` has the permissions of owner, named users, group, named group, mask and others. */
-static struct list list_of(const char *digits, uint32_t users) {
-    struct list list = {{2}, 4};
-    add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
-    for (uint32_t i = 0; i < users; i++)
-        add_entry(&list, USER, (unsigned)digits[1] - '0', 1002 + i);
-    add_entry(&list, GROUP, (unsigned)digits[2] - '0', UINT32_MAX);
-    add_entry(&list, NAMED_GROUP, (unsigned)digits[3] - '0', 1003);
-    add_entry(&list, MASK, (unsigned)digits[4] - '0', UINT32_MAX);
-    add_entry(&list, OTHERS, (unsigned)digits[5] - '0', UINT32_MAX);
+/* Makes an access list with the permissions of owner, named users, group, named group, mask and
+   others. A file's mode has the list's mask as its group bits. */
+static struct wire list_of(const char *digits, uint32_t users) {
+    struct wire list = {0};
+    wire_raw(&list, "\2\0\0\0", 4);
+    for (int i = 0; i < 6; i++)
+        for (uint32_t k = 0; k < (i == 1 ? users : 1); k++) {
+            const uint32_t id = i == 1 ? 1002 + k : i == 3 ? 1003 : UINT32_MAX;
+            wire_raw(&list, (const char[]){(char)(1 << i), 0, (char)(digits[i] - '0'), 0}, 4);
+            wire_value(&list, &id, sizeof id);
+        }
     return list;
 }
 
-/* Sets a list of the file, or skips the test if the file system does not support such lists. */
-static void set_list(const char *path, const char *which, struct list list) {
-    if (setxattr(path, which, list.bytes, list.size, 0) == 0)
+/* Skips the test if the file system does not support access lists. */
+static void set_list(const char *path, const char *which, const struct wire *list) {
+    if (setxattr(path, which, list->bytes, list->size, 0) == 0)
         return;
+    (void)(unlink("file") | chmod(".", 0700));
     print_message("skipped: this file system does not support access lists: %s\n", strerror(errno));
     test_skip();
 }
 
-static bool has_list(const char *path, struct list expected) {
-    struct list found = {.size = 0};
-    const ssize_t size = getxattr(path, ACCESS, found.bytes, sizeof found.bytes);
-    return expected.size == 0 ? size < 0
-                              : size == (ssize_t)expected.size &&
-                                    memcmp(found.bytes, expected.bytes, expected.size) == 0;
+/* Asserts that "file" has this list; NULL: no list. */
+static void assert_list(const struct wire *expected) {
+    unsigned char bytes[4000];
+    const ssize_t size = getxattr("file", ACCESS, bytes, sizeof bytes);
+    const struct wire found = {bytes, size < 0 ? 0 : (size_t)size, 0};
+    assert_wire(&found, expected ? expected : &(struct wire){0});
 }
 
-/* The mode of a file with an access list has the list's mask as its group bits. */
-TEST_ON(folder, an_access_list_is_kept) {
-    static const char *const digits[] = {"660060", "644064", "670770", "600000"};
-    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
-        const struct list list = list_of(digits[i], 1);
-        file_write(f->file, "old", 3);
-        set_list(f->file, ACCESS, list);
-        const mode_t before = mode_of(f->file);
-        assert_ok(write_file(f->file, &err));
-        assert_true(has_list(f->file, list));
-        assert_int_equal(mode_of(f->file), before);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-/* Only new files get the folder's default list, not files that replace old files. */
-TEST_ON(folder, the_access_list_of_a_folder_is_for_new_files) {
-    static const mode_t modes[] = {0600, 0640, 0664, 0666};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        file_write(f->file, "old", 3);
-        assert_int_equal(chmod(f->file, modes[i]), 0);
-        set_list(f->path, DEFAULT, list_of("777777", 1));
-        assert_ok(write_file(f->file, &err));
-        assert_true(has_list(f->file, (struct list){.size = 0}));
-        assert_int_equal(mode_of(f->file), modes[i]);
-        assert_int_equal(unlink(f->file), 0);
-        assert_ok(write_file(f->file, &err)); /* a new file gets the folder's list */
-        assert_true(getxattr(f->file, ACCESS, NULL, 0) > 0);
-        assert_int_equal(unlink(f->file), 0);
-        assert_int_equal(removexattr(f->path, DEFAULT), 0);
-    }
-}
-
-/* The saved file has the writer's group, so that members of the old group count as others. Group
-   and others therefore get only permissions that every entry of the old list grants. */
-TEST_ON(folder, without_the_group_an_access_list_is_dropped) {
+/* Saves over a file of SOMEBODY. Root keeps owner, group and access list. If another writer is not
+   in the old group, members of this group count as others; group and others then get only
+   permissions that both had, or that every entry of the old list grants. */
+TEST_ON(folder, nobody_gets_more_access) {
     static const struct {
-        const char *digits;
+        uid_t writer;
+        gid_t group;
+        mode_t mode;
+        const char *list; /* NULL: `mode` */
+        gid_t kept;
         mode_t after;
-    } rows[] = {{"664464", 0644}, {"664064", 0600}, {"667677", 0666},
-                {"660060", 0600}, {"646465", 0644}, {"676757", 0644}};
-    skip_unless_root(f);
-    assert_int_equal(chmod(f->path, 0777), 0);
+    } rows[] = {
+        {0, THEIRS, 0600, NULL, THEIRS, 0600},       {0, THEIRS, 0664, NULL, THEIRS, 0664},
+        {0, THEIRS, 0604, NULL, THEIRS, 0604},       {0, THEIRS, 06755, NULL, THEIRS, 0755},
+        {0, THEIRS, 0, "660060", THEIRS, 0660},      {0, THEIRS, 0, "600000", THEIRS, 0600},
+        {0, THEIRS, 0, "644064", THEIRS, 0664},      {0, THEIRS, 0, "670770", THEIRS, 0670},
+        {NOBODY, OURS, 0664, NULL, OURS, 0664},      {NOBODY, OURS, 0640, NULL, OURS, 0640},
+        {NOBODY, THEIRS, 0640, NULL, NOBODY, 0600},  {NOBODY, THEIRS, 0664, NULL, NOBODY, 0644},
+        {NOBODY, THEIRS, 0604, NULL, NOBODY, 0600},  {NOBODY, THEIRS, 0666, NULL, NOBODY, 0666},
+        {NOBODY, THEIRS, 0701, NULL, NOBODY, 0700},  {NOBODY, THEIRS, 0, "664464", NOBODY, 0644},
+        {NOBODY, THEIRS, 0, "664064", NOBODY, 0600}, {NOBODY, THEIRS, 0, "667677", NOBODY, 0666},
+        {NOBODY, THEIRS, 0, "660060", NOBODY, 0600}, {NOBODY, THEIRS, 0, "646465", NOBODY, 0644},
+        {NOBODY, THEIRS, 0, "676757", NOBODY, 0644},
+    };
+    assert_int_equal(chmod(".", 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        file_write(f->file, "old", 3);
-        assert_int_equal(chown(f->file, SOMEBODY, SOMEBODY), 0);
-        set_list(f->file, ACCESS, list_of(rows[i].digits, 1));
-        assert_int_equal(write_as_nobody(f->file), SB_OK);
-        assert_int_equal(write_as_nobody(f->file), SB_OK); /* replaces the writer's own file */
-        assert_true(has_list(f->file, (struct list){.size = 0}));
-        assert_int_equal(mode_of(f->file), rows[i].after);
-        assert_int_equal(unlink(f->file), 0);
+        const struct wire list = list_of(rows[i].list ? rows[i].list : "000000", 1);
+        file_write("file", "old", 3);
+        if (chown("file", SOMEBODY, rows[i].group) != 0) {
+            assert_int_equal(unlink("file"), 0);
+            print_message("skipped: only root may change owners\n");
+            test_skip();
+        }
+        assert_int_equal(chmod("file", rows[i].mode), 0);
+        if (rows[i].list)
+            set_list("file", ACCESS, &list);
+        if (rows[i].writer)
+            assert_child_status(status_in_child(save_twice, f));
+        else
+            assert_ok(write_blob(f, "file", &err));
+        const struct stat info = info_of("file");
+        assert_int_equal(info.st_uid, rows[i].writer ? NOBODY : SOMEBODY);
+        assert_int_equal(info.st_gid, rows[i].kept);
+        assert_int_equal(info.st_mode & 07777, rows[i].after);
+        assert_list(rows[i].list && !rows[i].writer ? &list : NULL);
+        assert_int_equal(unlink("file"), 0);
     }
 }
 
-/* The access list has more entries than the library reads. */
-TEST_ON(folder, a_list_that_is_too_long_leaves_access_to_the_owner_only) {
-    file_write(f->file, "old", 3);
-    set_list(f->file, ACCESS, list_of("664464", 290));
-    assert_ok(write_file(f->file, &err));
-    assert_true(has_list(f->file, (struct list){.size = 0}));
-    assert_int_equal(mode_of(f->file), 0600);
-}
-
-/* --- leases ----------------------------------------------------------------------------------- */
-
-static int leased;
-
-static void give_back(int signal) {
-}
-
-/* Runs in a child. Takes a lease on the file and writes "y" to `answer`, or "n" if the lease was
-   refused. Releases the lease 100 ms after the kernel's signal that another process waits. */
-static int hold_lease(const char *path, int answer) {
-    const struct timespec pause = {0, 100000000};
-    sigset_t none;
-    (void)sigemptyset(&none);
-    leased = open(path, O_RDWR);
-    const bool has = leased >= 0 && signal(SIGIO, give_back) != SIG_ERR &&
-                     fcntl(leased, F_SETLEASE, F_WRLCK) == 0;
-    if (write(answer, has ? "y" : "n", 1) != 1 || !has)
-        return 1;
-    (void)sigsuspend(&none);
-    (void)nanosleep(&pause, NULL);
-    return fcntl(leased, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1;
-}
-
-TEST_ON(folder, a_read_waits_for_the_end_of_a_lease) {
-    int answer[2], status = -1;
-    char has = 'n';
-    sigset_t io, before;
-    assert_ok(write_file(f->file, &err));
-    assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
-    (void)sigemptyset(&io);
-    (void)sigaddset(&io, SIGIO);
-    (void)sigprocmask(SIG_BLOCK, &io, &before); /* the child's sigsuspend unblocks SIGIO */
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(hold_lease(f->file, answer[1]));
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    assert_int_equal(read(answer[0], &has, 1), 1);
-    const bool read_whole = has == 'y' && is_written(f->file);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    (void)close(answer[0]);
-    (void)close(answer[1]);
-    if (has != 'y') {
-        print_message("skipped: this file system grants no leases\n");
-        test_skip();
+/* Also if this process is not root. Another name of the old file keeps the old bytes. */
+TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
+    static const mode_t modes[] = {0600, 0664, 0400, 06755}, masks[] = {0, 022, 027};
+    for (int i = 0; i < 4; i++) {
+        file_write("file", "old", 3);
+        assert_int_equal(chmod("file", modes[i]) | link("file", "other"), 0);
+        assert_ok(write_blob(f, "file", &err));
+        assert_int_equal(mode_of("file"), modes[i] & 0777);
+        assert_true(file_holds("other", "old"));
+        assert_int_equal(unlink("file") | unlink("other"), 0);
     }
-    assert_true(read_whole);
-    assert_int_equal(status, 0);
+    for (int i = 0; i < 3; i++) {
+        const mode_t old = umask(masks[i]);
+        assert_ok(write_blob(f, "file", &err));
+        (void)umask(old);
+        assert_int_equal(mode_of("file"), 0666 & ~masks[i]);
+        assert_int_equal(unlink("file"), 0);
+    }
+}
+
+/* Only new files get the folder's default list. If a list has more entries than the library reads,
+   only the owner keeps access. */
+TEST_ON(folder, lists_of_folders_and_lists_that_are_too_long) {
+    const struct wire all = list_of("777777", 1), none = list_of("664464", 290);
+    file_write("file", "old", 3);
+    assert_int_equal(chmod("file", 0640), 0);
+    set_list(".", DEFAULT, &all);
+    assert_ok(write_blob(f, "file", &err));
+    assert_list(NULL);
+    assert_int_equal(mode_of("file"), 0640);
+    assert_int_equal(unlink("file"), 0);
+    assert_ok(write_blob(f, "file", &err));
+    assert_true(getxattr("file", ACCESS, NULL, 0) > 0);
+    set_list("file", ACCESS, &none);
+    assert_ok(write_blob(f, "file", &err));
+    assert_list(NULL);
+    assert_int_equal(mode_of("file"), 0600);
 }

@@ -17,7 +17,6 @@ struct world {
     struct test_sink sink;
     struct test_progress progress;
     sb_blob *blob; /* a blob of three values */
-    int lent;
     size_t owned_before;
 };
 
@@ -48,61 +47,12 @@ static sb_model *open_source(struct world *w) {
 
 /* --- models ----------------------------------------------------------------------------- */
 
-TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
-    assert_true(f->source.largest < 100000); /* no values were read */
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    assert_values(f->blob, SB_DATA, *large, 1);
-    assert_int_equal(f->source.largest, 4 * *large); /* one read returned all values */
-    assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(f->sink.got.size, f->wire.size);
-    assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
-    assert_int_equal(f->source.closes, 0);
-    test_end(model);
-    assert_int_equal(f->source.closes, 1);
-}
-
-TEST_ON(world, edits_are_saved_between_bytes_of_the_source) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f);
-    size_t size;
-    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, f->blob, 0, &err));
-    assert_ok(sb_model_size(model, &size, &err));
-    assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(f->sink.got.size, size);
-    assert_int_equal(f->sink.writes, 1); /* small parts are written together */
-    sb_model *again = test_model_of(&f->sink.got, SB_FORMAT_AUTO);
-    assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
-    assert_values(f->blob, SB_DATA, 3, 9);
-}
-
 TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
     const sb_sink sink = test_sink_of(&f->sink);
     sb_model *model = open_source(f);
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.writes, 0);
-}
-
-/* --- blobs ------------------------------------------------------------------------------ */
-
-/* The second of three packed fields is empty, and lies beyond the bytes of the first read. */
-TEST_ON(world, an_empty_piece_is_not_read) {
-    struct wire wire = {0}, shape = {0};
-    const int64_t dims[] = {10002};
-    float *values = calloc(10000, sizeof *values);
-    wire_floats(&wire, 5, values, 10000);
-    wire_bytes(&wire, 5, "", 0);
-    wire_floats(&wire, 5, (const float[]){7, 8}, 2);
-    wire_numbers(&shape, 1, dims, 1);
-    wire_message(&wire, 7, &shape);
-    const sb_source source = test_source_of(&f->source, &wire);
-    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
-    assert_int_equal(sb_blob_count(f->blob), *dims);
-    free(values);
 }
 
 /* --- callbacks that break the rules -------------------------------------------------------- */
@@ -146,22 +96,6 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
     f->source.outside = false;
 }
 
-/* If a source reports too large a size, a read past the end fails, and the call returns the read's
-   error. If the size is too small, the message looks truncated. */
-TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
-    sb_source source = test_source_of(&f->source, &f->wire);
-    sb_model *model = NULL;
-    source.size += 10;
-    assert_status(SB_ERR_IO,
-                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_true(f->source.outside);
-    f->source.outside = false;
-    source.size -= 12;
-    assert_status(SB_ERR_MALFORMED,
-                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_null(model);
-}
-
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -190,45 +124,9 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     }
 }
 
-TEST_ON(world, another_version_is_a_source_that_changed) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    unsigned char *buffer = malloc(f->wire.size);
-    size_t size = 77;
-    sb_model *model = open_source(f);
-    f->source.version = 8;
-    assert_reports(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err), "changed");
-    assert_int_equal(sb_blob_count(f->blob), 3);
-    assert_status(SB_ERR_IO, sb_model_save_sink(model, &sink, &err));
-    assert_status(SB_ERR_IO, sb_model_save(model, buffer, f->wire.size, &size, &err));
-    assert_status(SB_ERR_IO,
-                  sb_model_layer_message(model, SB_NO_LAYER, buffer, f->wire.size, &size, &err));
-    assert_int_equal(size, 77);
-    free(buffer);
-    f->source.version = 0;
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-}
-
 static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
     *out = ++((struct test_source *)user)->version;
     return SB_OK;
-}
-
-static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
-    err->code = SB_ERR_IO;
-    err->offset = -1;
-    strcpy(err->message, "the server does not answer");
-    return SB_ERR_IO;
-}
-
-TEST_ON(world, a_source_whose_version_fails_is_refused) {
-    sb_source source = test_source_of(&f->source, &f->wire);
-    sb_model *model = NULL;
-    source.version = no_version;
-    assert_error(SB_ERR_IO,
-                 sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err),
-                 "the server does not answer");
-    assert_int_equal(err.offset, -1);
-    assert_null(model);
 }
 
 TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
@@ -275,20 +173,6 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 1, SB_DATA, 0, COUNT, SB_DTYPE_F32, values,
                                    COUNT * sizeof *values, &err));
     check_progress(f, info.size);
-    free(values);
-}
-
-/* The diff precedes the data in this file, but the library reads the data first. */
-TEST_ON(world, progress_never_decreases) {
-    enum { COUNT = 1 << 18 };
-    float *values = calloc(COUNT, sizeof *values);
-    const sb_progress progress = test_progress_of(&f->progress);
-    struct wire wire = {0};
-    wire_floats(&wire, 6, values, COUNT);
-    wire_blob(&wire, (int64_t[]){COUNT}, 1, 1);
-    const sb_source source = test_source_of(&f->source, &wire);
-    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
-    assert_int_equal(f->progress.done, wire.size);
     free(values);
 }
 
@@ -377,29 +261,6 @@ TEST_ON(world, a_model_in_memory_reports_progress_too) {
     assert_values(f->blob, SB_DATA, *large, -5); /* the cancelled load wrote no value */
 }
 
-static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
-                      sb_error *err) {
-    struct world *w = user;
-    w->lent++;
-    *out = w->blob;
-    return SB_OK;
-}
-
-TEST_ON(world, blobs_are_not_requested_after_a_cancel) {
-    static const char path[] = "/tmp/syncblob-io-nothing";
-    const sb_progress progress = test_progress_of(&f->progress);
-    (void)unlink(path); /* an earlier run that failed may have left the file */
-    assert_ok(sb_blob_reshape(f->blob, large, 1, NULL, &err));
-    sb_model *model = test_model(NULL, SB_FORMAT_BLOB_VECTOR);
-    for (int i = 0; i < 2; i++)
-        assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
-    assert_ok(sb_model_set_progress(model, &progress, &err));
-    f->progress.cancels_at = 2;
-    assert_status(SB_ERR_CANCELLED, sb_model_save_file_from(model, path, lend, f, &err));
-    assert_int_equal(f->lent, 1);
-    assert_int_not_equal(access(path, F_OK), 0);
-}
-
 /* --- descriptors ----------------------------------------------------------------------------- */
 
 static int temporary(const struct wire *wire) {
@@ -409,28 +270,6 @@ static int temporary(const struct wire *wire) {
     assert_int_equal(write(fd, wire->bytes, wire->size), wire->size);
     assert_int_equal(unlink(path), 0);
     return fd;
-}
-
-static bool is_open(int fd) {
-    return fcntl(fd, F_GETFD) >= 0;
-}
-
-TEST_ON(world, a_descriptor_is_a_source) {
-    sb_source source = SB_SOURCE_INIT;
-    for (int closes = 0; closes < 2; closes++) {
-        int fd = temporary(&f->wire);
-        assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
-        assert_int_equal(source.size, f->wire.size);
-        assert_int_equal(source.close != NULL, closes);
-        sb_model *model = open_as(&source, SB_FORMAT_AUTO, NULL);
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-        assert_values(f->blob, SB_DATA, *large, 1);
-        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* an unchanged file offset */
-        test_end(model);
-        assert_int_equal(is_open(fd), !closes);
-        if (!closes)
-            assert_int_equal(close(fd), 0);
-    }
 }
 
 TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {

@@ -9,7 +9,7 @@
 
 static const int64_t none[] = {0, 5};
 
-enum { BLOBS = 3, MAX_LENT = 8 };
+enum { BLOBS = 3 };
 
 struct place {
     struct rig rig;
@@ -39,7 +39,6 @@ static void place_close(struct place *p) {
 struct lender {
     const struct place *place;
     int calls;
-    int64_t asked[MAX_LENT][2];
     const sb_blob *instead;
     int fail_at; /* the number of the call that fails, counted from 1; 0: no call fails */
 };
@@ -47,9 +46,6 @@ struct lender {
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
                       sb_error *err) {
     struct lender *l = user;
-    assert_true(l->calls < MAX_LENT);
-    l->asked[l->calls][0] = layer;
-    l->asked[l->calls][1] = index;
     if (++l->calls == l->fail_at) {
         if (err)
             *err = (sb_error){SB_ERR_IO, ENOSPC, -1, "no more is lent"};
@@ -87,22 +83,6 @@ static void assert_saved(const struct place *p, const sb_model *model, size_t si
     assert_ok(sb_model_save_file(model, p->wanted, &err));
     const struct wire found = wire_of_file(p->file), expected = wire_of_file(p->wanted);
     assert_wire(&found, &expected);
-}
-
-TEST_ON(place, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
-    struct lender lender = {.place = f};
-    static const int64_t order[][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 0}};
-    sb_model *model = new_net(), *added = new_net();
-    size_t size;
-    add_layers(f, model, true);
-    assert_ok(sb_model_size(model, &size, &err));
-    assert_int_equal(lender.calls, 0);
-    assert_ok(sb_model_save_file_from(model, f->file, lend, &lender, &err));
-    assert_int_equal(lender.calls, 4);
-    assert_memory_equal(lender.asked, order, sizeof order);
-    test_end(model);
-    add_layers(f, added, false);
-    assert_saved(f, added, size);
 }
 
 /* A save writes the announced blobs of a layer after the blobs that the layer has in the file. */
@@ -180,27 +160,6 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_ok(sb_model_load_blob(model, 0, 1, blob, &err));
     assert_int_equal(sb_blob_count(blob), 4);
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
-}
-
-/* A failed save must not change the old file. The teardown checks that no other file is left. */
-TEST_ON(place, test_a_lender_that_fails_leaves_the_old_file) {
-    sb_model *model = new_net();
-    file_write(f->file, "old", 3);
-    add_layers(f, model, true);
-    for (int n = 1; n <= 4; n++) {
-        struct lender failing = {.place = f, .fail_at = n};
-        assert_status(SB_ERR_IO, sb_model_save_file_from(model, f->file, lend, &failing, &err));
-        assert_int_equal(err.device_code, ENOSPC);
-        assert_int_equal(failing.calls, n);
-        assert_true(file_holds(f->file, "old"));
-    }
-    struct lender wrong = {.instead = f->blobs[1]};
-    assert_status(SB_ERR_DTYPE_MISMATCH,
-                  sb_model_save_file_from(model, f->file, lend, &wrong, &err));
-    wrong.instead = f->blobs[2];
-    assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_model_save_file_from(model, f->file, lend, &wrong, &err));
-    assert_true(file_holds(f->file, "old"));
 }
 
 static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,

@@ -59,20 +59,6 @@ TEST(every_half_is_exact_as_a_float_and_as_a_double) {
     }
 }
 
-TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
-    static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
-    sb_blob *blob = all_halves(SB_DTYPE_F16);
-    const uint16_t *found = host_of(blob, SB_DATA);
-    for (unsigned i = 0; i < 1 << 16; i++)
-        if (found[i] != i)
-            fail_with("half %04x: %04x", i, found[i]);
-    struct wire wire = raw_of(FLOAT16, some, 3);
-    wire_number(&wire, RAW_DIFF_TYPE, FLOAT16);
-    wire_values(&wire, RAW_DIFF, some, 2, sizeof some);
-    blob = read_blob(SB_DTYPE_F16, wire);
-    assert_memory_equal(host_of(blob, SB_DIFF), some, sizeof some);
-}
-
 /* --- wire types ---------------------------------------------------------------------------- */
 
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
@@ -136,18 +122,6 @@ static void check_read(struct wire wire, sb_dtype dtype, const void *expected, i
     assert_memory_equal(host_of(blob, SB_DATA), expected, (size_t)count * sizeof(int32_t));
 }
 
-TEST(whole_floats_are_read) {
-    static const float narrow[] = {-7, 2147483520.0F, -2147483648.0F};
-    struct wire floats = {0}, single = {0};
-    wire_shape(&floats, (int64_t[]){3}, 1);
-    wire_floats(&floats, DATA, narrow, 3);
-    check_read(floats, SB_DTYPE_I32, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
-    wire_shape(&single, (int64_t[]){2}, 1);
-    wire_float(&single, DATA, 2); /* not packed */
-    wire_float(&single, DATA, -3);
-    check_read(single, SB_DTYPE_I32, (int32_t[]){2, -3}, 2);
-}
-
 TEST(raw_values_of_every_type_are_read) {
     const uint16_t halves[] = {0x3c00, 0xbc00, 0x7bff};
     const int32_t ints[] = {INT32_MIN, INT32_MAX}, small[] = {INT32_MAX, 5};
@@ -190,17 +164,6 @@ TEST(each_integer_type_accepts_its_range_and_nothing_else) {
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
-TEST(an_integer_of_the_other_kind_is_refused) {
-    struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 1);
-    struct wire negative = raw_of(INT, (int32_t[]){-1}, 1);
-    struct wire infinite = raw_of(FLOAT16, (uint16_t[]){0x7c00}, 1);
-    sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 0);
-    sb_blob *unsigneds = test_vector(NULL, SB_DTYPE_U32, 0);
-    assert_status(OVERFLOWS, read_wire(ints, &large, &err));
-    assert_status(OVERFLOWS, read_wire(unsigneds, &negative, &err));
-    assert_status(OVERFLOWS, read_wire(unsigneds, &infinite, &err));
-}
-
 /* The error message has enough digits to distinguish the value from the next float or double. */
 TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
@@ -235,45 +198,4 @@ TEST(the_element_and_its_offset_are_reported) {
                    "double_data: element %d is 3000000000, which i32 does not hold at offset %lld",
                    BAD, (long long)offset);
     assert_string_equal(err.message, text);
-}
-
-TEST(bfloats_cannot_be_read) {
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));
-}
-
-/* --- models -------------------------------------------------------------------------------- */
-
-/* Makes a net with a layer for each type, in the order of NVCaffe's numbers of the types. */
-static struct wire net_of_every_type(void) {
-    static const char zeros[16];
-    struct wire net = {0};
-    for (uint32_t type = DOUBLE; type <= UINT; type++) {
-        const struct wire blob = raw_of(type, zeros, 2);
-        struct wire layer = {0};
-        wire_text(&layer, 1, "conv");
-        wire_message(&layer, 7, &blob);
-        wire_message(&net, 100, &layer);
-    }
-    return net;
-}
-
-/* A replaced blob is saved in Caffe's fields; the raw fields of the other blobs are unchanged. */
-TEST(blobs_that_are_not_replaced_stay_raw) {
-    struct wire net = net_of_every_type();
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
-    unsigned char saved[256];
-    size_t size;
-    sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
-    const sb_blob_info last = blob_info_of(model, FLOAT16, 0);
-    assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
-    assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
-    test_end(model);
-    assert_memory_equal(saved, net.bytes, (size_t)last.offset + last.size);
-    assert_ok(
-        sb_model_open_bytes(NULL, SB_FORMAT_AUTO, saved, size, NULL, NULL, NULL, &model, &err));
-    assert_int_equal(blob_info_of(model, INT, 0).dtype, SB_DTYPE_I32);
-    assert_int_equal(blob_info_of(model, UINT, 0).dtype, SB_DTYPE_F32);
-    sb_model_destroy(model);
 }

@@ -51,22 +51,6 @@ TEST(test_protobuf_c_reads_the_written_messages) {
         }
 }
 
-/* If one dimension is 0, other dimensions may be huge, so the shape may exceed 256 bytes. */
-TEST(test_long_shapes_are_written_completely) {
-    skip_on_32_bits("dimensions have 31 bits");
-    int64_t dims[32];
-    unsigned char bytes[512];
-    size_t size;
-    for (int i = 0; i < 32; i++)
-        dims[i] = i ? PTRDIFF_MAX : 0;
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 32, dims),
-            *again = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
-    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
-    assert_true(size > 256);
-    assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-}
-
 TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
     skip_on_32_bits("the blobs exceed the address space");
     static const struct {

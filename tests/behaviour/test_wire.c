@@ -36,52 +36,37 @@ struct row {
 
 static const struct row rows[] = {
     {"nothing is a message", B(""), 0, NULL},
-    {"a number", B("\x08\x05"), 1, NULL},
     {"every wire type", B("\x08\x01\x11\1\2\3\4\5\6\7\x08\x1a\x01x\x25\1\2\3\4"), 4, NULL},
     {"a varint of 10 bytes", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), 1, NULL},
     {"an overlong varint", B("\x08\x85\x80\x80\x00"), 1, NULL},
     {"an overlong tag", B("\x88\x80\x00\x05"), 1, NULL},
     {"an overlong length", B("\x0a\x81\x80\x00x"), 1, NULL},
     {"the highest field number", B("\xf8\xff\xff\xff\x0f\x01"), 1, NULL},
-    {"an empty group", B("\x0b\x0c"), 1, NULL},
     {"a group of fields of every wire type",
      B("\x0b\x10\x01\x1a\x01x\x25\1\2\3\4\x29\1\2\3\4\5\6\7\x08\x0c"), 1, NULL},
     {"groups in groups", B("\x0b\x13\x0b\x0c\x14\x0c\x08\x01"), 2, NULL},
 
     {"tag 0", B("\x08\x01\x00"), 2, "the field number 0 is invalid at offset 2"},
-    {"an overlong tag 0", B("\x80\x00"), 0, "number 0"},
-    {"field 0 of any type", B("\x02\x00"), 0, "number 0"},
     {"a field number beyond 29 bits", B("\x80\x80\x80\x80\x10\x01"), 0, "number 536870912"},
     {"a tag beyond 64 bits", B("\x88\x80\x80\x80\x80\x80\x80\x80\x80\x02\x05"), 0,
      "the number has bits beyond 64; it begins at offset 0"},
     {"a number beyond 64 bits", B("\x08\x85\x80\x80\x80\x80\x80\x80\x80\x80\x02"), 1,
      "one: the number has bits beyond 64; it begins at offset 1"},
-    {"a number of 70 bits", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), 1,
-     "one: the number has bits beyond 64"},
     {"a number beyond 64 bits in a group",
      B("\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03\x0c"), 2,
      "two: the number has bits beyond 64"},
     {"wire type 6", B("\x0e\x01"), 0, "one: wire type 6 is unknown"},
-    {"wire type 7", B("\x08\x01\x17"), 2, "two: wire type 7 is unknown"},
-    {"a tag that ends early", B("\x08\x01\x88"), 3, "1 byte is missing at offset 3"},
     {"a tag without its number", B("\x08"), 1, "one: 1 byte is missing at offset 1"},
-    {"a number that ends early", B("\x08\xff"), 2, "one: 1 byte is missing"},
     {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"), 1,
      "one: a number of more than 10 bytes begins at offset 1"},
-    {"a length that ends early", B("\x12\x80"), 2, "two: 1 byte is missing at offset 2"},
     {"4 bytes cut to 3", B("\x15\1\2\3"), 4, "two: 1 byte is missing at offset 4"},
-    {"8 bytes cut to 3", B("\x11\1\2\3"), 4, "two: 5 bytes are missing at offset 4"},
     {"a length past the end", B("\x12\15abc"), 5, "two: 10 bytes are missing at offset 5"},
     {"a length of 2^63", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"), 11,
      "bytes are missing"},
-    {"a length beyond 64 bits", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"), 1,
-     "two: the number has bits beyond 64; it begins at offset 1"},
-    {"a group that does not end", B("\x0b\x10\x01"), 3, "1 byte is missing"},
     {"a group with the end tag of another", B("\x0b\x14"), 1, "two: an unmatched group end tag"},
     {"a group that only ends", B("\x0c"), 0, "one: an unmatched group end tag"},
     {"a group around wire type 6", B("\x0b\x16\x0c"), 1, "wire type 6"},
-    {"a group around tag 0", B("\x0b\x00\x0c"), 1, "number 0"},
-    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), 4, "missing"},
+
 };
 
 static void check_row(const struct row *row, const struct sb__source *source) {
@@ -106,20 +91,6 @@ TEST_ON(rig, test_language) {
             check_row(&rows[i], &source);
             sb__source_close(&source);
         }
-    }
-}
-
-TEST(test_groups_nest_at_most_100_deep) {
-    for (int depth = 100; depth <= 101; depth++) {
-        struct wire wire = {0};
-        struct sb__source source;
-        int fields;
-        for (int i = 0; i < depth; i++)
-            wire_tag(&wire, 1 + (uint32_t)i, 3);
-        for (int i = depth; i > 0; i--)
-            wire_tag(&wire, (uint32_t)i, 4);
-        assert_ok(sb__source_of_bytes(&source, wire.bytes, wire.size, &err));
-        assert_status(depth == 100 ? SB_OK : SB_ERR_DATA_LIMIT, walk(&source, &fields, &err));
     }
 }
 

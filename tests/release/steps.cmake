@@ -49,11 +49,11 @@ step("cargo test under ThreadSanitizer" CORES RUN bindings/sanitize.sh thread)
 step("random calls of the safe crate" CORES RUN bindings/sanitize.sh fuzz 60)
 
 step("time linear in the input, at full size" CORES ON release RUN
-  ${linear} --full ${build}/release/tests/survival/input/bomb)
+  ${linear} bombs --full)
 step("time linear in counts, at full size" CORES ON release RUN
-  ${linear} ${build}/release/tests/survival/input/many --factor 13 --sizes 10000 100000)
+  ${linear} counts --full)
 step("memory of the program" CORES ON release released_program RUN
-  python3 tests/survival/input/cli_memory.py --bomb ${build}/release/tests/survival/input/bomb --cli ${released})
+  python3 tests/survival/input/cli_memory.py --cost ${cost} --cli ${released})
 step("calls of Rust beside those of C" CORES RUN bench_rust)
 step("a net's weights beside protobuf, OpenCV and scripts" CORES RUN bench_python --check)
 step("ResNet-50 on 16 and 128 simulated hosts" CORES ON simgrid RUN bench_simgrid 16 128)

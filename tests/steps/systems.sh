@@ -103,8 +103,8 @@ compare_windows_results() {
     mapfile -t folders < <(realpath "--relative-to=$PWD" "${model%/*}"
         ls -d {fuzz/corpus,fuzz/regressions,"$seeds"}/{blob_proto,differential,model_file} 2>/dev/null)
     mkdir -p "$of"
-    "$build/release/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
-    in_wine wine "$build/windows/tests/survival/input/results.exe" "${folders[@]}" |
+    "$build/release/tests/survival/input/cost" results "${folders[@]}" >"$of/linux.txt"
+    in_wine wine "$build/windows/tests/survival/input/cost.exe" results "${folders[@]}" |
         tr -d '\r' >"$of/windows.txt"
     cmp "$of/linux.txt" "$of/windows.txt"
     wc -l <"$of/windows.txt"

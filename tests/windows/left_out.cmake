@@ -1,7 +1,7 @@
 # Tests that are not built for Windows.
 set(left_out
   # These tests need POSIX files: owners, modes, pipes, failing calls. tests/windows tests other files.
-  behaviour/test_file behaviour/test_io input/test_files faults/test_formats
+  behaviour/test_file behaviour/test_io faults/test_formats
   # These tests call fork, which Windows lacks.
   comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
   # These tests make the linker or the loader replace functions of the C library.

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -81,8 +80,6 @@ static bool fires(const char *function) {
     else if (calls < fault.nth || calls > fault.last)
         return false;
     fault_name = function;
-    if (fault.error == KILLS)
-        (void)kill(getpid(), SIGKILL);
     errno = fault.error > 0 ? fault.error : EIO;
     return true;
 }

@@ -87,47 +87,6 @@ TEST(a_layer_that_changes_between_two_reads_is_refused) {
     assert_true(refusals(&few, &many) > 0);
 }
 
-enum { COUNT = 5000 };
-
-/* Loads a blob of COUNT floats from a source whose n-th and later reads return `after`, for each n.
-   Returns how many loads report the change. A failed load leaves the blob's values unchanged. */
-static int stopped_loads(const struct wire *before, const struct wire *after) {
-    int stopped = 0;
-    for (int n = 1; n < 12; n++) {
-        struct test_source s;
-        sb_model *model;
-        if (open_changing(&s, SB_FORMAT_BLOB, before, after, n, &model) != SB_OK)
-            continue;
-        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-        sb_status st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err);
-        stopped += reports_change(st);
-        const float *values = blob_pointer(blob, SB_DATA, CPU_DATA);
-        assert_true(st == SB_OK || values[COUNT - 1] == 0);
-        sb_model_destroy(model);
-    }
-    return stopped;
-}
-
-/* The file changes between the pass over the message and the copy of the values. The values are in
-   two fields, which exceed the reader's window. */
-TEST(values_that_become_fewer_or_more_are_refused) {
-    static const size_t counts[] = {COUNT, COUNT - 1, COUNT + 1};
-    static const unsigned char filler[8 * COUNT];
-    struct wire files[3] = {{0}};
-    float values[COUNT + 1];
-    for (size_t i = 0; i < COUNT + 1; i++)
-        values[i] = (float)i;
-    for (int i = 0; i < 3; i++) {
-        wire_shape(&files[i], (int64_t[]){COUNT}, 1);
-        wire_floats(&files[i], 5, values, COUNT / 2);
-        wire_floats(&files[i], 5, values + COUNT / 2, counts[i] - COUNT / 2);
-        wire_bytes(&files[i], 12, filler, ((size_t)2 * COUNT - (size_t)counts[i]) * sizeof *values);
-    }
-    assert_int_equal(stopped_loads(&files[0], &files[0]), 0);
-    assert_true(stopped_loads(&files[0], &files[1]) > 0);
-    assert_true(stopped_loads(&files[0], &files[2]) > 0);
-}
-
 /* Two solver states: `after` has a longer blob and a shorter last field than `before`. */
 static const struct wire before = W("\x08\5\x1a\2\x2a\0\xfa\1\x08\0\0\0\0\0\0\0\0");
 static const struct wire after = W("\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4\0\0\0\0");

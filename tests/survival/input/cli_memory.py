@@ -65,7 +65,7 @@ def write_sparse(path, data, size):
 def bombs_to_read(program, folder):
     """Yields names and paths, one file on the disk at a time."""
     path = folder / "bomb"
-    names = subprocess.run([program, "list"], check=True, text=True, capture_output=True).stdout
+    names = subprocess.run([program, "bombs"], check=True, text=True, capture_output=True).stdout
     for name in names.split():
         for size in BOMB_SIZES:
             subprocess.run([program, "write", name, str(size), path], check=True)
@@ -123,7 +123,7 @@ def is_frugal(what, path, command, statuses):
 
 
 def bomb_results(options, folder):
-    for name, path in bombs_to_read(options.bomb, folder):
+    for name, path in bombs_to_read(options.cost, folder):
         words = {"FILE": path, "REPORT": folder / "report.html"}
         for read in READS:
             command = [options.cli, *(words.get(word, word) for word in read)]
@@ -211,7 +211,7 @@ def conversion_results(options, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split(":\n\n", maxsplit=1)[0])
     parser.add_argument("--cli", required=True, help="the program syncblob")
-    parser.add_argument("--bomb", required=True, help="the program bomb")
+    parser.add_argument("--cost", required=True, help="the program cost")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
