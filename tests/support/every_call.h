@@ -32,6 +32,7 @@ struct world {
     int depth;         /* nesting of callbacks; only the test uses this member */
     bool keeps;        /* if true, the test makes no call that destroys an object */
     int lent, deleted; /* numbers of pieces of storage that the test lent and deleters freed */
+    sb_status status;  /* of the last call that returned a status */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
