@@ -123,7 +123,7 @@ struct forked_call {
 
 static void open_world(struct forked_call *c, enum world_storage storage) {
     struct world *w = &c->world;
-    world_open(w, storage, false, 3);
+    world_open(w, storage, false, 3, 0);
     for (sb_part part = SB_DATA; part <= SB_DIFF && c->locked; part++) {
         w->context->backend.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
         sb_blob_drop(w->blob, part);
