@@ -207,7 +207,7 @@ static void try_every_n(struct trial t) {
 }
 
 TEST(each_step_of_each_call_may_fail) {
-    const int starts = WORLD_STORAGES * 2 * 5 * 2 * FAULTS, step = test_is_quick() ? 17 : 1;
+    const int starts = WORLD_STORAGES * 2 * 5 * 2 * FAULTS, step = test_is_quick() ? 23 : 1;
     for (int i = 0; i < every_call_count; i++)
         for (int k = i % step; k < starts; k += step) {
             const int fault = k % FAULTS, late = k / FAULTS % 2, heads = k / FAULTS / 2 % 5;
