@@ -452,15 +452,22 @@ static void end_tensor_0(void *arg, int member) {
 
 static void end_blob(void *arg, int member) {
     struct stage *s = arg;
-    memset(s->lent[0], 0x44, BYTES);
     sb_blob_destroy(s->blobs[0]);
     s->blobs[0] = NULL;
 }
 
-/* A write moves the memory out of read-only storage that a tensor still holds, or the blob ends.
-   Only the lease orders the two threads. */
-TEST(released_storage_ends_with_the_tensor) {
-    for (int writes = 0; writes < 2; writes++) {
+static void write_and_end_tensor(void *arg, int member) {
+    const struct stage *s = arg;
+    memset(s->tensors[0]->dl_tensor.data, 0x44, BYTES);
+    end_tensor_0(arg, member);
+}
+
+/* A write moves the memory out of read-only storage that a tensor still holds, or the tensor ends
+   before the blob. Only the lease orders the two threads. */
+TEST(released_storage_ends_with_its_last_user) {
+    team_task *const rows[][2] = {{write_elsewhere, end_tensor_0},
+                                  {write_and_end_tensor, end_blob}};
+    for (int i = 0; i < 2; i++) {
         struct stage s;
         stage_open(&s);
         memset(s.lent[0], 0x44, BYTES);
@@ -468,9 +475,29 @@ TEST(released_storage_ends_with_the_tensor) {
         assert_ok(sb_blob_set_cpu(s.blobs[0], SB_DATA, s.lent[0], BYTES, SB_READ_ONLY, read_back,
                                   &s, &err));
         assert_ok(sb_blob_to_dlpack(s.blobs[0], SB_DATA, SB_SIDE_CPU, s.tensors, &err));
-        hand_over(writes ? write_elsewhere : end_blob, end_tensor_0, &s);
+        hand_over(rows[i][0], rows[i][1], &s);
         assert_int_equal(s.deleted, 1);
         stage_close(&s);
+    }
+}
+
+static void export_tensor(void *arg, int member) {
+    struct stage *s = arg;
+    assert_ok(sb_blob_to_dlpack(s->blobs[0], SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
+}
+
+/* The export of the first tensor changes the storage; the export of the second reads that change.
+ */
+TEST_ON(stage, two_threads_export_one_side) {
+    f->blobs[0] = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    void *data = blob_pointer(f->blobs[0], SB_DATA, MUTABLE_CPU);
+    hand_over(export_tensor, export_tensor, f);
+    sb_blob_destroy(f->blobs[0]);
+    f->blobs[0] = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(f->tensors[i]->dl_tensor.data, data);
+        memset(data, 0x55, BYTES); /* each tensor keeps the storage alive */
+        f->tensors[i]->deleter(f->tensors[i]);
     }
 }
 
