@@ -1,7 +1,8 @@
 /* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
    the list in callbacks: a deleter frees lent storage, then makes a call from the list; in forked
-   children; and while allocations and device operations fail. The list includes libsyncblob-comm: when libsyncblob-comm writes to memories of the core, their deleters
-   run, and a deleter may call libsyncblob-comm. */
+   children; and while allocations and device operations fail. The list includes libsyncblob-comm:
+   when libsyncblob-comm writes to memories of the core, their deleters run, and a deleter may call
+   libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
