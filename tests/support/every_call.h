@@ -1,11 +1,12 @@
 /* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
-   the list in callbacks: a deleter frees lent storage, then makes a call from the list. The list
-   includes libsyncblob-comm: when libsyncblob-comm writes to memories of the core, their deleters
-   run, and a deleter may call libsyncblob-comm. */
+   the list in callbacks: a deleter frees lent storage, then makes a call from the list; in forked
+   children; and while allocations and device operations fail. The list includes libsyncblob-comm:
+   when libsyncblob-comm writes to memories of the core, their deleters run, and a deleter may call
+   libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
-#include "support.h"
+#include "rig.h"
 
 #include <syncblob/reducer.h>
 
@@ -20,6 +21,7 @@ enum world_visit {
 
 /* The objects on which the calls work. After a call has destroyed an object, its member is NULL. */
 struct world {
+    struct rig rig;      /* only the allocator and the context, which the world owns */
     sb_context *context; /* of a simulated device */
     sb_stream stream;
     sb_blob *blob, *other;
@@ -32,6 +34,8 @@ struct world {
     int depth;         /* nesting of callbacks; only the test uses this member */
     bool keeps;        /* if true, the test makes no call that destroys an object */
     int lent, deleted; /* numbers of pieces of storage that the test lent and deleters freed */
+    sb_status status;  /* the first failure since the test set SB_OK */
+    bool has_output;   /* a call that failed has stored a result */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
@@ -47,8 +51,9 @@ enum world_storage {
 };
 
 /* Creates the objects, with blobs of 2 x `columns`. If `has_room`, the blobs' capacity exceeds
-   their count. The context is new. */
-void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns);
+   their count. `flags` are the new context's, SB_CONTEXT_*. */
+void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns,
+                uint32_t flags);
 /* Reads and writes both blobs on both sides and saves the model, so that a sanitizer can report an
    access outside their storage. Asserts that no blob's count exceeds its capacity. */
 void world_use(struct world *world);

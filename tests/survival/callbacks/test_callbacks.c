@@ -15,7 +15,7 @@ static void call_once(struct world *world) {
 /* Returns whether a deleter ran and made its call. */
 static bool try_pair(const struct every_call *outer, enum world_storage storage, bool has_room) {
     struct world world;
-    world_open(&world, storage, has_room, 3);
+    world_open(&world, storage, has_room, 3, 0);
     world.callback = call_once;
     outer->run(&world);
     const bool called = !world.callback;
@@ -138,7 +138,7 @@ static void live(uint64_t seed) {
     uint64_t random = seed;
     const int storage = (int)(test_random(&random) % WORLD_STORAGES);
     const bool has_room = test_random(&random) % 2, is_large = test_random(&random) % 16 == 0;
-    world_open(&world, (enum world_storage)storage, has_room, is_large ? 150000 : 3);
+    world_open(&world, (enum world_storage)storage, has_room, is_large ? 150000 : 3, 0);
     world.random = random;
     world.callback = call_in_deleter;
     world.visit = visit;

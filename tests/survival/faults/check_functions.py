@@ -3,6 +3,7 @@
 give the reason why no fault test calls the function."""
 import pathlib
 import re
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,13 +23,15 @@ def explained():
 
 
 def called():
-    """Returns the sb_ names in the fault tests and in mem_calls.c, whose calls the tests use. A macro of
-    mem_calls.c forms names with mem and with blob."""
-    sources = [*HERE.glob("test_*.c"), ROOT / "tests/support/mem_calls.c",
-               *(ROOT / "c").glob("*/tests/test_*faults*.c")]
+    """Returns the sb_ names in the fault tests and in the calls that they share, where macros paste names."""
+    support = ROOT / "tests/support"
+    sources = [*HERE.glob("test_*.c"), support / "mem_calls.c", *(ROOT / "c").glob("*/tests/test_*faults*.c")]
     text = "".join(source.read_text() for source in sources)
-    return {word for noun in ("mem", "blob")
-            for word in re.findall(r"\bsb_\w+", text.replace("##noun##", noun))}
+    text += re.sub(r'"sb_\w+"', "", (support / "every_call.c").read_text())  # lists of other functions
+    text += subprocess.run([sys.executable, "-B", support / "make_calls.py", support / "every_call.c",
+                            ROOT / "c/include"], check=True, capture_output=True, text=True).stdout
+    pasted = [("##noun##", "mem"), ("##noun##", "blob"), ("##kind", "dlpack"), ("##kind", "legacy_dlpack")]
+    return {word for part in pasted for word in re.findall(r"\bsb_\w+", text.replace(*part))}
 
 
 def problems():

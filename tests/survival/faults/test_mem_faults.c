@@ -234,56 +234,6 @@ TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
                                          .reuses = mode & 2});
 }
 
-/* --- storage that is retired while it is in use --------------------------------------- */
-
-struct reader {
-    struct look look;
-    bool deleted, deleted_early;
-};
-
-static void reader_deleter(void *user, void *ptr) {
-    struct reader *reader = user;
-    reader->deleted_early = !reader->look.ran;
-    reader->deleted = true;
-}
-
-/* Releases a memory or evicts its device side, while a kernel is queued on the caller's stream (or,
-   if `plain`, on the default stream) and the n-th operation fails. */
-static bool retire(int64_t nth, bool release, bool plain) {
-    struct scene scene;
-    scene_open(&scene, &scene_starts[0], BYTES);
-    const sb_stream stream = plain ? NULL : rig_stream(&scene.rig);
-    struct reader reader = {.deleted = false};
-    struct lent device = lend_device(scene.rig.context, BYTES, CURRENT);
-    rig_schedule(&scene.rig, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_set_gpu(scene.mem, device.ptr, BYTES, 0, reader_deleter, &reader, &err));
-    (void)read_cpu(scene.mem);
-    const void *in = mem_pointer_on(scene.mem, plain ? GPU_DATA : GPU_DATA_ON, stream);
-    rig_look(&reader.look, &scene.rig, stream, in, BYTES);
-
-    struct armed armed = fault_arm(&scene.rig, FAULT_NOW, nth);
-    sb_status status = SB_OK;
-    if (release)
-        sb_mem_release(scene.mem);
-    else
-        status = sb_mem_evict_gpu(scene.mem, NULL);
-    bool fired = fault_disarm(&armed);
-
-    assert_int_equal(reader.deleted, status == SB_OK);
-    assert_false(reader.deleted_early);
-    if (!release)
-        sb_mem_release(scene.mem);
-    assert_true(reader.deleted && !reader.deleted_early && reader.look.reached);
-    rig_close(&scene.rig);
-    return fired;
-}
-
-TEST(storage_in_use_is_not_freed_when_a_wait_fails) {
-    for (int variant = 0; variant < 4; variant++)
-        for (int64_t n = 1; retire(n, variant & 1, variant & 2); n++)
-            assert_true(n < 100);
-}
-
 /* --- a write in steps ----------------------------------------------------------------- */
 
 /* Begins a write with a fault armed. After a failure, makes a whole write without a fault. */

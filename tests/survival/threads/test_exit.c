@@ -1,16 +1,13 @@
-/* Ends a program in many states, repeatedly, and checks that it neither crashes nor hangs. Each
-   scenario runs this program again with the scenario's name. */
+/* Ends a process in many states, repeatedly, and checks that it neither crashes nor hangs. Each
+   process is a child; this process never uses the library. */
 #include "child.h"
 #include "estate.h"
 #include "team.h"
 
-#include <errno.h>
-#include <spawn.h>
-
 enum { THREADS = 4 };
 #define RUNS (test_is_quick() || IS_SANITIZED ? 5 : 100)
 
-/* The objects that are alive at exit. A failed assertion ends only the process of its scenario. */
+/* The objects that are alive at exit. */
 static struct estate estates[2];
 
 static void make_everything(void) {
@@ -56,6 +53,30 @@ static void start_threads(void) {
 
 /* --- scenarios ------------------------------------------------------------------------------- */
 
+/* The scenarios do not destroy all objects, and a child cannot free its parent's device objects. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { /* NOLINT: AddressSanitizer prescribes the name */
+    return "detect_leaks=0";
+}
+
+static void run_and_exit(void *arg) {
+    void (*const *scenario)(void) = arg;
+    (*scenario)();
+    exit(0);
+}
+
+/* Defines a test that runs the function in a child, which then exits. */
+#define SCENARIO(name)                                                                             \
+    static void name##_scenario(void);                                                             \
+    TEST(name) {                                                                                   \
+        void (*scenario)(void) = name##_scenario;                                                  \
+        for (int i = 0; i < RUNS; i++) {                                                           \
+            (void)fflush(NULL); /* or the child would print it again */                            \
+            in_child(run_and_exit, &scenario);                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_scenario(void)
+
 static bool releases_in_destructor;
 
 __attribute__((destructor)) static void at_the_very_end(void) {
@@ -67,18 +88,18 @@ static void leave(void *arg, int member) {
     exit(0);
 }
 
-static void exit_from_a_thread(void) {
+SCENARIO(exit_from_a_thread) {
     make_everything();
     start_threads();
     team_run(1, leave, NULL);
 }
 
-static void deleters_run_in_a_destructor(void) {
+SCENARIO(deleters_run_in_a_destructor) {
     make_everything();
     releases_in_destructor = true;
 }
 
-static void release_in_an_exit_handler(void) {
+SCENARIO(release_in_an_exit_handler) {
     make_everything();
     child_wants(atexit(release_everything) == 0);
 }
@@ -90,7 +111,7 @@ static void pause_a_bit(void) {
     child_wants(estates[0].host.deleted == 0);
 }
 
-static void threads_work_through_exit_handlers(void) {
+SCENARIO(threads_work_through_exit_handlers) {
     make_everything();
     child_wants(atexit(pause_a_bit) == 0);
     start_threads();
@@ -100,59 +121,8 @@ static void end(void *arg) {
     exit(0);
 }
 
-static void a_forked_child_exits(void) {
+SCENARIO(a_forked_child_exits) {
     make_everything();
     child_wants(atexit(release_everything) == 0);
     in_child(end, NULL);
-}
-
-static const struct scenario {
-    const char *name;
-    void (*run)(void);
-} scenarios[] = {
-#define SCENARIO(name)                                                                             \
-    { #name, name }
-    SCENARIO(exit_from_a_thread),         SCENARIO(deleters_run_in_a_destructor),
-    SCENARIO(release_in_an_exit_handler), SCENARIO(threads_work_through_exit_handlers),
-    SCENARIO(a_forked_child_exits),
-#undef SCENARIO
-};
-
-enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
-
-/* --- running the scenarios ------------------------------------------------------------------- */
-
-extern char **environ;
-
-static int run_once(const char *name) {
-    char *const arguments[] = {(char *)(uintptr_t) "exit", (char *)(uintptr_t)name, NULL};
-    pid_t child;
-    int how = -1;
-    assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
-    while (waitpid(child, &how, 0) < 0)
-        assert_int_equal(errno, EINTR);
-    return how;
-}
-
-static void run_scenario(void **state) {
-    const struct scenario *s = *state;
-    /* the scenarios do not destroy all objects, and a child cannot free its parent's device
-       objects */
-    assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0);
-    for (int i = 0; i < RUNS; i++)
-        assert_child_status(run_once(s->name));
-}
-
-int main(int argc, char **argv) {
-    struct CMUnitTest tests[SCENARIOS];
-    for (int i = 0; i < SCENARIOS; i++) {
-        if (argc == 2 && strcmp(argv[1], scenarios[i].name) == 0) {
-            (void)alarm(CHILD_SECONDS);
-            scenarios[i].run();
-            return 0;
-        }
-        tests[i] = (struct CMUnitTest){scenarios[i].name, run_scenario, NULL, NULL,
-                                       (void *)(uintptr_t)&scenarios[i]};
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,21 +232,21 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
+/* Reads on a stream or, with a plain pointer, at once. A later writer does not wait for a kernel on
+   the legacy default stream. */
 static void read_device(struct worker *w, struct object *o) {
-    const void *in;
+    void *in = NULL;
     float values[COUNT];
-    if (!is_ok(w->round, sb_blob_gpu(o->blob, SB_DATA, &in, NULL)))
-        return;
-    expect(sb_sim_peek(w->round->rig.context, values, in, BYTES, NULL) == SB_OK);
-    expect(all_are(values, o->value));
-    launch(w, NULL, in, NAN, NAN); /* a later writer does not wait for this kernel */
-}
-
-static void read_on_stream(struct worker *w, struct object *o) {
-    const void *in;
+    const bool is_plain = draw(&w->random, 2);
     struct lane *lane = lock_lane(w);
-    if (is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
-        launch(w, lane->stream, in, o->value, NAN);
+    if (is_ok(w->round, blob_call(o->blob, SB_DATA, is_plain ? GPU_DATA : GPU_DATA_ON, lane->stream,
+                                  &in, NULL))) {
+        if (is_plain) {
+            expect(sb_sim_peek(w->round->rig.context, values, in, BYTES, NULL) == SB_OK);
+            expect(all_are(values, o->value));
+        }
+        launch(w, is_plain ? NULL : lane->stream, in, is_plain ? NAN : o->value, NAN);
+    }
     unlock_lane(lane);
 }
 
@@ -344,22 +344,16 @@ static void write_host(struct worker *w, struct object *o, float value) {
 }
 
 static void write_device(struct worker *w, struct object *o, float value) {
-    const enum call call = draw(&w->random, 2) ? OVERWRITE_GPU : MUTABLE_GPU;
+    static const enum call calls[] = {MUTABLE_GPU, OVERWRITE_GPU, MUTABLE_GPU_ON, OVERWRITE_GPU_ON};
     void *out;
-    if (!is_done(w, o, blob_call(o->blob, SB_DATA, call, NULL, &out, NULL)))
-        return;
-    set_device(w->round, out, value);
-    o->value = value;
-}
-
-static void write_on_stream(struct worker *w, struct object *o, float value) {
-    void *out;
-    const bool keeps = draw(&w->random, 2);
-    const enum call call = keeps ? MUTABLE_GPU_ON : OVERWRITE_GPU_ON;
+    const int way = draw(&w->random, 4);
     struct lane *lane = lock_lane(w);
-    if (is_done(w, o, blob_call(o->blob, SB_DATA, call, lane->stream, &out, NULL))) {
-        launch(w, lane->stream, out, keeps ? o->value : NAN, value);
-        o->value = w->round->fails ? NAN : value;
+    if (is_done(w, o, blob_call(o->blob, SB_DATA, calls[way], lane->stream, &out, NULL))) {
+        if (way < 2)
+            set_device(w->round, out, value);
+        else
+            launch(w, lane->stream, out, way == 2 ? o->value : NAN, value);
+        o->value = way >= 2 && w->round->fails ? NAN : value;
     }
     unlock_lane(lane);
 }
@@ -449,10 +443,10 @@ static void compute(struct worker *w, struct object *o, float value) {
 /* The tables list host calls first, then device calls, last the calls that may lose the device. */
 static void touch(struct worker *w, struct object *o) {
     static void (*const readers[])(struct worker *, struct object *) = {
-        read_host, pass_on, live_alone, share, read_device, read_on_stream, start_transfer, export};
+        read_host, pass_on, live_alone, share, read_device, read_device, start_transfer, export};
     static void (*const writers[])(struct worker *, struct object *, float) = {
-        write_host, lend,         import,          lend,   copy_other, start_afresh,
-        evict,      write_device, write_on_stream, compute};
+        write_host,   lend,  import,       lend,         copy_other,
+        start_afresh, evict, write_device, write_device, compute};
     const struct round *round = w->round;
     const int num_readers = round->has_device ? 8 : 4;
     const int num_writers = round->may_lose ? 10 : round->has_device ? 9 : 6;

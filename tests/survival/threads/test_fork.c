@@ -3,6 +3,7 @@
    at the fork. */
 #include "child.h"
 #include "estate.h"
+#include "every_call.h"
 #include "sim_tables.h"
 #include "team.h"
 
@@ -16,6 +17,35 @@
 #include <syncblob/dlpack.h>
 
 #include <sys/mman.h>
+
+/* A step that threads of the parent repeat while a child is forked. */
+struct busy {
+    void (*step)(struct busy *);
+    void *arg;
+    quiet_flag has_begun, may_end;
+};
+
+static void *keep_busy(void *user) {
+    struct busy *b = user;
+    while (!atomic_load_explicit(&b->may_end, memory_order_relaxed)) {
+        b->step(b);
+        quiet_raise(&b->has_begun);
+    }
+    return NULL;
+}
+
+/* Runs task(arg) in `children` children, one after the other, while `members` threads are busy. */
+static void fork_beside(int members, struct busy b, int children, void (*task)(void *), void *arg) {
+    pthread_t threads[TEAM_MAX];
+    for (int i = 0; i < members; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &b), 0);
+    quiet_await(&b.has_begun);
+    for (int i = 0; i < children; i++)
+        in_child(task, arg);
+    quiet_raise(&b.may_end);
+    for (int i = 0; i < members; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
 
 static void estate_close(struct estate *e) {
     estate_release(e);
@@ -82,162 +112,145 @@ TEST_ON(estate, a_child_reads_current_bytes_and_releases_everything) {
 
 #define child_is_refused(call) child_wants((call) == SB_ERR_FORKED)
 
-static void refuse_memory_calls(struct estate *e) {
-    const struct {
-        sb_mem *mem;
-        enum call calls[10]; /* ended by CALLS */
-    } rows[] = {
-        {e->lent_host,
-         {GPU_DATA, GPU_DATA_ON, MUTABLE_GPU, MUTABLE_GPU_ON, OVERWRITE_GPU, OVERWRITE_GPU_ON,
-          SET_GPU, ASYNC_PUSH, PREFETCH_GPU, CALLS}},
-        {e->at_device,
-         {CPU_DATA, MUTABLE_CPU, GPU_DATA, GPU_DATA_ON, MUTABLE_GPU, ASYNC_PULL, PREFETCH_CPU,
-          CLEAR, CALLS}},
-        {e->written, {CPU_DATA, CALLS}},
-        /* calls that wait for a pending transfer */
-        {e->pushed,
-         {SYNCHRONIZE, MUTABLE_CPU, OVERWRITE_CPU, SET_CPU, EVICT_CPU, EVICT_GPU, CALLS}},
-        {e->pulled, {SYNCHRONIZE, CPU_DATA, CALLS}},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (const enum call *call = rows[i].calls; *call != CALLS; call++) {
-            void *ptr = *call == SET_GPU ? e->device.ptr : e->host.ptr;
-            const struct call_arguments arguments = {
-                .stream = e->stream, .ptr = ptr, .bytes = BYTES};
-            if (mem_call(rows[i].mem, *call, &arguments, &ptr, NULL) != SB_ERR_FORKED)
-                child_fails(call_kinds[*call].name, __LINE__);
-        }
-    child_is_refused(sb_mem_gpu_on(e->lent_host, NULL, &(const void *){NULL}, NULL));
-}
-
-static void refuse_blob_calls(struct estate *e) {
-    sb_blob *copy = NULL;
-    for (enum call call = GPU_DATA; call < POINTER_CALLS; call++)
-        for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
-            child_is_refused(blob_call(e->blob, part, call, e->stream, &(void *){NULL}, NULL));
-    child_is_refused(sb_blob_gpu_shape(e->blob, &(const int64_t *){NULL}, NULL));
-    child_is_refused(sb_blob_set_gpu(e->blob, SB_DATA, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
-    /* calls on data whose head is at the device */
-    child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, (int64_t[]){128}, 1, &copy, NULL) ==
-                SB_OK);
-    sb__replace(&copy->memory[SB_DATA], sb_mem_retain(e->at_device));
-    child_is_refused(sb_blob_asum(copy, SB_DATA, &(double){0}, NULL));
-    child_is_refused(sb_blob_sumsq(copy, SB_DATA, &(double){0}, NULL));
-    child_is_refused(sb_blob_scale(copy, SB_DATA, 2, NULL));
-    child_is_refused(sb_blob_update(copy, NULL));
-    child_is_refused(sb_blob_clear(copy, SB_DATA, NULL));
-    child_is_refused(sb_blob_copy_from(e->blob, SB_DATA, copy, SB_COPY_RESHAPE, NULL));
-    child_is_refused(sb_blob_at(copy, SB_DATA, (int64_t[]){0}, 1, &(float){0}, NULL));
-    sb_blob_destroy(copy);
-}
-
-static void nothing(void *user) {
-}
-
-static void refuse_context_calls(struct estate *e) {
-    sb_context *context = e->context;
-    int64_t calls[SB_SIM_OP_COUNT];
-    void *ptr = NULL;
-    char bytes[4];
-    child_is_refused(sb_context_device_status(context));
-    child_is_refused(
-        sb_context_extension(context, SB_SIM_DEVICE, &(const void *){NULL}, &ptr, NULL));
-    child_is_refused(sb_context_stream(context, &(sb_stream){0}, NULL));
-    child_is_refused(sb_context_synchronize(context, NULL));
-    child_is_refused(sb_context_forget_stream(context, e->stream, NULL));
-    child_is_refused(sb_sim_set_schedule(context, SB_SIM_EAGER, 0, NULL));
-    child_is_refused(sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, NULL));
-    child_is_refused(sb_sim_calls(context, calls, SB_SIM_OP_COUNT, NULL));
-    child_is_refused(sb_sim_stream_create(context, &(sb_stream){0}, NULL));
-    child_is_refused(sb_sim_stream_destroy(context, e->stream, NULL));
-    child_is_refused(sb_sim_launch(context, e->stream, nothing, NULL, NULL));
-    child_is_refused(sb_sim_malloc(context, 10, &ptr, NULL));
-    child_is_refused(sb_sim_free(context, e->device.ptr, NULL));
-    child_is_refused(sb_sim_peek(context, bytes, e->device.ptr, sizeof bytes, NULL));
-    child_is_refused(sb_sim_poke(context, e->device.ptr, bytes, sizeof bytes, NULL));
-    child_wants(sb_sim_address(context, e->device.ptr, 1) == NULL);
-}
-
-static void use_the_device(void *arg) {
-    refuse_memory_calls(arg);
-    refuse_blob_calls(arg);
-    refuse_context_calls(arg);
-    read_current_bytes(arg);
-    estate_release(arg);
-}
-
-TEST_ON(estate, every_use_of_the_device_in_a_child_returns_forked) {
-    in_child(use_the_device, f);
-    assert_int_equal(sb_context_device_status(f->context), SB_OK);
-}
-
-/* An estate whose page-locked memory a child cannot read. */
-struct locked_estate {
-    sb_backend table;
-    struct estate all;
-    sb_mem *replaced;
-    sb_blob *blob;                   /* all.pinned is its data */
-    sb_blob *imported;               /* imports a tensor of the data of `blob` */
-    sb_blob *elsewhere;              /* imports such a tensor in a context without a device */
-    sb_dl_managed_versioned *tensor; /* exported from the data of `blob` */
+struct forked_call {
+    const struct every_call *call;
+    struct world world;
+    bool pending;       /* the data is being pushed, and the diff pulled */
+    bool locked;        /* the child cannot read the page-locked memory of data and diff */
+    sb_status expected; /* the status in the parent */
+    bool uses_device;   /* in the parent */
 };
 
-static void locked_estate_open(struct locked_estate *e, bool is_coherent) {
-    sb_dl_managed_versioned *tensor;
-    e->table = is_coherent ? *coherent_table() : sb__sim_backend;
-    e->table.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
-    estate_open_on(&e->all, &e->table);
-    assert_int_equal(sb_mem_storage(e->all.pinned, SB_SIDE_CPU),
-                     is_coherent ? SB_STORAGE_OWNED : SB_STORAGE_PINNED);
-    e->replaced = mem_filled(e->all.context, BYTES, 2);
-    e->blob = blob_of_count(e->all.context, SB_DTYPE_F32, LARGE / sizeof(float));
-    sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->all.pinned));
-    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
-    assert_ok(sb_blob_create_from_dlpack(e->all.context, tensor, &e->imported, &err));
-    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
-    assert_ok(sb_blob_create_from_dlpack(NULL, tensor, &e->elsewhere, &err));
-    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &e->tensor, &err));
+static void open_world(struct forked_call *c, enum world_storage storage) {
+    struct world *w = &c->world;
+    world_open(w, storage, false, 3, 0);
+    for (sb_part part = SB_DATA; part <= SB_DIFF && c->locked; part++) {
+        w->context->backend.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
+        sb_blob_drop(w->blob, part);
+        (void)blob_pointer(w->blob, part, MUTABLE_CPU);
+    }
+    if (!c->pending)
+        return;
+    (void)blob_pointer(w->blob, SB_DATA, MUTABLE_CPU);
+    (void)blob_pointer(w->blob, SB_DIFF, MUTABLE_GPU);
+    assert_ok(sb_sim_set_schedule(w->context, SB_SIM_LAZY, 0, &err));
+    assert_ok(sb_mem_async_gpu_push(data_of(w->blob), w->stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(diff_of(w->blob), w->stream, &err));
 }
 
-static void locked_estate_release(struct locked_estate *e) {
-    sb_mem_release(e->replaced);
-    sb_blob_destroy(e->blob);
-    sb_blob_destroy(e->imported);
-    sb_blob_destroy(e->elsewhere);
-    e->tensor->deleter(e->tensor);
-    estate_release(&e->all);
+/* Makes the call; returns whether the call used the device. */
+static bool run_call(struct forked_call *c) {
+    sb_context *context = sb_context_retain(c->world.context);
+    const struct sb__sim *sim = context->device;
+    int64_t before[SB_SIM_OP_COUNT];
+    memcpy(before, sim->calls, sizeof before);
+    c->call->run(&c->world);
+    const bool uses = memcmp(before, sim->calls, sizeof before) != 0;
+    sb_context_release(context);
+    return uses;
 }
+
+static bool has_part(const char *name, const char *const *parts) {
+    while (*parts && !strstr(name, *parts))
+        parts++;
+    return *parts;
+}
+
+/* Returns whether the call must return FORKED in the child: it returns a pointer or a handle of the
+   device, it reads or writes page-locked bytes, or it uses the device, and not merely because it
+   replaces storage. */
+static bool is_refused(const struct forked_call *c) {
+    static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
+                                          NULL};
+    static const char *const bytes[] = {"_cpu",      "_clear",   "sum",        "_scale",
+                                        "_update",   "blob_at",  "_at_legacy", "blob_to_",
+                                        "blob_save", "set_blob", NULL};
+    static const char *const replace[] = {"_overwrite_cpu", "_evict_",  "_from",     "_share",
+                                          "_set_",          "_reshape", "blob_drop", "_destroy",
+                                          "load_",          "_release", "blob_fill", NULL};
+    const char *name = c->call->name;
+    if (c->locked && c->expected == SB_OK && has_part(name, bytes))
+        return !strstr(name, "_set_cpu");
+    if (has_part(name, replace) && !(c->pending && strncmp(name, "sb_mem_", 7) == 0))
+        return false;
+    return c->uses_device || (c->expected == SB_OK && has_part(name, handles));
+}
+
+static void call_in_child(void *arg) {
+    struct forked_call *c = arg;
+    const bool uses_device = run_call(c);
+    const sb_status st = c->world.status;
+    if (uses_device || (st != SB_ERR_FORKED && (is_refused(c) || st != c->expected)))
+        child_fails(c->call->name, __LINE__);
+}
+
+TEST(no_call_in_a_child_uses_the_device) {
+    static const enum world_storage storages[] = {WORLD_HOST_OUTDATED, WORLD_DEVICE_OUTDATED,
+                                                  WORLD_HOST_WRITABLE, WORLD_HOST_WRITABLE};
+    for (int i = 0; i < every_call_count; i++)
+        for (int kind = 0; kind < 4; kind++) {
+            struct forked_call c = {&every_call[i], .pending = kind == 2, .locked = kind == 3};
+            open_world(&c, storages[kind]);
+            c.uses_device = run_call(&c);
+            c.expected = c.world.status;
+            world_close(&c.world);
+            open_world(&c, storages[kind]);
+            in_child(call_in_child, &c);
+            world_close(&c.world);
+        }
+}
+
+/* Memory that some drivers make unreadable in the child, and tensors of it. */
+struct locked {
+    struct rig rig;
+    sb_mem *mem;
+    sb_blob *imported[2]; /* in the same context, and in a context without a device */
+    sb_dl_managed_versioned *tensor;
+};
 
 static void touch_page_locked_bytes(void *arg) {
-    struct locked_estate *e = arg;
+    struct locked *l = arg;
     const void *in;
-    static char buffer[1 << 20];
-    void *out;
-    size_t size;
     sb_mem *own;
     sb_blob *copy;
-    for (enum call call = CPU_DATA; call <= OVERWRITE_CPU; call++)
-        child_is_refused(mem_call(e->all.pinned, call, &(struct call_arguments){0}, &out, NULL));
-    child_is_refused(sb_mem_clear(e->all.pinned, NULL));
-    child_is_refused(sb_blob_asum(e->blob, SB_DATA, &(double){0}, NULL));
-    child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
-    child_is_refused(sb_blob_cpu(e->imported, SB_DATA, &in, NULL));
-    child_is_refused(sb_blob_cpu(e->elsewhere, SB_DATA, &in, NULL));
-    child_is_refused(sb_blob_create_from_dlpack(NULL, e->tensor, &copy, NULL));
-    child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &(float){0}, NULL));
-    child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
-    child_wants(sb_blob_create_shaped(e->all.context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1,
-                                      &copy, NULL) == SB_OK);
-    child_wants(sb_blob_overwrite_cpu(copy, SB_DATA, &out, NULL) == SB_OK);
-    child_is_refused(sb_blob_copy_from(copy, SB_DATA, e->blob, 0, NULL));
-    sb_blob_destroy(copy);
-    child_wants(host_holds(e->all.lent_host, BYTES, 5));
-    child_wants(sb_mem_set_cpu(e->replaced, e->all.host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
-    child_wants(host_holds(e->replaced, BYTES, 5));
-    child_wants(sb_mem_create(e->all.context, BYTES, &own, NULL) == SB_OK);
+    char bytes[BYTES];
+    child_is_refused(sb_mem_cpu(l->mem, &in, NULL));
+    child_is_refused(sb_blob_cpu(l->imported[0], SB_DATA, &in, NULL));
+    child_is_refused(sb_blob_cpu(l->imported[1], SB_DATA, &in, NULL));
+    child_is_refused(sb_blob_create_from_dlpack(NULL, l->tensor, &copy, NULL));
+    child_wants(sb_mem_set_cpu(l->mem, memset(bytes, 5, BYTES), BYTES, 0, NULL, NULL, NULL) ==
+                SB_OK);
+    child_wants(host_holds(l->mem, BYTES, 5));
+    child_wants(sb_mem_create(l->rig.context, BYTES, &own, NULL) == SB_OK);
     child_wants(host_holds(own, BYTES, 0));
     sb_mem_release(own);
-    locked_estate_release(e);
+    test_end_after(l->rig.owned_before);
+    l->tensor->deleter(l->tensor);
+}
+
+TEST(page_locked_and_host_coherent_bytes_may_be_unreadable_in_a_child) {
+    for (int is_coherent = 0; is_coherent < 2; is_coherent++) {
+        struct locked l;
+        sb_backend table = is_coherent ? *coherent_table() : sb__sim_backend;
+        table.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
+        rig_open_options(&l.rig, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
+        sb_blob *blob = test_vector(l.rig.context, SB_DTYPE_F32, BYTES / sizeof(float));
+        l.mem = data_of(blob);
+        (void)mem_pointer(l.mem, MUTABLE_CPU);
+        assert_int_equal(sb_mem_storage(l.mem, SB_SIDE_CPU),
+                         is_coherent ? SB_STORAGE_OWNED : SB_STORAGE_PINNED);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &l.tensor, &err));
+            l.imported[i] = test_unshaped(i ? NULL : l.rig.context, SB_DTYPE_F32);
+            assert_ok(
+                sb_blob_from_dlpack(l.imported[i], SB_DATA, l.tensor, SB_DLPACK_RESHAPE, &err));
+        }
+        assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &l.tensor, &err));
+        in_child(touch_page_locked_bytes, &l);
+        assert_true(host_holds(l.mem, BYTES, 0)); /* the parent can read the bytes */
+        l.tensor->deleter(l.tensor);
+        rig_close(&l.rig);
+    }
 }
 
 static void end_a_write(void *arg) {
@@ -277,19 +290,6 @@ TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
     sb_mem_release(mem);
 }
 
-/* Some drivers do not promise that page-locked memory is readable in the child. */
-TEST(page_locked_and_host_coherent_bytes_may_be_unreadable_in_a_child) {
-    for (int is_coherent = 0; is_coherent < 2; is_coherent++) {
-        struct locked_estate e;
-        double sum = 0;
-        locked_estate_open(&e, is_coherent);
-        in_child(touch_page_locked_bytes, &e);
-        assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent can read the bytes */
-        assert_true(sum > 0 && host_holds(e.all.pinned, LARGE, 1));
-        locked_estate_release(&e);
-    }
-}
-
 static void open_another(void *arg) {
     struct estate *e = arg, own;
     const void *ptr;
@@ -309,65 +309,40 @@ TEST_ON(estate, a_child_may_open_another_context) {
 
 /* --- backends ------------------------------------------------------------------------------- */
 
-struct registrar {
-    sb_backend first, second;
-    quiet_flag has_begun, may_end;
-};
+static sb_backend first_backend, second_backend;
 
-static void *register_again(void *user) {
-    struct registrar *r = user;
-    while (!atomic_load_explicit(&r->may_end, memory_order_relaxed)) {
-        assert_int_equal(sb_backend_register(&r->first, NULL), SB_OK);
-        quiet_raise(&r->has_begun);
-    }
-    return NULL;
+static void register_again(struct busy *b) {
+    assert_int_equal(sb_backend_register(&first_backend, NULL), SB_OK);
 }
 
 static void open_backends(void *arg) {
-    static const char *const devices[] = {"first:0", "second:0"};
-    struct registrar *r = arg;
-    sb_context *context;
-    child_wants(sb_backend_register(&r->second, NULL) == SB_OK);
-    for (int i = 0; i < 2; i++) {
-        child_wants(create_with_backend(NULL, devices[i], &context, NULL) == SB_OK);
-        sb_context_release(context);
-    }
+    child_wants(sb_backend_register(&second_backend, NULL) == SB_OK);
+    child_wants(try_device(NULL, "first:0", NULL) == SB_OK);
+    child_wants(try_device(NULL, "second:0", NULL) == SB_OK);
 }
 
 /* The parent may be registering a backend at the fork. A child's registrations do not affect the
    parent. */
 TEST(a_child_registers_backends) {
     static struct plain plain;
-    static struct registrar r;
-    pthread_t thread;
-    r.first = r.second = plain_backend(&plain);
-    r.first.name = "first";
-    r.second.name = "second";
-    assert_int_equal(pthread_create(&thread, NULL, register_again, &r), 0);
-    quiet_await(&r.has_begun);
-    for (int i = 0; i < 10; i++)
-        in_child(open_backends, &r);
-    quiet_raise(&r.may_end);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    sb_context *context;
-    assert_status(SB_ERR_UNSUPPORTED,
-                  sb_context_create(&CONTEXT_OPTIONS(.device = "second:0"), &context, &err));
+    first_backend = second_backend = plain_backend(&plain);
+    first_backend.name = "first";
+    second_backend.name = "second";
+    fork_beside(1, (struct busy){.step = register_again}, 10, open_backends, NULL);
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "second:0", &err));
 }
 
 /* --- locks that other threads hold ----------------------------------------------------------- */
 
-struct holder {
-    pthread_mutex_t *lock;
-    quiet_flag holds, may_end;
-};
+static void hold(struct busy *b) {
+    (void)pthread_mutex_lock(b->arg);
+    quiet_raise(&b->has_begun);
+    quiet_await(&b->may_end);
+    (void)pthread_mutex_unlock(b->arg);
+}
 
-static void *hold(void *user) {
-    struct holder *h = user;
-    (void)pthread_mutex_lock(h->lock);
-    quiet_raise(&h->holds);
-    quiet_await(&h->may_end);
-    (void)pthread_mutex_unlock(h->lock);
-    return NULL;
+static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void *arg) {
+    fork_beside(1, (struct busy){.step = hold, .arg = lock}, 1, task, arg);
 }
 
 /* Uses, in the child, objects that no other thread used at the fork. */
@@ -386,17 +361,8 @@ static void live_on(void *arg) {
     sb_context_trim(e->context);
     child_is_refused(sb_mem_cpu(e->at_device, &in, NULL));
     child_is_refused(sb_mem_gpu_on(e->lent_host, e->stream, &in, NULL));
-    use_the_device(e);
-}
-
-static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void *arg) {
-    struct holder h = {.lock = lock};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
-    quiet_await(&h.holds);
-    in_child(task, arg);
-    quiet_raise(&h.may_end);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    read_current_bytes(e);
+    estate_release(e);
 }
 
 TEST_ON(estate, a_child_with_unshared_objects_does_not_hang_on_held_locks) {
@@ -552,33 +518,24 @@ TEST(host_only_contexts_work_despite_held_locks) {
 
 /* --- a busy parent --------------------------------------------------------------------------- */
 
-enum { HAMMERS = 4 };
-
 struct forge {
     struct estate estate;
     sb_mem *shared; /* used by the threads, on the same context */
-    quiet_flag end;
 };
 
-static void strike(struct forge *f, int i) {
+static void strike(struct busy *b) {
+    static _Thread_local int i;
+    const struct forge *f = b->arg;
     const void *in;
     use_new_memory(f->estate.context, f->estate.stream, i % 2 ? LARGE : BYTES);
     ignore(sb_mem_gpu(f->shared, &in, NULL));
     ignore(sb_context_synchronize(f->estate.context, NULL));
-    if (i % 8 == 0)
+    if (i++ % 8 == 0)
         sb_context_trim(f->estate.context);
 }
 
-static void *hammer(void *user) {
-    struct forge *f = user;
-    for (int i = 0; !atomic_load_explicit(&f->end, memory_order_relaxed); i++)
-        strike(f, i);
-    return NULL;
-}
-
 TEST(forks_of_a_busy_process_do_not_hang) {
-    struct forge f = {.end = 0};
-    pthread_t threads[HAMMERS];
+    struct forge f;
     /* Sanitizers have locks that other threads may hold at the fork: AddressSanitizer's allocator,
        ThreadSanitizer's stacks (before LLVM 19). */
     if (IS_SANITIZED) {
@@ -587,13 +544,8 @@ TEST(forks_of_a_busy_process_do_not_hang) {
     }
     estate_open(&f.estate);
     f.shared = mem_filled(f.estate.context, BYTES, 8);
-    for (int i = 0; i < HAMMERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &f), 0);
-    for (int i = 0; i < (test_is_quick() ? 5 : 50); i++)
-        in_child(live_on, &f.estate);
-    quiet_raise(&f.end);
-    for (int i = 0; i < HAMMERS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    fork_beside(4, (struct busy){.step = strike, .arg = &f}, test_is_quick() ? 5 : 50, live_on,
+                &f.estate);
     sb_mem_release(f.shared);
     estate_release(&f.estate);
 }

@@ -17,10 +17,9 @@
 /* --- a device that orders no threads --------------------------------------------------------- */
 
 /* The device of plain.h with streams, events and arithmetic on F32. Each operation completes before
-   it returns. */
+   it returns; a scaling fails, and so loses the device. */
 struct tiny {
-    struct plain plain; /* must be first: the slots of plain.c point to it */
-    bool fails_scale;
+    struct plain plain;                     /* must be first: the slots of plain.c point to it */
     sb_status (*on_event_wait)(void *user); /* may be NULL */
     void *user;
 };
@@ -67,13 +66,7 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
 
 static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
                             sb_stream stream, sb_error *err) {
-    float *to = x;
-    assert_int_equal(dtype, SB_DTYPE_F32);
-    if (((const struct tiny *)device)->fails_scale)
-        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted");
-    for (int64_t i = 0; i < count; i++)
-        to[i] *= (float)alpha;
-    return SB_OK;
+    return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted");
 }
 
 static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
@@ -118,10 +111,10 @@ struct stage {
     sb_backend table;
     sb_context *context;
     sb_mem *mem;
-    sb_blob *blob;
-    char lent[2][256];
-    _Atomic int deleted;
+    sb_blob *blobs[2]; /* one blob twice, or a blob for each thread */
     sb_dl_managed_versioned *tensors[2];
+    char lent[2][256];
+    _Atomic int accepted, deleted;
 };
 
 static void stage_open(struct stage *s) {
@@ -133,7 +126,7 @@ static void stage_open(struct stage *s) {
 
 static void stage_close(struct stage *s) {
     sb_mem_release(s->mem);
-    sb_blob_destroy(s->blob);
+    sb_blob_destroy(s->blobs[0]);
     sb_context_release(s->context);
 }
 
@@ -167,66 +160,112 @@ TEST(threads_share_the_first_opening_of_a_device) {
 
 static int stream_objects[2];
 
-static void use_large_buffer(struct stage *s) {
+static sb_status use_large_buffer(struct stage *s, int which) {
     sb_mem_release(mem_filled(s->context, LARGE, 1));
+    return SB_OK;
 }
 
-static void trim(struct stage *s) {
+static sb_status trim(struct stage *s, int which) {
     sb_context_trim(s->context);
+    return SB_OK;
 }
 
-static void use_stream(struct stage *s, int stream) {
+static sb_status use_stream(struct stage *s, int stream) {
     sb_mem *mem;
+    const void *in;
     assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
-    (void)mem_pointer_on(mem, GPU_DATA_ON, (sb_stream)&stream_objects[stream]);
+    const sb_status st = sb_mem_gpu_on(mem, (sb_stream)&stream_objects[stream], &in, NULL);
     sb_mem_release(mem);
+    return st;
 }
 
-static void use_stream_0(struct stage *s) {
-    use_stream(s, 0);
+static sb_status use_stream_0(struct stage *s, int which) {
+    return use_stream(s, 0);
 }
 
-static void use_stream_1(struct stage *s) {
-    use_stream(s, 1);
+static sb_status forget_stream_0(struct stage *s, int which) {
+    return sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], NULL);
 }
 
-static void forget_stream_0(struct stage *s) {
-    ignore(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], NULL));
+static sb_status synchronize_context(struct stage *s, int which) {
+    return sb_context_synchronize(s->context, NULL);
 }
 
-static void synchronize_context(struct stage *s) {
-    assert_ok(sb_context_synchronize(s->context, &err));
-}
-
-static void look_at_storage(struct stage *s) {
+static sb_status look_at_storage(struct stage *s, int which) {
     (void)sb_mem_storage(s->mem, SB_SIDE_CPU);
     (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
+    return SB_OK;
 }
 
-static void sum(struct stage *s) {
-    double sum;
-    assert_ok(sb_blob_asum(s->blob, SB_DATA, &sum, &err));
+static sb_status sum(struct stage *s, int which) {
+    return sb_blob_asum(s->blobs[which], SB_DATA, &(double){0}, NULL);
 }
 
-static void look_at_memories(struct stage *s) {
+static sb_status look_at_memories(struct stage *s, int which) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         sb_mem *mem;
-        assert_ok(sb_blob_mutable_mem(s->blob, part, &mem, &err));
+        assert_ok(sb_blob_mutable_mem(s->blobs[which], part, &mem, &err));
         assert_int_equal(sb_mem_size(mem), BYTES);
     }
+    return SB_OK;
 }
 
-static void (*const others[])(struct stage *s) = {
-    use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
-    look_at_storage,  sum,  look_at_memories};
+/* Looks at the bytes and ends the tensor. */
+static void end_tensor(sb_dl_managed_versioned *tensor) {
+    assert_true(bytes_are(tensor->dl_tensor.data, BYTES, 0));
+    tensor->deleter(tensor);
+}
+
+static sb_status export(struct stage *s, int which) {
+    sb_dl_managed_versioned *tensor;
+    const sb_status st = sb_blob_to_dlpack(s->blobs[which], SB_DIFF, SB_SIDE_CPU, &tensor, NULL);
+    if (st == SB_OK)
+        end_tensor(tensor);
+    return st;
+}
+
+/* Creates a blob whose data or diff is the stage's memory. The library reads the addresses of both
+   sides, to check their alignment. */
+static sb_blob *blob_on(struct stage *s, sb_part part) {
+    sb_blob *blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_mem(blob, part, s->mem, &err));
+    return blob;
+}
+
+/* Updates a blob on the device; all such blobs have one diff. */
+static sb_status update(struct stage *s, int which) {
+    sb_blob *blob = blob_on(s, SB_DIFF);
+    void *data;
+    sb_status st = sb_blob_overwrite_gpu(blob, SB_DATA, &data, NULL);
+    if (st == SB_OK)
+        st = sb_blob_update(blob, NULL);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+/* Loses the device while it writes the memory. */
+static sb_status spoil(struct stage *s, int which) {
+    sb_blob *blob = blob_on(s, SB_DATA);
+    void *data;
+    sb_status st = sb_blob_mutable_gpu(blob, SB_DATA, &data, NULL);
+    if (st == SB_OK)
+        st = sb_blob_scale(blob, SB_DATA, 2, NULL);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static sb_status (*const others[])(struct stage *s, int which) = {
+    use_large_buffer, trim, use_stream_0,     use_stream, forget_stream_0, synchronize_context,
+    look_at_storage,  sum,  look_at_memories, export,     update,          spoil};
 
 /* Numbers the calls: first on the memory, then on the blob's data, then the calls in `others`. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
+enum { SPOIL = ACTS - 1 };
 
 static bool is_const(int act) {
     const int call = act < CALLS ? act : act - CALLS;
     const enum purpose purpose = act < OTHERS ? call_kinds[call].purpose : READ;
-    return purpose == READ || purpose == MOVE || purpose == WAIT;
+    return act != SPOIL && (purpose == READ || purpose == MOVE || purpose == WAIT);
 }
 
 struct two_acts {
@@ -234,21 +273,44 @@ struct two_acts {
     int acts[2];
 };
 
-static void do_act(void *arg, int which) {
-    struct two_acts *two = arg;
+static void do_act(struct two_acts *two, int which) {
     struct stage *s = &two->stage;
     const int act = two->acts[which];
     const sb_stream stream = (sb_stream)&stream_objects[which];
     const struct call_arguments a = {stream, s->lent[which], BYTES, 0, count_deleter, s};
     void *ptr = NULL;
+    sb_status st = SB_OK;
     if (act >= OTHERS)
-        others[act - OTHERS](s);
+        st = others[act - OTHERS](s, which);
     else if (act >= CALLS)
-        assert_ok(blob_call(s->blob, SB_DATA, (enum call)(act - CALLS), stream, &ptr, &err));
-    else
-        ignore(mem_call(s->mem, (enum call)act, &a, &ptr, NULL)); /* some calls are refused */
+        st = blob_call(s->blobs[which], SB_DATA, (enum call)(act - CALLS), stream, &ptr, NULL);
+    else if (mem_call(s->mem, (enum call)act, &a, &ptr, NULL) == SB_OK) /* some are refused */
+        s->accepted += act == SET_CPU || act == SET_GPU;
+    assert_true(st == SB_OK || two->acts[0] == SPOIL || two->acts[1] == SPOIL);
     if (ptr && is_const(two->acts[0]) && is_const(two->acts[1]))
         assert_true(bytes_are(ptr, BYTES, 0)); /* the tiny device uses host memory */
+}
+
+/* Releases the thread's references. The last release comes after all uses. */
+static void do_act_and_leave(void *arg, int which) {
+    struct two_acts *two = arg;
+    do_act(two, which);
+    if (two->stage.tensors[which]) {
+        end_tensor(two->stage.tensors[which]);
+        sb_blob_destroy(two->stage.blobs[which]);
+    }
+    sb_mem_release(two->stage.mem);
+    sb_context_release(two->stage.context);
+}
+
+/* Makes both sides ready, and gives each thread a blob and a tensor of the memory. */
+static void make_ready(struct stage *s) {
+    (void)mem_pointer(s->mem, CPU_DATA);
+    (void)mem_pointer(s->mem, GPU_DATA);
+    for (int i = 0; i < 2; i++) {
+        s->blobs[i] = blob_on(s, SB_DIFF);
+        assert_ok(sb_blob_to_dlpack(s->blobs[i], SB_DIFF, SB_SIDE_CPU, &s->tensors[i], &err));
+    }
 }
 
 /* Runs every pair of calls, in order, on two threads. The sides are ready only if both calls are
@@ -258,89 +320,27 @@ TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
         for (int k = 0; k < ACTS; k++)
             for (int ready = 0; ready <= (is_const(i) && is_const(k)); ready++) {
                 struct two_acts two = {.acts = {i, k}};
-                stage_open(&two.stage);
-                two.stage.blob = blob_of_count(two.stage.context, SB_DTYPE_F32, COUNT);
-                if (ready) { /* both sides */
-                    (void)mem_pointer(two.stage.mem, CPU_DATA);
-                    (void)mem_pointer(two.stage.mem, GPU_DATA);
-                }
-                hand_over(do_act, do_act, &two);
-                stage_close(&two.stage);
-                assert_int_equal(two.stage.deleted,
-                                 (i == SET_CPU || i == SET_GPU) + (k == SET_CPU || k == SET_GPU));
+                struct stage *s = &two.stage;
+                stage_open(s);
+                if (ready)
+                    make_ready(s);
+                else
+                    s->blobs[0] = s->blobs[1] = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
+                (void)sb_mem_retain(s->mem);
+                (void)sb_context_retain(s->context);
+                hand_over(do_act_and_leave, do_act_and_leave, &two);
+                if (!ready)
+                    sb_blob_destroy(s->blobs[0]);
+                assert_int_equal(s->deleted, s->accepted);
+                assert_int_equal(s->tiny.plain.opened, s->tiny.plain.closed);
             }
-}
-
-static void touch_cpu(void *arg, int member) {
-    (void)mem_pointer(((struct stage *)arg)->mem, CPU_DATA);
 }
 
 static void take_stream_0(struct stage *s) {
     (void)mem_pointer_on(s->mem, GPU_DATA_ON, (sb_stream)&stream_objects[0]);
 }
 
-static void give_to_blob(void *arg, int member) {
-    const struct stage *s = arg;
-    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
-}
-
-/* sb_blob_set_mem reads the addresses of both sides, to check their alignment. */
-TEST_ON(stage, a_memory_is_set_as_a_blob_s_data_beside_its_first_reader) {
-    f->blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-    hand_over(touch_cpu, give_to_blob, f);
-}
-
-/* Two blobs that share one diff; both are updated on the device. */
-struct updates {
-    struct stage stage;
-    sb_blob *blobs[2];
-};
-
-static void update(void *arg, int member) {
-    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[member], &err));
-}
-
-TEST(two_updates_record_their_reads_of_one_diff) {
-    struct updates u;
-    stage_open(&u.stage);
-    for (int i = 0; i < 2; i++) {
-        u.blobs[i] = blob_of_count(u.stage.context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_set_mem(u.blobs[i], SB_DIFF, u.stage.mem, &err));
-        memset(blob_pointer(u.blobs[i], SB_DATA, OVERWRITE_GPU), 0, BYTES);
-    }
-    (void)mem_pointer(u.stage.mem, GPU_DATA);
-    hand_over(update, update, &u);
-    for (int i = 0; i < 2; i++)
-        sb_blob_destroy(u.blobs[i]);
-    stage_close(&u.stage);
-}
-
 /* --- reference counts ------------------------------------------------------------ */
-
-static void release_context(void *arg, int member) {
-    sb_context *context = arg;
-    assert_string_equal(sb_context_device(context), "cpu");
-    sb_context_release(context);
-}
-
-TEST(the_last_release_of_a_context_comes_after_all_uses) {
-    sb_context *context;
-    assert_ok(sb_context_create(NULL, &context, &err));
-    (void)sb_context_retain(context);
-    hand_over(release_context, release_context, context);
-}
-
-static void look_and_release(void *arg, int member) {
-    const struct stage *s = arg;
-    assert_int_equal(sb_mem_size(s->mem), BYTES);
-    sb_mem_release(s->mem);
-}
-
-TEST_ON(stage, the_last_release_of_a_memory_comes_after_all_uses) {
-    (void)sb_mem_retain(f->mem);
-    hand_over(look_and_release, look_and_release, f);
-    f->mem = NULL;
-}
 
 static void read_and_release(void *arg, int member) {
     const struct stage *s = arg;
@@ -434,126 +434,73 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
-/* --- tensors of DLPack, which may be deleted on any thread --------------------------------------
- */
-
-/* Lends memory to a new blob; the deleter, on the thread of the last owner, reads all writes. */
+/* The deleter, on the thread of the last owner, reads the writes of the other owner. */
 static void read_back(void *user, void *ptr) {
     assert_true(bytes_are(ptr, BYTES, 0x44));
-    memset(ptr, 0, BYTES);
     count_deleter(user, ptr);
 }
 
-static void stage_open_lent(struct stage *s, int fill, uint32_t flags) {
-    stage_open(s);
-    memset(s->lent[0], fill, BYTES);
-    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_set_cpu(s->blob, SB_DATA, s->lent[0], BYTES, flags, read_back, s, &err));
+static void write_elsewhere(void *arg, int member) {
+    (void)blob_pointer(((struct stage *)arg)->blobs[0], SB_DATA, MUTABLE_CPU);
 }
 
-/* The first of two threads also writes. */
-static void end_tensor(void *arg, int member) {
+static void end_tensor_0(void *arg, int member) {
     const struct stage *s = arg;
-    if (member == 0)
-        memset(s->tensors[0]->dl_tensor.data, 0x44, BYTES);
     s->tensors[0]->deleter(s->tensors[0]);
 }
 
 static void end_blob(void *arg, int member) {
     struct stage *s = arg;
-    if (member == 0)
-        memset(blob_pointer(s->blob, SB_DATA, MUTABLE_CPU), 0x44, BYTES);
-    sb_blob_destroy(s->blob);
-    s->blob = NULL;
+    sb_blob_destroy(s->blobs[0]);
+    s->blobs[0] = NULL;
 }
 
-TEST(the_last_user_sees_the_writes_of_all_others) {
-    team_task *const ends[] = {end_tensor, end_blob, end_tensor};
+static void write_and_end_tensor(void *arg, int member) {
+    const struct stage *s = arg;
+    memset(s->tensors[0]->dl_tensor.data, 0x44, BYTES);
+    end_tensor_0(arg, member);
+}
+
+/* A write moves the memory out of read-only storage that a tensor still holds, or the tensor ends
+   before the blob. Only the lease orders the two threads. */
+TEST(released_storage_ends_with_its_last_user) {
+    team_task *const rows[][2] = {{write_elsewhere, end_tensor_0},
+                                  {write_and_end_tensor, end_blob}};
     for (int i = 0; i < 2; i++) {
         struct stage s;
-        stage_open_lent(&s, 0, 0);
-        assert_ok(sb_blob_to_mutable_dlpack(s.blob, SB_DATA, SB_SIDE_CPU, s.tensors, &err));
-        hand_over(ends[i], ends[i + 1], &s);
+        stage_open(&s);
+        memset(s.lent[0], 0x44, BYTES);
+        s.blobs[0] = blob_of_count(s.context, SB_DTYPE_F32, COUNT);
+        assert_ok(sb_blob_set_cpu(s.blobs[0], SB_DATA, s.lent[0], BYTES, SB_READ_ONLY, read_back,
+                                  &s, &err));
+        assert_ok(sb_blob_to_dlpack(s.blobs[0], SB_DATA, SB_SIDE_CPU, s.tensors, &err));
+        hand_over(rows[i][0], rows[i][1], &s);
         assert_int_equal(s.deleted, 1);
         stage_close(&s);
     }
 }
 
-static void write_elsewhere(void *arg, int member) {
-    (void)blob_pointer(((struct stage *)arg)->blob, SB_DATA, MUTABLE_CPU);
-}
-
-/* The write moves the memory out of read-only storage that a tensor still holds. Only the lease
-   orders the two threads. */
-TEST(released_storage_ends_with_the_tensor) {
-    struct stage s;
-    stage_open_lent(&s, 0x44, SB_READ_ONLY);
-    assert_ok(sb_blob_to_dlpack(s.blob, SB_DATA, SB_SIDE_CPU, s.tensors, &err));
-    hand_over(write_elsewhere, end_tensor, &s);
-    assert_int_equal(s.deleted, 1);
-    stage_close(&s);
-}
-
 static void export_tensor(void *arg, int member) {
     struct stage *s = arg;
-    assert_ok(sb_blob_to_dlpack(s->blob, SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
+    assert_ok(sb_blob_to_dlpack(s->blobs[0], SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
 }
 
 /* The export of the first tensor changes the storage; the export of the second reads that change.
-   Each tensor keeps the storage alive. */
+ */
 TEST_ON(stage, two_threads_export_one_side) {
-    f->blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-    void *data = blob_pointer(f->blob, SB_DATA, MUTABLE_CPU);
+    f->blobs[0] = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    void *data = blob_pointer(f->blobs[0], SB_DATA, MUTABLE_CPU);
     hand_over(export_tensor, export_tensor, f);
-    sb_blob_destroy(f->blob);
-    f->blob = NULL;
+    sb_blob_destroy(f->blobs[0]);
+    f->blobs[0] = NULL;
     for (int i = 0; i < 2; i++) {
         assert_ptr_equal(f->tensors[i]->dl_tensor.data, data);
-        memset(data, 0x55, BYTES);
+        memset(data, 0x55, BYTES); /* each tensor keeps the storage alive */
         f->tensors[i]->deleter(f->tensors[i]);
     }
 }
 
-/* --- a write that failed midway ----------------------------------------------------------- */
-
-static void spoil(void *arg, int member) {
-    const struct stage *s = arg;
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(s->blob, SB_DATA, 2, &err));
-}
-
-static void lend_after_the_loss(void *arg, int member) {
-    struct stage *s = arg;
-    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
-}
-
-/* Opens a stage whose blob is on the device. The next scaling of that blob loses the device. */
-static void stage_open_to_spoil(struct stage *s) {
-    stage_open(s);
-    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
-    memset(mem_pointer(s->mem, OVERWRITE_GPU), 0, BYTES);
-    s->tiny.fails_scale = true;
-}
-
-TEST(another_thread_can_lend_storage_to_a_spoiled_memory) {
-    struct stage s;
-    stage_open_to_spoil(&s);
-    hand_over(spoil, lend_after_the_loss, &s);
-    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_CPU);
-    stage_close(&s);
-}
-
-static void use_stream_beside(void *arg, int member) {
-    use_stream_0(arg);
-}
-
-/* When the device is lost, the library waits for streams that other threads have used. */
-TEST(a_device_is_lost_beside_another_thread_s_stream) {
-    struct stage s;
-    stage_open_to_spoil(&s);
-    hand_over(use_stream_beside, spoil, &s);
-    stage_close(&s);
-}
+/* --- calls during other calls ------------------------------------------------------------- */
 
 /* The engine of mirror.h, whose reduction fails after another thread has read on the device. */
 struct failing {
@@ -574,7 +521,7 @@ static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
 static void reduce_or_read(void *arg, int member) {
     struct failing *f = arg;
     if (member == 0) {
-        assert_status(SB_ERR_COMM_FAILURE, sb_comm_all_reduce_blobs(f->comm, &f->stage.blob, 1,
+        assert_status(SB_ERR_COMM_FAILURE, sb_comm_all_reduce_blobs(f->comm, f->stage.blobs, 1,
                                                                     SB_DATA, SB_COMM_SUM, &err));
         return;
     }
@@ -590,17 +537,14 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
     struct stage *s = &f.stage;
     stage_open(s);
     assert_ok(sb_comm_create(s->context, &engine, &f, &f.comm, &err));
-    s->blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
     (void)mem_pointer(s->mem, CPU_DATA);
     (void)mem_pointer(s->mem, GPU_DATA);
-    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
+    s->blobs[0] = blob_on(s, SB_DATA);
     team_run(2, reduce_or_read, &f);
     assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
     sb_comm_destroy(f.comm);
     stage_close(s);
 }
-
-/* --- device storage that is retired while another thread reads it --------------------------- */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
    to use the device side on a stream. To retire storage, the library waits for the storage's users.
@@ -647,43 +591,45 @@ TEST(storage_is_retired_beside_new_readers) {
     stage_close(s);
 }
 
-/* --- a wait without a lock -------------------------------------------------------------- */
-
-static void use_stream_1_too(void *arg, int member) {
-    use_stream_1(arg);
+static void use_stream_1(void *arg, int member) {
+    assert_ok(use_stream(arg, 1));
 }
 
 static sb_status use_another_stream(void *user) {
     struct replacing *r = user;
     r->stage.tiny.on_event_wait = NULL;
-    team_run(1, use_stream_1_too, &r->stage);
+    team_run(1, use_stream_1, &r->stage);
     quiet_raise(&r->joined);
     return SB_OK;
 }
 
+/* A wait holds no lock. */
 TEST(a_stream_is_forgotten_beside_users_of_others) {
     struct replacing r = {.waits = 0};
     stage_open(&r.stage);
     take_stream_0(&r.stage);
     r.stage.tiny.on_event_wait = use_another_stream;
     r.stage.tiny.user = &r;
-    forget_stream_0(&r.stage);
+    assert_ok(forget_stream_0(&r.stage, 0));
     assert_true(r.joined);
     stage_close(&r.stage);
 }
 
-/* --- a loss during a wait --------------------------------------------------------------- */
+static void lose_device(void *arg, int member) {
+    assert_int_equal(spoil(arg, member), SB_ERR_DEVICE_LOST);
+}
 
 static sb_status lose_meanwhile(void *user) {
     struct replacing *r = user;
     if (atomic_fetch_add(&r->waits, 1) == 0)
-        team_run(1, spoil, &r->stage);
+        team_run(1, lose_device, &r->stage);
     return SB_OK;
 }
 
 TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     struct replacing r = {.waits = 0};
-    stage_open_to_spoil(&r.stage);
+    stage_open(&r.stage);
+    (void)mem_pointer(r.stage.mem, MUTABLE_GPU);
     r.stage.tiny.user = &r;
     r.stage.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(r.stage.context, &err));
