@@ -7,8 +7,8 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/options.h"
+#include "blobs.h"
 #include "halves.h"
-#include "rig.h"
 
 #include <dlfcn.h>
 #include <errno.h>

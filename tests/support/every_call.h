@@ -6,7 +6,7 @@
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
-#include "rig.h"
+#include "blobs.h"
 
 #include <syncblob/reducer.h>
 
