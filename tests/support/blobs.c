@@ -44,18 +44,6 @@ void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, ui
     rig_open_on(&rigs->b, other, flags);
 }
 
-bool sim_is_coherent(void) {
-    sb_context *context = test_context_on("sim:0");
-    sb_mem *mem = test_mem(context, 1);
-    void *host;
-    const void *device;
-    assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
-    assert_ok(sb_mem_gpu(mem, &device, &err));
-    test_end(mem);
-    test_end(context);
-    return host == device;
-}
-
 static void end_context(void *context) {
     sb_context_release(context);
 }

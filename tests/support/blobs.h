@@ -37,9 +37,6 @@ void rigs_open(struct rigs *rigs);
 void rigs_close(struct rigs *rigs);
 void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags);
 
-/* Returns whether "sim:0" has host-coherent memory, as in one configuration of tests/opencl. */
-bool sim_is_coherent(void);
-
 /* These create contexts that the test owns. */
 sb_context *test_context(sb_context_options options);
 sb_context *test_context_on(const char *device);

@@ -15,9 +15,8 @@ struct start {
     bool is_coherent;       /* the device's memory is host-coherent: owned sides share a storage */
 };
 
-/* States that cover every head except LOST, and every kind of storage. From FIRST_COHERENT on,
-   the states are coherent. */
-enum { FIRST_COHERENT = 14, SCENE_STARTS = FIRST_COHERENT + 10 };
+/* States that cover every head except LOST, and every kind of storage. */
+enum { SCENE_STARTS = 24 };
 extern const struct start scene_starts[SCENE_STARTS];
 
 struct scene {

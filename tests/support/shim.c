@@ -204,16 +204,12 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
 
 sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err) {
-    sb_stream stream;
     if (!options || !options->device || strncmp(options->device, "sim:", 4) != 0 ||
-        (options->backend && !(target.is_coherent && options->backend == coherent_table())))
+        options->backend)
         return __real_sb_context_create(options, out, err);
     sb_context_options changed = *options;
     changed.backend = &backend;
-    const sb_status st = __real_sb_context_create(&changed, out, err);
-    if (st == SB_OK && target.takes_stream)
-        ignore(sb_context_stream(*out, &stream, NULL));
-    return st;
+    return __real_sb_context_create(&changed, out, err);
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

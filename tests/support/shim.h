@@ -38,8 +38,6 @@ struct shim_target {
     sb_backend backend;
     /* `faults` and `calls` are NULL. shim.c passes only streams of the test to `stream_destroy`. */
     sb_sim_device controls;
-    bool is_coherent;  /* contexts on coherent_table() open the backend, too */
-    bool takes_stream; /* shim.c calls sb_context_stream on each new context of the backend */
     /* These acquire and release the lock that protects the shims. */
     void (*lock)(void);
     void (*unlock)(void);

@@ -208,14 +208,6 @@ static void try_calls(struct trial t) {
             assert_true(t.nth < 200);
 }
 
-/* Returns the first start to try: host-coherent devices have no starts with two storages. */
-static size_t first_start(void) {
-    if (!sim_is_coherent())
-        return 0;
-    print_message("skipped: states of two storages, which this device does not have\n");
-    return FIRST_COHERENT;
-}
-
 TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
     static const struct {
         enum fault fault;
@@ -223,7 +215,7 @@ TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
     } rows[] = {{FAULT_ALLOC, 1}, {FAULT_LATER, 1}, {FAULT_STICKY, 1},
                 {FAULT_NOW, 1},   {FAULT_NOW, 2},   {FAULT_NOW, 3},
                 {FAULT_NOW, 4},   {FAULT_NOW, 6},   {FAULT_NOW, 12}};
-    for (size_t s = first_start(); s < SCENE_STARTS; s++)
+    for (size_t s = 0; s < SCENE_STARTS; s++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (int mode = 0; mode < 5; mode++)
                 try_calls((struct trial){.start = &scene_starts[s],
@@ -264,7 +256,7 @@ static bool fail_write(const struct start *start, sb_side side, uint32_t flags, 
 
 TEST(writes_in_steps_that_cannot_begin) {
     static const enum fault faults[] = {FAULT_ALLOC, FAULT_NOW, FAULT_STICKY};
-    for (size_t i = first_start(); i < SCENE_STARTS; i++)
+    for (size_t i = 0; i < SCENE_STARTS; i++)
         for (int how = 0; how < 8; how++)
             for (int k = 0; k < 3; k++)
                 for (int64_t n = 1;

@@ -24,16 +24,15 @@ static void touch_first(void *arg, int member) {
 }
 
 TEST_ON(rig, concurrent_first_touch_allocates_once) {
-    const bool two_storages = !sim_is_coherent();
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     for (int round = 0; round < 60; round++) {
         sb_mem *mem = test_mem(f->context, BYTES);
         struct tally before = rig_tally(f);
         team_run(8, touch_first, mem);
         struct tally t = rig_since(f, &before);
-        assert_int_equal(t.host_allocs, two_storages);
+        assert_int_equal(t.host_allocs, 1);
         assert_int_equal(t.device_allocs, 1);
-        assert_int_equal(t.uploads, two_storages);
+        assert_int_equal(t.uploads, 1);
         test_end(mem);
     }
 }
@@ -77,7 +76,7 @@ static void race_readers(struct rig *f, int64_t transfers) {
 }
 
 TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
-    race_readers(f, !sim_is_coherent());
+    race_readers(f, true);
 }
 
 TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
