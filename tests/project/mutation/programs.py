@@ -12,8 +12,9 @@ import tempfile
 import time
 
 MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
-# Mounts a folder as /tmp, since failing tests leave files there.
-OWN_TMP = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /tmp && exec "$@"']
+# Mounts a folder as /tmp, since failing tests leave files there, and protects /dev/null from a save that replaces it.
+OWN_TMP = ["unshare", "--mount", "sh", "-c",
+           'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 
 
 class Program:

@@ -9,8 +9,8 @@
    cases make many objects or calls. linear_time.py compares the instructions of work_on. */
 #include "../threads/team.h"
 #include "bombs.h"
-#include "sim_tables.h"
 #include "counting_allocator.h"
+#include "sim_tables.h"
 
 #include "../../../c/comm/src/comm.h"
 
