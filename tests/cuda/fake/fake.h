@@ -80,7 +80,8 @@ FAKE_API void fake_drain(void);
    declares only a newer version. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Makes a lost context usable again, which no real driver does. The context must not be in use. */
+/* Makes a lost context usable again, which no real driver does, and drops its queued copies and
+   kernels. The context must not be in use. */
 FAKE_API void fake_revive(CUcontext context);
 /* Resets the fake driver for the next test: no context is lost, the driver is not shut down, and no
    objects are live; this thread's stack of contexts is empty. */

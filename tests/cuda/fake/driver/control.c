@@ -180,6 +180,8 @@ void fake_heal(void) {
 
 void fake_revive(CUcontext context) {
     FAKE_LOCKED;
+    if (context->lost)
+        run_all(context); /* runs no copy: the copy's host memory may have been freed */
     context->lost = context->lost_soon = CUDA_SUCCESS;
 }
 
