@@ -1,10 +1,12 @@
-/* Implements the calls that read a side, and the prefetches, which only queue the work. */
+/* Implements the calls that read a side, that queue a transfer to a side, or that wait for such a
+   transfer. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Makes the work of `target` wait for the streams `writers`, which have written the bytes. */
+/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, also adds
+   the events of the work that `mem`'s bytes depend on to the result's made_by. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
