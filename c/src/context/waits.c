@@ -58,7 +58,7 @@ sb_status sb__read_wait(sb_context *context, sb_error *err) {
     return st;
 }
 
-/* Retries a failed wait, which may have returned early. */
+/* Retries a failed wait once, because the wait may have returned early. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
@@ -119,8 +119,8 @@ static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
 
-/* Waits for an event of a stream in `slot`, and records a failure of the stream's work. Lists the
-   wait until the failure is recorded. */
+/* Waits for an event of the stream in `slot`, and records a failure of the stream's work. Until the
+   failure is recorded, the wait is in context->waits, where other threads find it. */
 static sb_status ask_listed(sb_context *context, int32_t slot, void *handle, uint64_t number,
                             sb_error *err) {
     struct sb__wait wait = {.slot = slot, .handle = handle, .number = number};
@@ -277,8 +277,8 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* If an event can be recorded, waits for the event and not for the stream: the wait holds no lock,
-   so another thread may destroy the stream meanwhile. */
+/* If an event can be recorded, waits for the event and not for the stream. The wait holds no lock,
+   so another thread may destroy the stream during the wait. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
