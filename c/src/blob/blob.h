@@ -48,8 +48,8 @@ static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     return sb__is_placeholder(mem) ? NULL : mem;
 }
 
-/* Returns the part's memory, or a placeholder if it does not exist or `part` is invalid. Uses
-   branches, which are faster than a computed index. */
+/* Returns the part's memory, or the placeholder if the memory does not exist or `part` is invalid.
+   Uses branches, which are faster than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -57,12 +57,12 @@ static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part
                            : &sb__no_memory;
 }
 
-/* Returns the part's memory, or NULL if it does not exist or `part` is invalid. */
+/* Returns the part's memory, or NULL if the memory does not exist or `part` is invalid. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
     return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
-/* Returns the part's memory, which the call creates if necessary. */
+/* Sets `*out` to the part's memory, which the call creates if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
 /* Replaces a blob's memory by `mem`, which may be NULL, takes ownership of `mem`, and adds the old
