@@ -9,7 +9,8 @@ struct sb__progress {
     sb_progress to;
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
-    uint32_t begin;       /* the offset at which a walk, a pass over the source, begins */
+    uint32_t begin;       /* the offset at which each walk begins; a walk is a pass over the
+                             source */
     uint32_t walk, walks; /* the current walk, and the number of walks; if `walks` is 0, `done`
                              is not derived from the offset */
 };
