@@ -16,7 +16,8 @@
 
 #define SUM_F64_BLOCK 1024
 
-/* The division into tasks depends only on the count, so the results do not depend on threads. */
+/* The division into tasks depends only on the count, so results do not depend on the number of
+   threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
 /* Copies use few tasks, because a few threads saturate the memory bandwidth. */
