@@ -65,8 +65,8 @@ static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
 /* Sets `*out` to the part's memory, which the call creates if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Replaces a blob's memory by `mem`, which may be NULL, takes ownership of `mem`, and adds the old
-   memory to `retired`. The caller has exclusive access to the blob. */
+/* Replaces a blob's memory by `mem` (may be NULL) and takes ownership of `mem`. Adds the old memory
+   to `retired` if the blob was its last owner. The caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
 /* As sb__swap, but releases the old memory at once, which may run deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);

@@ -12,7 +12,8 @@
                                lock; events.lock may be acquired under this lock
         own_lock               stream_synchronize, asum, sumsq, event_wait and event_destroy run
                                under this lock; events.lock may be acquired under this lock
-        cache.lock             the allocator and free_pinned run under it after a failed request
+        cache.lock             the allocator and free_pinned run under this lock after a failed
+                               request
         events.lock, quarantine.lock, waiting_lock (quarantine.c):
                                no slot runs under these locks
      3. a backend's own locks  the simulated device has one recursive lock; kernels run under this
@@ -83,7 +84,7 @@ struct sb__streams {
     struct sb__failures fixed[SB__FIRST_NAMED]; /* failures of the slots below SB__FIRST_NAMED */
 };
 
-/* A wait for an event of a caller's stream, on the stack of the waiting thread. */
+/* A wait for an event. The struct is on the stack of the waiting thread. */
 struct sb__wait {
     struct sb__wait *next;
     int32_t slot;
@@ -199,8 +200,8 @@ sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
    sb_context_release, does not check quarantine, and so never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
-/* Computes the limits of a read and sets all members of `*out`. Members of `limits` (may be NULL)
-   other than 0 override the limits of the context. */
+/* Computes the limits of a call that reads messages, and sets all members of `*out`. Members of
+   `limits` (may be NULL) other than 0 override the limits of the context. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
@@ -406,13 +407,13 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 /* Records an event on `stream`. If the backend has no events, its work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Records an event for the last arithmetic on the library's stream, and keeps the event in the
-   context's list, if no call has waited for that arithmetic. Otherwise the next event on the stream
-   might be the only event that reports a failure of the arithmetic, and no call may ever wait for
-   the next event. Called before an event is recorded on `stream` and before the work of that event
-   is queued: the first event after the work must be the work's own, because later events may
-   succeed. (If the work is arithmetic, the call follows the work, because a wait for its event also
-   waits for the kept events.) */
+/* If no call has waited for the last arithmetic on the library's stream, records an event for that
+   arithmetic and keeps the event in the context's list. Without this event, the next event on the
+   stream might be the only event that reports a failure of the arithmetic, and no call may ever
+   wait for the next event. Called before an event is recorded on `stream` and before the work of
+   that event is queued: the first event after the work must be the work's own, because later events
+   may succeed. (If the work is arithmetic, the call follows the work, because a wait for its event
+   also waits for the kept events.) */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -433,8 +434,9 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
 
-   Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, the slots
-   of several streams share a bit, and a wait for the bit waits for all of these streams. */
+   Each stream has a slot. A set of streams is a 64-bit word, in which each slot has a bit. If there
+   are many streams, several slots share a bit, and a wait for the bit waits for all of their
+   streams. */
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 

@@ -114,7 +114,8 @@ sb_status sb__fail_elsewhere(sb_error *err) {
         "queued work has failed on the stream that wrote the bytes, as another call reported");
 }
 
-/* Returns whether `st`, from a retried wait for an event, is a failure of the work. */
+/* Returns whether `st`, the status of a retried wait for an event, is a failure of the event's
+   work. */
 static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
@@ -154,7 +155,7 @@ static void note_failures_of_others(sb_context *context, int32_t slot) {
     sb__mutex_unlock(&context->waits.lock);
 }
 
-/* Checks whether another wait has returned a failure of a caller's work before the event. */
+/* Fails if another wait has returned a failure of a caller's work that precedes the event. */
 static sb_status check_caller(sb_context *context, const struct sb__event *event, sb_error *err) {
     bool is_over;
     if (event->exposed_at == SB__NOT_EXPOSED)

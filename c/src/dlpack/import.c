@@ -14,7 +14,7 @@ struct import {
     int32_t side;
     void *ptr;
     size_t bytes;
-    uint32_t flags; /* for sb_mem_set_cpu */
+    uint32_t flags; /* the argument `flags` of sb_mem_set_cpu or sb_mem_set_gpu */
     sb_deleter deleter;
     void *tensor;
     struct sb__export *own; /* the struct of the tensor if this copy of the library has exported the

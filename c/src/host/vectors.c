@@ -88,8 +88,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     }
 
 /* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   If `far` is set, the loop prefetches. A local vector variable in the statement would crash if
-   MinGW's gcc compiles without optimisation. */
+   If `far` is set, the loop prefetches. `statement` must not declare a vector variable: MinGW's gcc
+   without optimisation would compile the variable to code that crashes. */
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
@@ -115,7 +115,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y *= *factor)      \
     DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y = *factor)
 
-/* `cached` and `far` are the kinds whose loops scale arrays in a cache and in memory. */
+/* `cached` is the kind whose loops scale arrays in a cache; `far` is the kind for arrays in
+   memory. */
 #define DEFINE_KIND(kind, attributes, bytes, stream, cached, far)                                  \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \

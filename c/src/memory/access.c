@@ -61,7 +61,7 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage that a read releases after it has released the lock. */
+/* Storage that a read frees after it has released the lock. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
     struct sb__retired *retired; /* replaced storage */
@@ -170,7 +170,8 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
-    if (st == SB_OK && target->write && m->pending == side) /* the write depends on the copy */
+    if (st == SB_OK && target->write && m->pending == side) /* the arithmetic's result depends on
+                                                               the copy */
         st = sb__events_add(m->context, &target->write->mem->made_by, m->event, err);
     if (st == SB_OK && sb__is_for_own(target))
         st = sb__after_default(m, &m->side[side], target, err);

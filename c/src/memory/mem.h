@@ -216,7 +216,7 @@ void sb__forget_writers(sb_mem *mem);
    queued work on the default stream, and `target`'s stream is not ordered after that work. Else
    returns the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
-/* Makes the library's work on `storage`, a device storage, wait for earlier work on default
+/* Makes the library's work on the device storage `storage` wait for earlier work on default
    streams, unless the library's stream is already ordered after that work. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);

@@ -253,7 +253,8 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "A program has mapped the file"},
 };
 
-/* Returns the text, in English if installed, without the full stop and the line end. */
+/* Returns the text without the full stop and the line end; in English if Windows has the English
+   text. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

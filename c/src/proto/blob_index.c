@@ -119,7 +119,7 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     return SB_OK;
 }
 
-/* Ignores unknown numbers of a type, as protobuf ignores unknown values of an enumeration. */
+/* Ignores an unknown type number, as protobuf ignores unknown values of an enumeration. */
 static void gather_raw(const struct sb__field *field, struct claims *claims) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};

@@ -152,7 +152,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
     stream->failures = op;
 }
 
-/* Returns the stream whose work must run before the head of `stream`, or NULL. */
+/* Returns the stream whose work must run before the first operation of `stream`, or NULL. */
 static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_stream *stream) {
     const struct sb__sim_op *op = stream->head;
     if (op->after && op->after->done < op->after_ticket)

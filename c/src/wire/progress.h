@@ -23,7 +23,8 @@ struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);
 
-/* Counts `bytes` as processed, raises progress->done, and reports if due. Fails with CANCELLED. */
+/* Counts `bytes` as processed and raises progress->done to `done`. Reports if enough bytes were
+   processed since the last report. Fails with CANCELLED. */
 sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t bytes,
                             sb_error *err);
 /* As sb__progress_done, for a walk over the source that has reached the offset `at`. */

@@ -51,7 +51,8 @@ sb_status sb__source_changed(sb_error *err);
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
-/* Makes a source of a regular file without `close`; errors call the file `shown`. Fails with IO. */
+/* Makes a source, without `close`, of a regular file. Error messages name the file `shown`. Fails
+   with IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
 /* Returns whether the source was made by sb__descriptor_source. */
 bool sb__descriptor_is(const sb_source *source);

@@ -8,7 +8,7 @@
 #include "wire/source.h"
 
 /* The size of the read window and of the write buffer. The window and the buffer are on the stack,
-   and io.h documents how much stack calls need. Fuzzers use smaller sizes. */
+   and io.h documents how much stack space calls need. Fuzzers use smaller sizes. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
