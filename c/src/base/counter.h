@@ -1,5 +1,6 @@
-/* Counters for statistics, which any thread may change and read at any time. All operations use
-   relaxed memory order, because locks order the accesses to the memory that a counter describes. */
+/* Counters that any thread may change and read at any time, for example for statistics. All
+   operations use relaxed memory order, because locks order the accesses to the memory that a
+   counter describes. */
 #ifndef SB_BASE_COUNTER_H
 #define SB_BASE_COUNTER_H
 

@@ -1,4 +1,4 @@
-/* Tests whether an element type is a floating-point or an integer type. */
+/* Tests whether a dtype is a floating-point or an integer type. */
 #ifndef SB_BASE_DTYPE_H
 #define SB_BASE_DTYPE_H
 
@@ -7,8 +7,8 @@
 
 #define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
 
-/* Returns whether `dtype` is F32 or F64. These types have arithmetic and fillers, and a BlobProto
-   can store them. */
+/* Returns whether `dtype` is F32 or F64. The library has arithmetic and fillers for these dtypes,
+   and writes BlobProto messages of them. */
 static inline bool sb__is_float(sb_dtype dtype) {
     return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;
 }

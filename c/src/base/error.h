@@ -15,7 +15,8 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
    appended to the message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* Fills `err` from the error `reported` of the callback `who`; the error may have no message. */
+/* Fills `err` from `reported`, which the callback `who` has filled in. If `reported` has no
+   message, writes a message that names the callback. */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
@@ -32,7 +33,8 @@ static inline void sb__ignore(sb_status status) {
     (void)status;
 }
 
-/* Writes `bytes` to `out` as printable ASCII; a text beyond `capacity` (>= 8) ends with "...". */
+/* Writes `bytes` to `out` as printable ASCII; a text that does not fit into `capacity` (>= 8) bytes
+   ends with "...". */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
 /* As sb__escape, but does not escape the separators of a path. */
 const char *sb__escape_path(const char *path, char *out, size_t capacity);

@@ -1,5 +1,5 @@
 /* A keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein, 2012; one round per word and three at
-   the end, as in CPython and Rust). Without knowing the key an attacker cannot choose names that
+   the end, as in CPython and Rust). An attacker who does not know the key cannot choose names that
    collide. */
 #ifndef SB_BASE_HASH_H
 #define SB_BASE_HASH_H

@@ -163,7 +163,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* Returns in `*out` the bytes of diff, on the side where the write of data has begun. */
+/* Sets `*out` to the bytes of diff on the side on which the write of data has begun. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;

@@ -48,8 +48,8 @@ static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     return sb__is_placeholder(mem) ? NULL : mem;
 }
 
-/* Returns the part's memory, or a placeholder if it does not exist or `part` is invalid. Uses
-   branches, which are faster than a computed index. */
+/* Returns the part's memory, or the placeholder if the memory does not exist or `part` is invalid.
+   Uses branches, which are faster than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -57,16 +57,16 @@ static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part
                            : &sb__no_memory;
 }
 
-/* Returns the part's memory, or NULL if it does not exist or `part` is invalid. */
+/* Returns the part's memory, or NULL if the memory does not exist or `part` is invalid. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
     return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
-/* Returns the part's memory, which the call creates if necessary. */
+/* Sets `*out` to the part's memory, which the call creates if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Replaces a blob's memory by `mem`, which may be NULL, takes ownership of `mem`, and adds the old
-   memory to `retired`. The caller has exclusive access to the blob. */
+/* Replaces a blob's memory by `mem` (may be NULL) and takes ownership of `mem`. Adds the old memory
+   to `retired` if the blob was its last owner. The caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
 /* As sb__swap, but releases the old memory at once, which may run deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);

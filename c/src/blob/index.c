@@ -52,7 +52,8 @@ static sb_status fail_legacy(const sb_blob *blob, sb_error *err) {
                     sb_blob_num_axes(blob));
 }
 
-/* Computes the offset of an address. An index may be equal to its extent: nothing is accessed. */
+/* Computes an offset that callers use only for an address. An index may therefore be equal to its
+   extent. */
 static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], int64_t *out,
                                  sb_error *err) {
     const int32_t axes = sb_blob_num_axes(blob);

@@ -26,7 +26,7 @@ size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes) {
     return handle + sb__storage_size(blob->context, sb__load_room(blob, part, bytes));
 }
 
-/* Begins a write on `side`. `whole` is the mode for a memory that is not larger than the values. */
+/* Begins a write on `side`. `whole` is the write's mode if the values fill the whole memory. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part part,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
                             struct sb__retired *retired, sb_error *err) {

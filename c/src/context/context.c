@@ -138,8 +138,8 @@ sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
     return sb__device_prepare_arithmetic(sb__context(context), SB_DTYPE_F32, err);
 }
 
-/* Runs deleters of quarantined storage. A deleter may release the context, so the caller must have
-   retained the context. */
+/* Waits for all streams, then releases quarantined storage. A deleter may release the context, so
+   the caller must have retained the context. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
     /* Omits the stream for reads: each call that reads waits for its own work on that stream. */
     const uint64_t users = SB__ALL_STREAMS & ~sb__slot_bit(SB__READ_SLOT);
@@ -149,8 +149,8 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free memory in stream order, so that other users can allocate the memory only
-       after another wait. */
+    /* A device may free memory in stream order. The freed memory becomes available only after
+       another wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, users, err);
     return st;

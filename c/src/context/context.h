@@ -12,7 +12,8 @@
                                lock; events.lock may be acquired under this lock
         own_lock               stream_synchronize, asum, sumsq, event_wait and event_destroy run
                                under this lock; events.lock may be acquired under this lock
-        cache.lock             the allocator and free_pinned run under it after a failed request
+        cache.lock             the allocator and free_pinned run under this lock after a failed
+                               request
         events.lock, quarantine.lock, waiting_lock (quarantine.c):
                                no slot runs under these locks
      3. a backend's own locks  the simulated device has one recursive lock; kernels run under this
@@ -53,8 +54,8 @@ struct sb__cached {
 struct sb__host_cache {
     sb__mutex lock;
     int count;
-    int leaving;          /* removed buffers that some thread is freeing */
-    sb__counter released; /* removed buffers freed so far */
+    int leaving;          /* number of removed buffers that threads are freeing */
+    sb__counter released; /* number of removed buffers freed so far */
     sb__counter bytes;
     sb__counter used, most_used; /* bytes of buffers in use, and their peak */
     struct sb__cached entries[SB__CACHE_ENTRIES];
@@ -74,20 +75,21 @@ struct sb__failures {
     uint64_t last;  /* the failed work was queued before this time; 0: no failure */
 };
 
-/* The caller's streams that have used memories of the context. */
+/* The streams that have used memories of the context: streams that callers have passed (`named`),
+   the legacy default stream and the library's two streams. */
 struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named;             /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;                    /* of `named` */
-    struct sb__failures fixed[SB__FIRST_NAMED]; /* of the slots below SB__FIRST_NAMED */
+    struct sb__failures fixed[SB__FIRST_NAMED]; /* failures of the slots below SB__FIRST_NAMED */
 };
 
-/* A wait for an event of a caller's stream, on the stack of the waiting thread. */
+/* A wait for an event. The struct is on the stack of the waiting thread. */
 struct sb__wait {
     struct sb__wait *next;
     int32_t slot;
     void *handle;    /* of the event */
-    uint64_t number; /* of the event: a failure is that of work queued before it */
+    uint64_t number; /* the event's number: a failure concerns work queued before the event */
 };
 
 struct sb__waits {
@@ -111,7 +113,7 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check, which never waits, of the streams that share one bit of a set. */
+/* The progress of a check of the streams that share one bit of a set. The check never waits. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
@@ -162,9 +164,10 @@ struct sb_context {
     /* The numbers of arithmetic operations on the library's stream: */
     sb__counter arithmetic_begun;  /* the slot runs, or has returned SB_OK; a failed wait of another
                                       thread may report the operation before the slot returns */
-    sb__counter arithmetic_queued; /* the slot has returned SB_OK: a later wait covers them */
+    sb__counter arithmetic_queued; /* the slot has returned SB_OK: a later wait covers the
+                                      operation */
     sb__counter arithmetic_over;   /* known to have succeeded */
-    sb__counter arithmetic_kept;   /* operations covered by a kept event: see sb__own_keep */
+    sb__counter arithmetic_kept;   /* a kept event covers the operation: see sb__own_keep */
     sb__mutex own_lock;            /* serialises waits for the library's stream */
     struct sb__waits waits;
 
@@ -197,14 +200,15 @@ sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
    sb_context_release, does not check quarantine, and so never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
-/* Computes the limits of a read and sets all members of `*out`. Members of `limits` (may be NULL)
-   other than 0 override the limits of the context. */
+/* Computes the limits of a call that reads messages, and sets all members of `*out`. Members of
+   `limits` (may be NULL) other than 0 override the limits of the context. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Counts forks: is incremented in the child of each fork after the first call of sb__fork_watch. */
+/* Counts forks. After the first call of sb__fork_watch, the child of each fork increments the
+   counter. */
 extern sb__counter sb__fork_generation;
 
 void sb__fork_watch(void);
@@ -219,8 +223,8 @@ static inline bool sb__context_is_ours(const sb_context *context) {
 /* Allocates a zeroed object of the library, for example an sb_mem. `bytes` > 0. */
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 void sb__object_free(sb_context *context, void *object, size_t bytes);
-/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. The bytes
-   behind the old ones are unspecified. */
+/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. The added
+   bytes are unspecified. */
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
@@ -287,8 +291,8 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
 
 /* Returns SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
-/* The check before a wait: returns FORKED in a forked child, else SB_OK, even on a lost device,
-   because work that was queued before the loss must end. */
+/* The check before a wait. Returns FORKED in a forked child, else SB_OK. Does not fail on a lost
+   device, because work that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 void sb__device_lose(sb_context *context);
 /* Handles a failure of a slot: records DEVICE_LOST, replaces a status that slots must not return by
@@ -314,9 +318,9 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, the call
-   waits even on a lost device, whose earlier work may continue. Retries a wait that has
-   failed with another status than a failure of the work. */
+/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, waits even
+   on a lost device, because earlier work may continue. Retries once if the wait fails with a status
+   other than DEVICE_FAILURE and DEVICE_LOST. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
@@ -361,7 +365,7 @@ const sb_backend *sb__registered_backend(const char *name, size_t length);
 
 /* --- events of queued work that writes bytes (events.c) ------------------------- */
 
-/* No caller's work. */
+/* The value of exposed_at if no caller has got a pointer. */
 #define SB__NOT_EXPOSED UINT64_MAX
 
 struct sb__event {
@@ -403,12 +407,13 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 /* Records an event on `stream`. If the backend has no events, its work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Called before an event is recorded on `stream`, and before the event's work is queued, because
-   the first event after the work must be the work's own: later events may succeed. A wait for that
-   event also returns a failure of earlier work, but no call may ever wait for the event. (If the
-   work is arithmetic, the call follows the work: waits for its event also wait for the kept event.)
-   If no call has waited for the last arithmetic on the library's stream, the context therefore
-   records and keeps a separate event. */
+/* If no call has waited for the last arithmetic on the library's stream, records an event for that
+   arithmetic and keeps the event in the context's list. Without this event, the next event on the
+   stream might be the only event that reports a failure of the arithmetic, and no call may ever
+   wait for the next event. Called before an event is recorded on `stream` and before the work of
+   that event is queued: the first event after the work must be the work's own, because later events
+   may succeed. (If the work is arithmetic, the call follows the work, because a wait for its event
+   also waits for the kept events.) */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -429,8 +434,9 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
 
-   Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, the slots
-   of several streams share a bit, and a wait for the bit waits for all of these streams. */
+   Each stream has a slot. A set of streams is a 64-bit word, in which each slot has a bit. If there
+   are many streams, several slots share a bit, and a wait for the bit waits for all of their
+   streams. */
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
@@ -475,9 +481,10 @@ int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event
-   reports a failure of that work. `exposed_at`: when a caller got a pointer for work on the
-   streams, or SB__NOT_EXPOSED. The caller's work has then also failed if another wait has returned
-   a failure since, because the event need not return that failure. */
+   reports a failure of that work. `exposed_at` is the time at which a caller got a pointer for work
+   on the streams, or SB__NOT_EXPOSED. If another wait has returned a failure since that time, the
+   caller's work counts as failed, too, because a wait for the event need not return that
+   failure. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t exposed_at,
                              struct sb__events *out, sb_error *err);
 /* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
@@ -485,7 +492,7 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t expos
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later, and
    records an event after the work queued so far. Sets `*slot` to the stream's slot, or to -1 if
-   there is no such stream. `*event` is NULL if the backend has no events. */
+   there is no such stream. Sets `*event` to NULL if the backend has no events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
@@ -509,7 +516,8 @@ void sb__streams_free(sb_context *context);
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
-/* Waits for `stream` in `slot`. Records a failure, because the stream's work may have failed. */
+/* Waits for `stream`, which has the slot `slot`. If the wait fails with DEVICE_FAILURE, records a
+   failure of the stream's work. */
 sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
@@ -528,8 +536,8 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
 /* Fails with DEVICE_FAILURE because of a failure that another call has returned. */
 sb_status sb__fail_elsewhere(sb_error *err);
-/* Returns whether a wait for an event has failed with a status that is no failure of the work. Then
-   the event remains, and a later call waits again. */
+/* Returns whether `st`, the status of a wait for an event, leaves the result of the work unknown.
+   The event then remains, and a later call waits again. */
 static inline bool sb__is_unknown(sb_status st) {
     return st == SB_ERR_FORKED || st == SB_ERR_OUT_OF_MEMORY;
 }

@@ -1,6 +1,6 @@
-/* A cache of freed large host buffers. Reuse is faster: the first touch of fresh pages costs
-   several times as much as a write to used pages. Each context has a separate cache, so that no
-   bytes of one context appear in another context. */
+/* A cache of freed large host buffers. Reuse of a buffer is faster than an allocation: the first
+   touch of fresh pages costs several times as much as a write to used pages. Each context has a
+   separate cache, so that no bytes of one context appear in another context. */
 #include "context/context.h"
 
 #include "base/checked.h"
@@ -52,7 +52,8 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* Acquires cache.lock, but in a forked child only if the lock is free: it may stay locked. */
+/* Acquires cache.lock. A forked child acquires the lock only if it is free, because it may stay
+   locked. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);

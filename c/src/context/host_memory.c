@@ -80,7 +80,7 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* Allocates page-locked memory, or returns NULL, so that the caller uses ordinary memory. Also
+/* Allocates page-locked memory. Returns NULL on failure; the caller then uses ordinary memory. Also
    clears the bytes beyond `bytes`, because a later buffer of the same size class may use them. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);

@@ -3,9 +3,9 @@
    to have ended; every synchronise, trim and release checks again. Each entry is in the list of its
    first user whose work is not known to have ended. A check therefore waits for each stream once,
    for any number of entries, and an entry changes lists once for each of its users. A context with
-   entries may have no owner that could check them: the program has released the context, or only an
-   entry owns it. A global list therefore retains all contexts with entries, and the library checks
-   the list whenever a context is trimmed or ends. */
+   entries may have no owner that could check the entries, for example after the program has
+   released the context. A global list therefore retains all contexts with entries, and the library
+   checks the list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -197,8 +197,9 @@ static void release_all(struct sb__quarantine *quarantine, struct sb__quarantine
     }
 }
 
-/* Waits for streams without the lock, since a wait takes long; meanwhile a second thread can check
-   the remaining entries. */
+/* Checks the entries of each user, and releases the entries whose work has ended. Waits for streams
+   without the lock, because a wait takes long; meanwhile a second thread can check the remaining
+   entries. */
 static void ask(sb_context *context, bool waits) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__quarantined *over = NULL;
@@ -223,7 +224,8 @@ bool sb__quarantine_is_empty(const sb_context *context) {
     return !sb__counter_read(&context->quarantine.bytes);
 }
 
-/* Removes each context from the list before its check, because the check runs deleters. */
+/* Checks all listed contexts. Removes each context from the list before its check, because the
+   check runs deleters. */
 static void ask_all(const sb_context *own, bool waits) {
     for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
         sb__mutex_lock(&waiting_lock);

@@ -100,7 +100,7 @@ sb_status sb_backend_load(const char *path, const sb_backend **out, sb_error *er
     st = call_entry(library, shown, &backend, err);
     if (st == SB_OK)
         st = sb_backend_register(backend, err);
-    /* Keeps the library loaded if it may have registered a table itself. */
+    /* Keeps the library loaded if its entry function may have registered a table. */
     if (st != SB_OK && num_registered() == before)
         sb__library_close(library);
     if (st == SB_OK && out)

@@ -1,5 +1,5 @@
 /* The streams that use memories of a context: the legacy default stream, the library's stream, and
-   the named streams, which callers have passed. Forgetting a stream frees its slot (index); a
+   the named streams, which callers have passed. Forgetting a stream frees its slot (index). A
    memory that still refers to the slot then waits for nothing, or for the slot's next stream. */
 #include "context/context.h"
 
@@ -192,7 +192,8 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t expos
     return st;
 }
 
-/* Waits for a stream. Records a failure, because the stream's work may have failed. */
+/* Waits for the stream of `slot`. If the wait fails with DEVICE_FAILURE, records a failure of the
+   stream's work. The caller holds streams.lock. */
 static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     const sb_status st = sb__device_synchronize(context, stream_of(context, slot), err);
     if (st == SB_ERR_DEVICE_FAILURE)
@@ -200,8 +201,9 @@ static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     return st;
 }
 
-/* Retries a failed wait, which may have returned early; the driver reports a failure of the work
-   only once. DEVICE_LOST also means that the work has ended. */
+/* Waits for the stream of `slot`, and returns whether its work has ended. Retries a failed wait,
+   because the wait may have returned early. (The retry succeeds after a failure of the work, which
+   the driver reports only once.) DEVICE_LOST also means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
     sb_status st = synchronize(context, slot, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -209,7 +211,7 @@ static bool is_over(sb_context *context, int32_t slot) {
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
-/* Waits for an event, without the lock; if that fails, waits for the stream under the lock. */
+/* Waits for an event without the lock. If that wait fails, waits for the stream under the lock. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     void *event;
     sb_status st = sb__streams_record_next(context, users, NULL, slot, &event, NULL);

@@ -58,7 +58,7 @@ sb_status sb__read_wait(sb_context *context, sb_error *err) {
     return st;
 }
 
-/* Retries a failed wait, which may have returned early. */
+/* Retries a failed wait once, because the wait may have returned early. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
@@ -114,13 +114,14 @@ sb_status sb__fail_elsewhere(sb_error *err) {
         "queued work has failed on the stream that wrote the bytes, as another call reported");
 }
 
-/* Returns whether `st`, from a retried wait for an event, is a failure of the work. */
+/* Returns whether `st`, the status of a retried wait for an event, is a failure of the event's
+   work. */
 static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
 
-/* Waits for an event of a stream in `slot`, and records a failure of the stream's work. Lists the
-   wait until the failure is recorded. */
+/* Waits for an event of the stream in `slot`, and records a failure of the stream's work. Until the
+   failure is recorded, the wait is in context->waits, where other threads find it. */
 static sb_status ask_listed(sb_context *context, int32_t slot, void *handle, uint64_t number,
                             sb_error *err) {
     struct sb__wait wait = {.slot = slot, .handle = handle, .number = number};
@@ -154,7 +155,7 @@ static void note_failures_of_others(sb_context *context, int32_t slot) {
     sb__mutex_unlock(&context->waits.lock);
 }
 
-/* Checks whether another wait has returned a failure of a caller's work before the event. */
+/* Fails if another wait has returned a failure of a caller's work that precedes the event. */
 static sb_status check_caller(sb_context *context, const struct sb__event *event, sb_error *err) {
     bool is_over;
     if (event->exposed_at == SB__NOT_EXPOSED)
@@ -277,8 +278,8 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* If an event can be recorded, waits for the event and not for the stream: the wait holds no lock,
-   so another thread may destroy the stream meanwhile. */
+/* If an event can be recorded, waits for the event and not for the stream. The wait holds no lock,
+   so another thread may destroy the stream during the wait. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);

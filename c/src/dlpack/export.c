@@ -104,8 +104,8 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* Makes the bytes current on `side` and takes a lease of the storage. All other steps that can fail
-   come first, because making the bytes current moves the head. */
+/* Allocates the export, makes the bytes current on `side` and takes a lease of the storage. All
+   other steps that can fail come first, because making the bytes current moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

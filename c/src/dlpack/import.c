@@ -14,10 +14,11 @@ struct import {
     int32_t side;
     void *ptr;
     size_t bytes;
-    uint32_t flags; /* for sb_mem_set_cpu */
+    uint32_t flags; /* the argument `flags` of sb_mem_set_cpu or sb_mem_set_gpu */
     sb_deleter deleter;
     void *tensor;
-    struct sb__export *own; /* the tensor, if this library has exported it */
+    struct sb__export *own; /* the struct of the tensor if this copy of the library has exported the
+                               tensor, else NULL */
 };
 
 static void end_versioned(void *tensor, void *ptr) {
@@ -165,9 +166,9 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     return SB_OK;
 }
 
-/* Sets the memory's storage. If this library has exported the tensor, uses the exported storage and
-   not the tensor: otherwise a blob that is exported and imported repeatedly would keep all its
-   tensors alive. */
+/* Sets the memory's storage. If this copy of the library has exported the tensor, uses the lease of
+   the storage and not the tensor. Otherwise a blob that is exported and imported repeatedly would
+   keep all its tensors alive. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);

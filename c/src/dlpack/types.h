@@ -4,9 +4,9 @@
 
 #include <syncblob/dlpack.h>
 
-/* Returns the type of `dtype`, a valid SB_DTYPE_*. */
+/* Returns the DLPack type for `dtype`, which must be a valid SB_DTYPE_*. */
 sb_dl_data_type sb__dl_type_of(int32_t dtype);
-/* Returns SB_DTYPE_*, or 0 for a type that blobs do not support. */
+/* Returns the SB_DTYPE_* for a DLPack type, or 0 if blobs do not support the type. */
 int32_t sb__dl_dtype(sb_dl_data_type type);
 
 #endif

@@ -27,11 +27,11 @@ struct sb__filler_fault {
     char text[96];         /* for example "std is -1, which is negative" */
 };
 
-/* Returns false and describes the fault if the parameters are invalid, whatever the blob. */
+/* Returns false and describes the fault if the parameters are invalid for every blob. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
-/* Returns SHAPE_MISMATCH if the type does not support the shape, and INVALID_ARGUMENT if
-   filler->sparse exceeds the first dimension. The count must not be 0. */
+/* Returns SHAPE_MISMATCH if the type of the filler does not support the shape, and INVALID_ARGUMENT
+   if filler->sparse exceeds the first dimension. The count must not be 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 

@@ -1,4 +1,4 @@
-/* Loops of the fillers over F32 or F64 elements, for values that are not random. */
+/* Loops of the fillers over F32 or F64 elements, except the loops that draw random numbers. */
 #ifndef SB_FILLER_LOOPS_H
 #define SB_FILLER_LOOPS_H
 
@@ -10,7 +10,7 @@
 static inline void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
     sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
 }
-/* Returns the sum of x[i], added in an order that depends only on the count. */
+/* Returns the sum of x[i]. The order of the additions depends only on the count. */
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count);
 /* x[i] *= factor */
 void sb__loop_scale(int32_t dtype, void *x, int64_t count, double factor);

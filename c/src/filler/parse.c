@@ -58,8 +58,8 @@ static sb_status gather_type(const struct sb__reader *reader, const struct sb__f
     return sb__reader_copy(reader, field->begin, claims->name, kept, err);
 }
 
-/* Returns whether a field has the wire type that belongs to its number; otherwise the field is an
-   unknown field. */
+/* Returns whether a field has the wire type that belongs to its number. The parser ignores all
+   other fields. */
 static bool is_known(const struct sb__field *field) {
     if (field->number == SB__FILLER_TYPE)
         return field->type == SB__WIRE_BYTES;

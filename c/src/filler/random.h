@@ -13,7 +13,7 @@ struct sb__random {
     int32_t dtype; /* F32 or F64 */
     bool normal;
     double origin, scale; /* low and span (uniform), or mean and deviation (normal) */
-    double keep;          /* an element is zero with the probability 1 - keep */
+    double keep;          /* each element becomes zero with the probability 1 - keep */
 };
 
 /* Writes `groups` groups from index `group` on; a group is SB__GROUP_BYTES bytes of elements. */

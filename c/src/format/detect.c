@@ -6,9 +6,10 @@
 #include <syncblob/model.h>
 
 /* Detects a format by the outermost fields. For each format, the table has the wire types that each
-   field may have, and the field's weight. A field of another type excludes the format. The
-   remaining format with the largest sum of weights is chosen. The weights suit Caffe's output: a
-   solver state always has the field iter, a net has a name or layers, and a blob has values. */
+   field may have, and the field's weight. A field of another wire type excludes the format. Of the
+   remaining formats, the format with the largest sum of weights is chosen. The weights suit Caffe's
+   output: a solver state always has the field iter, a net has a name or layers, and a blob has
+   values. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)

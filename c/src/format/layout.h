@@ -43,7 +43,7 @@ struct sb__layout {
 };
 
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
-extern const struct sb__layout sb__layer_layout; /* of LayerParameter */
+extern const struct sb__layout sb__layer_layout; /* the layout of LayerParameter */
 
 /* Returns a static name such as "caffemodel"; "unknown" for an unknown format. */
 const char *sb__format_name(int32_t format);
@@ -74,8 +74,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
    uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Returns whether the number is a convolution or a pooling in C3D 1.0, but in Caffe a layer without
-   convolution or pooling parameters. */
+/* Returns whether the number of a layer type means a convolution or pooling layer in C3D 1.0, but
+   in Caffe a layer without convolution or pooling parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -1,5 +1,5 @@
-/* Opens a source as a Caffe message. Refuses more bytes than a message can have; the error then
-   describes the bytes if they are recognised. */
+/* Opens a source as a Caffe message. Refuses more bytes than a message can have. The error then
+   describes the kind of the file if the library recognises the bytes. */
 #ifndef SB_FORMAT_OPEN_H
 #define SB_FORMAT_OPEN_H
 

@@ -55,8 +55,8 @@ static sb_status read_inside(struct sb__reader *reader, const struct sb__outline
                             SB__OUTLINE_MANY, out, err);
 }
 
-/* Returns whether each field that is present has one of its allowed types; a field without allowed
-   types must be absent. */
+/* Returns whether each field that is present has one of its allowed wire types. A field without
+   allowed wire types must be absent. */
 static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUTLINE_FIELDS]) {
     for (int i = 1; i < SB__OUTLINE_FIELDS; i++)
         if ((outline->seen[i] & ~types[i]) != 0)
@@ -164,15 +164,15 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
 
 /* --- messages of other programs --------------------------------------------------------- */
 
-/* Recognises a node: it has an operation's name, and an input or output. */
+/* Recognises an ONNX node: it has an operation's name, and an input or output. */
 static bool is_onnx_node(const struct sb__outline *node) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES, BYTES, BYTES, BYTES, BYTES,
                                                        BYTES,       BYTES, BYTES, BYTES, BYTES};
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* Recognises a graph: it has nodes, which come first, and a name or constants. The outline of a
-   large graph may end before its name and constants; then the first node decides. */
+/* Recognises an ONNX graph: it has nodes, which come first, and a name or constants. The outline of
+   a large graph may end before its name and constants; then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

@@ -1,4 +1,5 @@
-/* Adds a description of the refused bytes to the error of a read. */
+/* Recognises bytes of another format or program, to refuse them or to describe them in the error of
+   a read. */
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 

@@ -16,7 +16,8 @@
 
 #define SUM_F64_BLOCK 1024
 
-/* The division into tasks depends only on the count, so the results do not depend on threads. */
+/* The division into tasks depends only on the count, so results do not depend on the number of
+   threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
 /* Copies use few tasks, because a few threads saturate the memory bandwidth. */
@@ -27,8 +28,8 @@
 /* Arrays of fewer elements are scaled by a direct call, whatever the place of the array. */
 #define SMALL_COUNT (1 << 14)
 /* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot choose when to
-   bypass: it receives only a piece of the copy, and in a virtual machine it detects shared
-   caches. */
+   bypass the caches: it receives only a piece of the copy, and in a virtual machine it detects
+   caches that other machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {

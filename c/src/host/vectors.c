@@ -37,7 +37,7 @@ INLINE double square_wide(double value) {
     return value * value;
 }
 
-/* Sums the lower half of the lanes, to which the caller has added the upper half. */
+/* Sums LANES / 2 lanes. The caller has added the upper half of the lanes to the lower half. */
 INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -88,8 +88,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     }
 
 /* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   If `far` is set, the loop prefetches. A local vector variable in the statement would crash if
-   MinGW's gcc compiles without optimisation. */
+   If `far` is set, the loop prefetches. `statement` must not declare a vector variable: MinGW's gcc
+   without optimisation would compile the variable to code that crashes. */
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
@@ -115,7 +115,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y *= *factor)      \
     DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y = *factor)
 
-/* `cached` and `far` are the kinds whose loops scale arrays in a cache and in memory. */
+/* `cached` is the kind whose loops scale arrays in a cache; `far` is the kind for arrays in
+   memory. */
 #define DEFINE_KIND(kind, attributes, bytes, stream, cached, far)                                  \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \
@@ -388,9 +389,9 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 
-/* On Emerald Rapids, compared with vectors of 64 bytes, vectors of 16 bytes take 0.97 and 0.88 of
-   the time for arrays in the second-level and last-level cache, and vectors of 32 bytes with
-   prefetches take 0.97 of the time for arrays in memory. */
+/* Times on Emerald Rapids, relative to vectors of 64 bytes: vectors of 16 bytes take 0.97 for
+   arrays in the second-level cache and 0.88 in the last-level cache. Vectors of 32 bytes with
+   prefetches take 0.97 for arrays in memory. */
 DEFINE_LOOP(scale_f32_far, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_f64_far, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, portable, far);

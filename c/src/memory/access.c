@@ -1,10 +1,12 @@
-/* Implements the calls that read a side, and the prefetches, which only queue the work. */
+/* Implements the calls that read a side, that queue a transfer to a side, or that wait for such a
+   transfer. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Makes the work of `target` wait for the streams `writers`, which have written the bytes. */
+/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, also adds
+   the events of the work that `mem`'s bytes depend on to the result's made_by. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -59,7 +61,7 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage that a read releases after it has released the lock. */
+/* Storage that a read frees after it has released the lock. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
     struct sb__retired *retired; /* replaced storage */
@@ -168,7 +170,8 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
-    if (st == SB_OK && target->write && m->pending == side) /* the write depends on the copy */
+    if (st == SB_OK && target->write && m->pending == side) /* the arithmetic's result depends on
+                                                               the copy */
         st = sb__events_add(m->context, &target->write->mem->made_by, m->event, err);
     if (st == SB_OK && sb__is_for_own(target))
         st = sb__after_default(m, &m->side[side], target, err);

@@ -1,7 +1,7 @@
 /* A lease counts the holders of storage: sides of memories, and exported tensors. A memory may
-   retire the storage while other holders use it; the last holder frees the storage. Storage that is
-   exported and imported repeatedly has one lease, because the storage inside a lease never refers
-   to a second lease. */
+   retire the storage while other holders use it; the last holder frees the storage. A second export
+   of the storage, or an export after an import of the exported tensor, adds a holder to the same
+   lease. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 
@@ -10,7 +10,7 @@
 #include <syncblob/mem.h>
 
 struct sb__lease {
-    _Atomic int64_t holders; /* sides of memories, and tensors */
+    _Atomic int64_t holders; /* number of sides of memories and of exported tensors */
     _Atomic uint64_t users;  /* streams on which former holders used the storage */
     sb_context *context;     /* retained */
     size_t bytes;
@@ -20,9 +20,10 @@ struct sb__lease {
 
 /* Allocates a lease for sb__lease_take. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error *err);
-/* Makes the caller a holder of the storage of `side`, whose bytes are current. Uses `lease`, or
-   discards it if the storage already has a lease, and returns the storage's lease. Needs no lock,
-   because const calls on other threads do not replace storage whose bytes are current. */
+/* Makes the caller a holder of the storage of `side`. The side's bytes must be current. Uses
+   `lease`, or discards it if the storage already has a lease, and returns the storage's lease.
+   Needs no lock, because const calls on other threads do not replace storage whose bytes are
+   current. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
 /* Returns whether other holders also use the storage. The caller holds the memory's lock. */
 bool sb__lease_is_shared(const struct sb__storage *storage);

@@ -101,7 +101,8 @@ void sb_mem_release(sb_mem *mem) {
 }
 
 /* Returns whether other holders of the storage may write it, or may see writes to this memory.
-   Other holders never see writes to read-only storage, which is replaced first. */
+   Other holders never see writes to read-only storage, because a write replaces that storage
+   first. */
 static bool is_written_by_others(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);

@@ -38,8 +38,7 @@ struct sb_mem {
     struct sb__storage side[2];
 
     sb__mutex lock;              /* guards the members below, and changes to the members above */
-    _Atomic uint64_t locked_in;  /* sb__fork_generation of the process that last acquired the lock
-                                  */
+    _Atomic uint64_t locked_in;  /* fork generation of the process that last acquired the lock */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
     uint64_t exposed_at;         /* value of events.clock when the caller received a pointer for
@@ -58,7 +57,8 @@ struct sb_mem {
 /* Work on the device side that the library's stream may not have finished: reads, or writes. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* The purpose of device work, which determines the work's stream and the call that waits. */
+/* The purpose of device work. The purpose determines the stream of the work and the call that waits
+   for the work. */
 enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller receives a pointer without passing a stream: the work is queued
                           on the library's stream, and the call waits for it. */
@@ -100,8 +100,9 @@ static inline bool sb__is_one_storage(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].is_alias;
 }
 
-/* Checks the alignment of both sides' bytes, which the caller may own. Errors: INVALID_ARGUMENT,
-   and FORKED in the same case as sb__lock. */
+/* Checks that the bytes of both sides are aligned for elements of `element_size`. Bytes that a
+   caller has lent may be unaligned. Errors: INVALID_ARGUMENT, and FORKED in the same case as
+   sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
 /* Checks that this process can access `side`; for the device, checks that the device is usable. */
@@ -125,7 +126,8 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The next two functions test a bit that is set only if a forked child can access the bytes. */
+/* Each of the next two functions tests one bit of the state word. The bit is set only if a forked
+   child can access the host's bytes. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -165,8 +167,9 @@ void sb__publish(sb_mem *mem, int32_t head);
 /* Returns a target of `kind`, which is not SB__FOR_STREAM, on the library's stream. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* sb__read_side works as sb_mem_cpu and sb_mem_gpu; sb__write_side works as their mutable forms.
-   Functions with a parameter `retired` add the storage that they replace to `retired`. */
+/* sb__read_side works as sb_mem_cpu or sb_mem_gpu. sb__write_side works as sb_mem_mutable_cpu or
+   sb_mem_mutable_gpu. Functions with a parameter `retired` add the storage that they replace to
+   `retired`. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -185,19 +188,20 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
    side; if the failed transfer may still be running, both sides' storage remains in use. If a
    successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
-/* Does the same for a memory that is being destroyed. If the transfer may still run, both sides'
-   storage counts as in use. */
+/* Calls sb__settle for a memory that is being destroyed. If the transfer may still be running after
+   that, both sides' storage counts as in use. */
 void sb__end_transfer(sb_mem *mem);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Returns the writers except the target's stream. A bit that other writers share remains set. */
+/* Returns the writers except the target's stream. The target's bit remains set if the writer is
+   another stream that shares the bit. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
 /* Fails as sb__await_writers does if an earlier wait has reported a failure of the writer's stream
-   that may concern the bytes. A new event may not report that failure again. */
+   that may concern the bytes. A wait for a new event might not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
-/* Records an event on each stream of `writers`, because the bytes depend on the work queued there
-   so far. Also fails in the same cases as sb__check_writer. */
+/* Records an event on each stream of `writers`, because the bytes depend on the work that is queued
+   on these streams. Also fails in the same cases as sb__check_writer. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work queued so far on
    `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the
@@ -212,7 +216,7 @@ void sb__forget_writers(sb_mem *mem);
    queued work on the default stream, and `target`'s stream is not ordered after that work. Else
    returns the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
-/* Makes the library's work on `storage`, a device storage, wait for earlier work on default
+/* Makes the library's work on the device storage `storage` wait for earlier work on default
    streams, unless the library's stream is already ordered after that work. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
@@ -221,8 +225,8 @@ sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
    queued, the host waits instead. */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
-/* Called before the host writes. If both sides have the same bytes, waits for the device work that
-   uses the bytes, even on a lost device. */
+/* Called before the host writes. If both sides have the same address, waits for the device work
+   that uses the bytes, even on a lost device. */
 sb_status sb__await_users(sb_mem *mem, sb_error *err);
 
 /* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
@@ -239,21 +243,22 @@ sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 /* Sets all of a side's storage to zero. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
-/* Copies the other side's bytes to `dst`, a storage for `side`. If `target` is queued, the transfer
-   is pending afterwards. */
+/* Copies the other side's bytes to `dst`, which is storage for `side`. If `target` is queued, the
+   transfer is pending afterwards. */
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Replaces the storage of `side` by the storage of `lease` from `ptr` on, as sb_mem_set_cpu or
-   sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
+/* Replaces the storage of `side`, as sb_mem_set_cpu or sb_mem_set_gpu does, by the bytes at `ptr`,
+   which belong to the storage of `lease`. On success the side replaces the caller as a holder of
+   the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the loan's
-   argument `user`, and `deleter` will not run. The caller then releases the memory. Fails with
-   INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, does not contain
-   the current bytes, or may still be used by a copy, and with the errors of sb__settle. */
+/* Returns host storage to the caller that has lent the storage with `deleter`: sets `*out` to the
+   argument `user` of that call. `deleter` will not run. The caller then releases the memory. Fails
+   with INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, does not
+   contain the current bytes, or may still be used by a copy. Also fails as sb__settle does. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);

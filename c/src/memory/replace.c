@@ -1,4 +1,4 @@
-/* Replaces or removes the storage of a side: the set and evict calls. */
+/* Implements the calls that replace, reclaim or evict the storage of a side. */
 #include "memory/mem.h"
 
 #include "base/error.h"

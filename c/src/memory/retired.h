@@ -1,6 +1,6 @@
 /* A list of storage and memories that a call removes from the objects that it changes. The call
-   releases the list after its last change of the objects, so that deleters may call the library on
-   any object. After sb__retired_end, the call must not access the objects. */
+   releases the list after its last change of these objects, so that deleters may call the library
+   on any object. After sb__retired_end, the call must not access the objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H
 

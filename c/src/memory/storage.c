@@ -9,7 +9,8 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine with its storage. release_kept casts the address of the first member. */
+/* An entry of quarantine, and the storage that the entry keeps. `entry` is the first member,
+   because release_kept casts its address. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -135,8 +136,9 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Frees storage or runs its deleter. Called when no work uses the storage any more. Only owned
-   device memory may be in use: the library's stream frees it after the work. */
+/* Frees storage or runs its deleter. Called after all work on the storage has ended. Only owned
+   device memory may still be in use, because the library's stream frees the memory after that
+   work. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);

@@ -51,8 +51,9 @@ void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t by
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context);
 
 /* Frees the storage or runs its deleter when all work that may use the storage has ended. If the
-   lease has other holders or work continues, a holder or quarantine frees the storage later. May
-   wait and run deleters, so the caller must hold no lock. Sets `*storage` to SB_STORAGE_NONE. */
+   lease has other holders, the last holder frees the storage. If work continues, the storage enters
+   quarantine. May wait and run deleters, so the caller must hold no lock. Sets `*storage` to
+   SB_STORAGE_NONE. */
 void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
 
 #endif

@@ -28,8 +28,9 @@ static bool is_coherent(const sb_mem *mem) {
     return mem->context->backend.flags & SB_BACKEND_HOST_COHERENT && mem->bytes;
 }
 
-/* Makes the host side share the library's storage on a host-coherent device, unless the host side
-   has separate storage. Stores only changed values, because other threads may be reading. */
+/* Updates whether the host side shares the device side's storage. It shares storage that the
+   library owns on a host-coherent device, unless the host side has separate storage. Writes to the
+   host side only to change it, because other threads may be reading. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
@@ -190,7 +191,8 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     return st;
 }
 
-/* sb__await_oldest waits if a memory has more events than this, since callers may never wait. */
+/* If a memory has more events than MOST_EVENTS, sb__await_oldest waits, because callers may never
+   wait for the events. */
 enum { MOST_EVENTS = 32 };
 
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
@@ -350,8 +352,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Prepares the event of work that is about to be queued. Records the event of earlier arithmetic
-   first: the first event after the work must be the work's own. */
+/* Prepares the event of work that is about to be queued. If earlier arithmetic has no event, first
+   records an event for that arithmetic: see sb__own_keep. */
 static sb_status prepare_event(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     if (!sb__is_queued(target))
         return SB_OK;
@@ -376,7 +378,8 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         return st;
     }
     if (target->slot != SB__READ_SLOT && (!sb__is_queued(target) || side == SB_SIDE_GPU))
-        mem->own_work = SB__OWN_NONE; /* the work has ended, or precedes the pending work */
+        mem->own_work = SB__OWN_NONE; /* the library's work has ended, or precedes the pending
+                                         transfer */
     if (!sb__is_queued(target))
         return SB_OK;
     mem->pending = mem->event->handle ? side : -1;
@@ -411,7 +414,8 @@ static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_er
     return st == SB_OK ? prepare_event(mem, target, err) : st;
 }
 
-/* Returns whether the call waits for a copy to the host that may run on the stream for reads. */
+/* Returns whether the transfer is a copy to the host for which the call waits, and which may run on
+   the stream for reads. */
 static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__target *target) {
     return side == SB_SIDE_CPU && !sb__is_queued(target) && mem->context->read_stream &&
            mem->own_work != SB__OWN_WRITES;

@@ -82,8 +82,9 @@ static sb_status note_made_by(struct sb__write *write, const struct sb__target *
     return st == SB_OK ? sb__note_writers(mem, sb__other_writers(mem, target), err) : st;
 }
 
-/* Orders the write after earlier users of the device side's storage, and reserves room for the
-   event if arithmetic will be queued on the caller's stream of `asked`. */
+/* Orders the write after earlier users of the device side's storage. If `asked`, the target that
+   the caller requested, is arithmetic on a caller's stream, reserves room for the event of the
+   arithmetic. */
 static sb_status come_after(struct sb__write *write, bool keeps, const struct sb__target *target,
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -189,13 +190,14 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
     case SB__FOR_STREAM:
         if (!mem->bytes)
             return;
-        mem->own_work = SB__OWN_NONE; /* the writer is ordered after that work */
+        mem->own_work = SB__OWN_NONE; /* the writer is ordered after the library's work */
         if (writer != target->slot)
             mem->exposed_at = SB__NOT_EXPOSED; /* events cover the previous writer's work */
         if (!target->write && mem->exposed_at == SB__NOT_EXPOSED)
             mem->exposed_at = sb__counter_read(&mem->context->events.clock);
         if (target->write && target->write->exposed_at < mem->exposed_at)
-            mem->exposed_at = target->write->exposed_at; /* the bytes depend on an operand's */
+            mem->exposed_at = target->write->exposed_at; /* the result depends on the operand's
+                                                            bytes */
         mem->writer = target->slot;
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     }
@@ -248,7 +250,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* Clears the bytes, because the memory keeps the storage, or the context's cache reuses it. */
+    /* Clears bytes of other contexts, because the memory keeps the storage, or the context's cache
+       reuses the storage. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
@@ -269,7 +272,8 @@ static void leave_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-/* Returns whether the write overwrites current bytes in place; a failure then spoils them. */
+/* Returns whether the write overwrites current bytes in place, so that a failure of the write
+   spoils these bytes. */
 static bool is_in_place(const struct sb__write *write) {
     const int32_t head = sb__head(write->mem);
     const bool is_other = head == head_of(1 - write->side);

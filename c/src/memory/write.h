@@ -27,7 +27,8 @@ struct sb__write {
     bool replaces;       /* commit replaces the side's storage by `fresh` */
     bool discards;       /* the old bytes are not needed */
     bool is_ordered;     /* device: the library's stream is ordered after default streams */
-    uint64_t exposed_at; /* the earliest of the operands that the target's stream has written */
+    uint64_t exposed_at; /* the earliest exposed_at of the operands that the target's stream has
+                            written */
     struct sb__storage fresh;
     struct sb__retiree *place; /* the list entry for the storage that `fresh` replaces */
 };

@@ -8,8 +8,8 @@
 
 #define SMALL_BYTES ((size_t)4096)
 
-/* Returns the flags of an allocation. Small buffers, of which a net has many, are allocated as
-   objects, because object allocations are cheaper. */
+/* Returns the flags of an allocation. Small buffers are allocated as objects, because object
+   allocations are cheaper and a net has many small buffers. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
 }

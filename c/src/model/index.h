@@ -27,14 +27,15 @@ struct sb__model_index {
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
-    bool recognised; /* a field of the format was found */
+    bool recognised; /* the file has a field of the format */
 };
 
 /* A check that runs before the index is allocated; an error ends the build. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
-/* Checks and indexes the whole source. The caller's `held` bytes count against the memory limit. */
+/* Checks and indexes the whole source. `held` bytes of the caller's objects count against the
+   memory limit. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
                                 sb__index_check *check, const void *user, sb_error *err);

@@ -1,5 +1,5 @@
-/* Copies the message of a layer, or of the model, without blobs, for readers of the net's topology.
-   Reads no values. */
+/* Copies the message of a layer without its blobs, or the outermost message of the file without its
+   layers and blobs, for programs that read the net's topology. Reads no values. */
 #include "base/error.h"
 #include "model/model.h"
 #include "model/save.h"

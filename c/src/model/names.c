@@ -121,7 +121,8 @@ static uint64_t distance(const struct sb__named *from, const struct sb__named *s
     return (uint64_t)(slot - from);
 }
 
-/* Frees a slot. Moves closer to their homes the entries that probing had placed after the slot. */
+/* Frees a slot. If probing has placed later entries after the slot, moves these entries closer to
+   their homes. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
     struct sb__named *later = after(names, slot, 1);
     for (; later->place != 0; later = after(names, later, 1)) {

@@ -50,8 +50,8 @@ struct sb__replacement {
 };
 
 /* Creates the temporary file. On failure `*what` is a text to append to the path in the error
-   message. The target must not exist, or must be a regular file, whose permissions are kept. Links
-   are followed, even dangling links. */
+   message. The target must be a regular file or not exist. The new file keeps the permissions of an
+   old file. Follows links, even dangling links. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);

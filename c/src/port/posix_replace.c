@@ -142,8 +142,8 @@ static bool give(int file, uid_t owner, gid_t group) {
 }
 
 /* Copies the old file's permissions, and its owner and group if the process may set them. The owner
-   is set last, since only the owner may change permissions; until then no other user has access.
-   The set-user-ID and set-group-ID bits are not copied. */
+   is set last, since only the owner may change permissions; until the owner is set, no other user
+   has access. The set-user-ID and set-group-ID bits are not copied. */
 static bool keep_permissions(int file, const struct stat *old, const char *path) {
     struct stat made;
     mode_t mode = old->st_mode & 0777;

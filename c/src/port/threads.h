@@ -201,7 +201,8 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 #endif
 
 void sb__condition_init(sb__condition *condition);
-/* Waits for a broadcast, or until `time` (of sb__now), with `mutex` released; may return early. */
+/* Releases `mutex`, waits for a broadcast or until sb__now reaches `time`, and acquires `mutex`
+   again. May return early. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
 /* Returns the nanoseconds of a monotonic clock. */
 uint64_t sb__now(void);

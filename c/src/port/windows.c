@@ -101,7 +101,7 @@ static void alloc_number_index(void) {
     number_index = TlsAlloc();
 }
 
-/* MinGW's thread-local variables need the compiler's DLL. */
+/* Uses TlsAlloc, because MinGW's thread-local variables need the compiler's DLL. */
 int64_t sb__thread_number(void) {
     static _Atomic int64_t count;
     static sb__once once = SB__ONCE_INIT;
@@ -188,8 +188,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* Windows searches for libraries that the opened library needs in the folders of that library, of
-   the program and of the system, but not in PATH. */
+/* For libraries that the opened library needs, Windows searches the folder of that library, of the
+   program and of the system, but not PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];
@@ -253,7 +253,8 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "A program has mapped the file"},
 };
 
-/* Returns the text, in English if installed, without the full stop and the line end. */
+/* Returns the text without the full stop and the line end; in English if Windows has the English
+   text. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

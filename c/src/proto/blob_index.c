@@ -13,8 +13,8 @@ struct dims {
     uint32_t offsets[SB_MAX_AXES];
 };
 
-/* raw_data or raw_diff: values of any type in one field of bytes. The field is not repeated, so
-   the last occurrence counts. */
+/* raw_data or raw_diff: one field of bytes, with values of the dtype that another field determines.
+   The field is not repeated, so the last occurrence counts. */
 struct raw {
     uint32_t offset, begin, size; /* offsets of the tag and of the bytes; number of bytes */
     int32_t dtype;                /* 0: unknown */
@@ -119,7 +119,7 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     return SB_OK;
 }
 
-/* Ignores unknown types, as protobuf ignores unknown values of an enumeration. */
+/* Ignores an unknown type number, as protobuf ignores unknown values of an enumeration. */
 static void gather_raw(const struct sb__field *field, struct claims *claims) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};

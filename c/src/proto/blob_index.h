@@ -1,4 +1,4 @@
-/* The index of one BlobProto message, checked without reading its values. */
+/* The index of one BlobProto message. Indexing checks the message and does not read its values. */
 #ifndef SB_PROTO_BLOB_INDEX_H
 #define SB_PROTO_BLOB_INDEX_H
 
@@ -8,7 +8,7 @@
 
 struct sb__payload {
     uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
-    int32_t dtype;   /* the stored type */
+    int32_t dtype;   /* the dtype of the stored values */
     uint32_t offset; /* the offset of the first part's tag */
     int64_t count;   /* values; 0: absent */
     uint32_t begin;  /* the offset of the first part's values */
@@ -36,7 +36,8 @@ sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb_
    elements. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */
+/* Checks a message that is the whole source. Returns MALFORMED if the message is recognised as a
+   message other than a BlobProto. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {
@@ -45,13 +46,14 @@ static inline sb_status sb__blob_index_check_source(const struct sb__blob_index 
                ? (sb_status)SB_OK
                : sb__refusal_check_blob(source, has_values, index->doubtful, err);
 }
-/* Returns `path` with the message's field names, which are C3D's if the message is. */
+/* Returns `path` with the message's field names: C3D's names for a message of C3D 1.0, else Caffe's
+   names. */
 static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *index,
                                                   const struct sb__path *path) {
     return (struct sb__path){path->parent, path->name, path->index,
                              index->is_c3d ? sb__c3d_blob_fields : sb__blob_fields};
 }
-/* Returns the stored type of data, or of diff if data is absent; F32 if both are absent. */
+/* Returns the stored dtype of data, or of diff if data is absent; F32 if both are absent. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 
 /* Checks a BlobShape message and reads its shape. */
@@ -59,9 +61,10 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
                           uint32_t end, const sb_limits *limits, struct sb__shape *out,
                           sb_error *err);
 
-/* Returns UNSUPPORTED unless the blob is F32 or F64, the types that can be written. */
+/* Returns UNSUPPORTED unless the blob is F32 or F64, the dtypes that can be written. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-/* Returns UNSUPPORTED unless `dtype` is a float, an integer or F16, the types that can be read. */
+/* Returns UNSUPPORTED unless `dtype` is F32, F64, F16 or an integer, the dtypes that can be
+   read. */
 sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err);
 
 #endif

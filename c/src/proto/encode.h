@@ -7,7 +7,8 @@
 
 #include <syncblob/proto.h>
 
-/* A measured encoding, which points into the blob; packing it cannot fail. */
+/* The measured message of a blob. sb__encode_fetch sets `data` and `diff`; then packing cannot
+   fail. */
 struct sb__encoding {
     const sb_blob *blob;
     bool with_diff;
@@ -18,8 +19,8 @@ struct sb__encoding {
 /* Measures the message; reads no values. Fails with INVALID_ARGUMENT, UNSUPPORTED or OVER_LIMIT. */
 sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint32_t flags,
                              sb_error *err);
-/* Makes the bytes current on the host; returns the statuses of sb_blob_cpu. Adds storage that the
-   call retires to `retired`; the caller ends `retired` after the last use of the blob. */
+/* Makes the bytes current on the host; returns the statuses of sb_blob_cpu. Adds to `retired` the
+   storage that the call retires; the caller ends `retired` after the last use of the blob. */
 sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *retired,
                            sb_error *err);
 void sb__encode_pack(const struct sb__encoding *encoding, struct sb__sink *sink);

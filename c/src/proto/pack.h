@@ -17,8 +17,8 @@ void sb__pack_floats(struct sb__sink *sink, const float *data, size_t data_count
                      size_t diff_count);
 void sb__pack_doubles(struct sb__sink *sink, const double *data, size_t data_count,
                       const double *diff, size_t diff_count);
-/* Pack fields of a LayerParameter, a NetParameter or a SolverState; an empty learned_net is
-   omitted. */
+/* These functions pack fields of a LayerParameter, a NetParameter or a SolverState. An empty
+   learned_net is omitted. */
 void sb__pack_layer(struct sb__sink *sink, sb_text name, sb_text type);
 void sb__pack_net(struct sb__sink *sink, sb_text name);
 void sb__pack_solver(struct sb__sink *sink, const sb_solver_info *solver);

@@ -22,7 +22,7 @@ struct copy {
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
     int64_t skip, left; /* values still to skip before the range, and still to copy */
-    int64_t present;    /* values of the message that were not yet skipped or copied */
+    int64_t present;    /* values of the message that are in later fields */
     sb_error *err;
 };
 
@@ -59,7 +59,7 @@ DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
-/* Indexed by the stored type. double_to_double is used only for integer targets. */
+/* Indexed by the stored dtype. double_to_double is used only for integer targets. */
 static const struct {
     sb__convert *to_float, *to_double;
 } conversions[] = {
@@ -70,7 +70,8 @@ static const struct {
     [SB_DTYPE_U32] = {unsigned_to_float, unsigned_to_double},
 };
 
-/* Returns NULL if the values need no conversion. Integer targets are converted through double. */
+/* Returns NULL if the values need no conversion. For an integer `dtype`, returns the conversion to
+   double. */
 static sb__convert *conversion(int32_t stored, int32_t dtype) {
     if (sb__is_integer(dtype))
         return conversions[stored].to_double;
@@ -183,7 +184,8 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
     return field->type == SB__WIRE_BYTES || field->type == single;
 }
 
-/* Checks the count of each field: the source may have changed since it was indexed. */
+/* Copies the requested values of a field. Checks the field's number of values, because the source
+   may have changed since it was indexed. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;

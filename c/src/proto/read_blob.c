@@ -55,7 +55,8 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- types ----------------------------------------------------------------------- */
 
-/* Fails for a blob of F16 if the values are not F16: the library does not round values to F16. */
+/* Called for a blob of F16. Fails if the stored values are not F16, because the library does not
+   round values to F16. */
 static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
                               sb_error *err) {
     if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)
@@ -100,7 +101,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
-/* Starts to report progress: from here on, one pass over the message reads its values. */
+/* Prepares the progress: the copy of the values counts as one walk over the message. */
 static void begin_values(struct sb__reader *reader, const struct sb__blob_index *index) {
     if (!reader->progress)
         return;
@@ -126,8 +127,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? end_values(reader, err) : st;
 }
 
-/* Returns whether the copy of values may fail: the progress callback may cancel it, the source may
-   change or fail, or an integer type may not hold a value. */
+/* Returns whether the copy of values may fail: the progress callback may cancel the copy, the
+   source may change or fail, or an integer dtype may not represent a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));

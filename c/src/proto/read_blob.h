@@ -7,7 +7,7 @@
 struct sb__read_blob {
     bool reshape;  /* reshape the blob; false: fail with SHAPE_MISMATCH if the shapes differ */
     bool is_whole; /* the message is the whole source, whose format must be checked */
-    size_t held;   /* bytes of the model's index, which count against limits->max_memory */
+    size_t held;   /* bytes of the sb_model and its index, which count against limits->max_memory */
     const sb_limits *limits;
 };
 

@@ -1,10 +1,9 @@
 /* The structs of the simulated device. One recursive lock protects a device: the backend's slots,
    the functions of sim_device.h, and the queued work run under this lock. The device calls no
-   function of the core except sb_error_fill.
-
-   memory.c contains address ranges, the table of allocations and address translation; work.c
-   executes an operation; streams.c contains queues, events and schedules; faults.c contains
-   counters and armed faults; table.c contains the slots, and control.c the extension table. */
+   function of context/, memory/ or blob/. memory.c contains address ranges, the table of
+   allocations and address translation; work.c executes an operation; streams.c contains queues,
+   events and schedules; faults.c contains counters and armed faults; table.c contains the slots,
+   and control.c the extension table. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
@@ -34,7 +33,7 @@ struct sb__sim_event {
     uint64_t ticket;
     int32_t refs; /* held by the handle, the queued record and each queued wait */
     bool done, failed;
-    char reason[SB__SIM_REASON]; /* of the failure */
+    char reason[SB__SIM_REASON]; /* the reason of the failure */
 };
 
 /* An operation, with the arguments of the slot that queued it. */
@@ -61,7 +60,7 @@ struct sb__sim_op {
     struct sb__sim_stream *after; /* [nullable] this stream must first run to `after_ticket` */
     uint64_t after_ticket;
     int64_t thread; /* the thread that queued the operation */
-    bool embedded;  /* a member of a block, and freed with the block */
+    bool embedded;  /* the operation is a member of a block and is freed with the block */
     bool waits;     /* queued under SB_SIM_LAZY: runs only if a wait needs it */
     bool doomed;    /* will fail when it runs */
     bool scribbles; /* the target must be filled with garbage when earlier work has ended */
@@ -107,7 +106,7 @@ struct sb__sim {
     intptr_t rubbish; /* the argument `kept` of sb__pages_filled */
     bool is_coherent; /* device pointers are also host addresses of the bytes */
 
-    struct sb__sim_stream legacy, own; /* `legacy` heads the list of all streams */
+    struct sb__sim_stream legacy, own; /* the list of all streams begins with `legacy` */
     int32_t schedule;
     uint64_t random;
 
@@ -177,9 +176,10 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
 
 /* --- faults.c ----------------------------------------------------------------------- */
 
-/* Counts the call and returns the status of the armed fault that is due, or SB_OK. Sets `*breaks`
-   if the fault breaks the queued work. After SB_OK, the caller then queues work that will fail;
-   after DEVICE_LOST, the fault is sticky. `breaks` is NULL for a call that queues nothing. */
+/* Counts the call. Returns DEVICE_LOST on a lost device, the status of the armed fault that is due,
+   or SB_OK. Sets `*breaks` if the mode of the fault is not SB_SIM_FAIL_NOW: after SB_OK, the caller
+   queues work that will fail; after DEVICE_LOST, the caller fills the target with garbage. `breaks`
+   is NULL for a call that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 /* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);

@@ -2,12 +2,13 @@
    decides. Events order streams with each other. The legacy default stream and the library's stream
    are blocking: an operation on one of these two streams runs after all earlier operations on the
    other stream. A failed operation fails every later event of its stream, up to and including the
-   next event of the thread that queued the operation. The operation also fails every
-   synchronisation of the stream, until a wait of that thread, for that event or for the stream, has
-   returned the failure. Waits of other threads return the failure once, and then succeed; later
-   events of other threads do not report the failure, since the thread that queued the work may have
-   ended. A failed event reports its failure on every wait. If another stream waits for a failed
-   event, the work queued after the wait runs and does not fail. */
+   next event of the thread that queued the operation. The failed operation also fails every
+   synchronisation of its stream. This ends when the thread that queued the operation has received
+   the failure from a wait for the stream or for that next event. Waits of other threads return the
+   failure once and then succeed. After that, events of other threads do not report the failure,
+   because the thread that queued the operation may have ended. A failed event reports its failure
+   on every wait. If another stream waits for a failed event, the work queued after the wait runs
+   and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -96,7 +97,7 @@ static void reach_block(struct sb__sim_block *block) {
 }
 
 /* Runs `op` if it belongs to an event or a block, even on a lost device. Returns false if `op` is
-   other work, or a wait that must fail. */
+   other work, or a wait for an event that a fault makes fail. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {
@@ -151,7 +152,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
     stream->failures = op;
 }
 
-/* Returns the stream whose work must run before the head of `stream`, or NULL. */
+/* Returns the stream whose work must run before the first operation of `stream`, or NULL. */
 static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_stream *stream) {
     const struct sb__sim_op *op = stream->head;
     if (op->after && op->after->done < op->after_ticket)

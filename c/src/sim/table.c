@@ -15,7 +15,7 @@
 /* --- life ---------------------------------------------------------------------------- */
 
 static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)ordinal; /* every number is valid */
+    (void)ordinal; /* every ordinal is valid */
     struct sb__sim *sim = calloc(1, sizeof *sim);
     if (!sim || !sb__recursive_mutex_init(&sim->lock)) {
         free(sim);
@@ -123,7 +123,7 @@ static sb_status sim_copy(void *device, void *dst, const void *src, size_t bytes
 
 /* --- memory ----------------------------------------------------------------------------- */
 
-/* Returns whether a queued free has released memory. */
+/* Runs all queued work, and returns whether a queued free has released memory. */
 static bool run_frees(struct sb__sim *sim) {
     const size_t before = sim->block_count;
     sb__sim_drain(sim);
@@ -283,7 +283,7 @@ static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     return st;
 }
 
-/* Does not count the call, and cannot be made to fail. */
+/* Does not count the call. No fault can make the call fail. */
 static sb_status sim_event_query(void *device, void *event, int32_t *out_done, sb_error *err) {
     struct sb__sim *sim = device;
     const struct sb__sim_event *asked = event;

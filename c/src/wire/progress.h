@@ -9,7 +9,8 @@ struct sb__progress {
     sb_progress to;
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
-    uint32_t begin;       /* the offset at which a walk, a pass over the source, begins */
+    uint32_t begin;       /* the offset at which each walk begins; a walk is a pass over the
+                             source */
     uint32_t walk, walks; /* the current walk, and the number of walks; if `walks` is 0, `done`
                              is not derived from the offset */
 };
@@ -22,7 +23,8 @@ struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);
 
-/* Counts `bytes` as processed, raises progress->done, and reports if due. Fails with CANCELLED. */
+/* Counts `bytes` as processed and raises progress->done to `done`. Reports if enough bytes were
+   processed since the last report. Fails with CANCELLED. */
 sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t bytes,
                             sb_error *err);
 /* As sb__progress_done, for a walk over the source that has reached the offset `at`. */

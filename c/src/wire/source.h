@@ -38,23 +38,25 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
    OUT_OF_MEMORY or CANCELLED. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
-/* Reads the current stamp through the source's functions. Fails as sb__source_read. */
+/* Reads the current stamp through the source's functions. Fails as sb__source_read does. */
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
-/* Fails with IO if the bytes have changed since the source was opened, and as sb__source_stamp. */
+/* Fails with IO if the bytes have changed since the source was opened. Also fails as
+   sb__source_stamp does. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
-/* Converts the status of a caller's callback to the library's; `reported` is the error that the
-   callback filled in, whose message was "" before the call. `who` names the callback, as in "the
-   source". */
+/* Fills `err` from the failure of a caller's callback, and returns OUT_OF_MEMORY, CANCELLED or IO.
+   `status` is the callback's status. `reported` is the error that the callback filled in; its
+   message was "" before the call. `who` names the callback, for example "the source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
-/* Makes a source of a regular file without `close`; errors call the file `shown`. Fails with IO. */
+/* Makes a source, without `close`, of a regular file. Error messages name the file `shown`. Fails
+   with IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
 /* Returns whether the source was made by sb__descriptor_source. */
 bool sb__descriptor_is(const sb_source *source);
-/* Reads the stamp of a source of sb__descriptor_source. Fails with IO. */
+/* Reads the stamp of a source that sb__descriptor_source has made. Fails with IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);
 void sb__descriptor_close(void *user);
 

@@ -15,7 +15,7 @@ struct piece {
 struct pieces {
     sb_context *context;
     size_t size;  /* the size of this struct with its array */
-    size_t count; /* without empty pieces */
+    size_t count; /* number of pieces, none of which is empty */
     size_t end;
     struct piece piece[];
 };

@@ -8,7 +8,7 @@
 #include "wire/source.h"
 
 /* The size of the read window and of the write buffer. The window and the buffer are on the stack,
-   and io.h documents how much stack calls need. Fuzzers use smaller sizes. */
+   and io.h documents how much stack space calls need. Fuzzers use smaller sizes. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
@@ -72,7 +72,7 @@ sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, 
 
 /* Reads the varint at reader->at. A varint of more than 64 bits, which Google's readers truncate,
    is MALFORMED: no writer produces such a varint, and a size or shape would be wrong. `field` is
-   the varint's field, for errors. */
+   the number of the varint's field, for error messages. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 
