@@ -32,8 +32,9 @@ struct sb_backend; /* backend.h */
 /** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< memory for a handle or an index of the library, or for a model's blob
-                              below 4 KiB; other memory: for an sb_mem's buffer or encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< memory for a handle or an index of the library, or for a blob below 4
+                              KiB in an sb_model. Without the flag: memory for an sb_mem's buffer or
+                              for encoded bytes */
 };
 
 /**
@@ -52,9 +53,9 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library calls this function during
- * a call of the caller, and holds no lock then. The function may call the library, but not on
- * objects that are in use by that call.
+ * tasks have returned. The tasks neither block nor fail. The library calls this function during a
+ * call of the caller, while the library holds no lock. The function may call the library, but not
+ * on objects that the caller's call uses.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -206,10 +207,11 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
 
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
  *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
- *  stream is still listed: retry the call. Call this before destroying a stream that was passed to
- *  an `_on` function. A thread that has fetched a pointer with the stream must queue its work on
- *  the bytes before this call begins, and no thread may pass the stream to a call while this call
- *  runs: later calls might not wait for that work. A stream that was never passed is also accepted.
+ *  stream is still listed: retry the call. Call this function before you destroy a stream that was
+ *  passed to an `_on` function. A thread that has fetched a pointer with the stream must queue its
+ *  work on the bytes before this call begins, and no thread may pass the stream to a call while
+ *  this call runs: otherwise later calls might not wait for such work. A stream that was never
+ *  passed to the library is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,

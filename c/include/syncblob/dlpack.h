@@ -22,8 +22,8 @@
  * Exported device bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
  * (for work that writes), or finish the work before the deleter is called. The same holds for work
- * that the producer of an imported tensor queues. If such work fails, only the memory to which the
- * stream was passed reports the failure; other memories with the same bytes do not.
+ * that the producer of an imported tensor queues. If such work fails, only the memory whose call
+ * received the stream reports the failure; other memories with the same bytes do not.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
@@ -136,8 +136,8 @@ enum {
 
 /* --- export ----------------------------------------------------------------- */
 /* Each function allocates one struct in the blob's context, and copies bytes only if the
-   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides;
-   call its deleter once, on any thread except a device driver's. */
+   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides.
+   Call the tensor's deleter once, on any thread except a device driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.

@@ -131,8 +131,8 @@ SB_API sb_format sb_model_format(const sb_model *model);
 
 /** A text of the file: `size` bytes of any value, then a NUL that `size` does not count. */
 typedef struct sb_text {
-    const char *bytes; /**< [borrowed] until the model is destroyed, the text is set, or the text's
-                            layer is popped */
+    const char *bytes; /**< [borrowed] until the model is destroyed, the program sets the text, or
+                            sb_model_pop_layer removes the text's layer */
     size_t size;       /**< without the NUL */
 } sb_text;
 
@@ -148,8 +148,9 @@ SB_API int64_t sb_model_num_layers(const sb_model *model);
 typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
-    sb_text type;       /**< the type's name; for a V1 layer the name of the enum's value
-                             ("CONVOLUTION"), or an unknown value's number in decimal digits */
+    sb_text type;       /**< the name of the layer's type; for a V1 layer the name of the enum's
+                             value ("CONVOLUTION"), or the number of an unknown value in decimal
+                             digits */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -397,7 +398,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t l
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);
 
-/** As sb_model_save_file; `lender` lends the values of announced blobs, one blob at a time.
+/** As sb_model_save_file, but `lender` lends the values of announced blobs, one blob at a time.
  *  @param path [borrowed] NUL-terminated
  *  @param lender [borrowed]
  *  @param user passed to `lender`

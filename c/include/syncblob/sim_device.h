@@ -66,7 +66,7 @@ enum {
                                 that work returns DEVICE_FAILURE: once on the thread that queued the
                                 work, at most once on other threads, and every time if the wait is
                                 for an event. STREAM_WAIT still delays its stream. A call that
-                                queues nothing fails as with FAIL_NOW */
+                                queues nothing fails as with SB_SIM_FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
