@@ -40,7 +40,7 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
 /* Ends an exchange that has written nothing. */
 void sb__exchange_cancel(struct sb__exchange *exchange);
 /* Ends an exchange after a failure of the engine. Unless `is_over`, the engine may still access the
-   bytes, so their storage is never freed. */
+   bytes, so the storage of the bytes is never freed. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
 /* Destroys all writes and runs deleters; the list is then empty. */

@@ -62,7 +62,7 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             place(reducer, blob, i);
             continue;
         }
-        const size_t more = sb__comm_blob_bytes(blob); /* below bucket_bytes: not large */
+        const size_t more = sb__comm_blob_bytes(blob); /* not large, so below bucket_bytes */
         if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
                           more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);
