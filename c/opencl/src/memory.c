@@ -14,7 +14,8 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* The core frees on own_stream, whatever the stream of an allocation. */
+/* Waits for `queue` and for own_stream, on which the core queues frees. Returns whether both waits
+   succeeded. */
 static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_queue queue) {
     const cl_command_queue own = device->own.queue;
     return sb__opencl_wait(device, own) == CL_SUCCESS &&
