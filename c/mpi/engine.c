@@ -297,7 +297,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* not MPI's communicator, since MPI_Comm_free may wait for other ranks */
+        free(end); /* keeps MPI's communicator: MPI_Comm_free may wait for other ranks */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();
