@@ -11,7 +11,7 @@
  * (never NULL) with sb_error_fill, and must not have done or queued anything. A C++ exception must
  * not leave a slot. DEVICE_LOST makes the whole context lost: from then on the core calls only
  * stream_synchronize, event_wait, event_query, free, free_pinned, event_destroy, extension and
- * close. c/guide/backend.md develops a backend step by step.
+ * close. The guide c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. Work behind failed work on a stream either runs or also fails. A backend
@@ -87,7 +87,7 @@ typedef struct sb_backend {
      *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
      *  that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
-    /** Sets `bytes` to zero, queued on `stream`. */
+    /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
@@ -131,11 +131,11 @@ typedef struct sb_backend {
      *  return UNSUPPORTED, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
-     *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
-     *  own_stream is always valid. NULL is valid if the device has a default stream. A device may
-     *  have no other streams. A caller creates streams with functions of the driver or of a table
-     *  from `extension`. If the handle is not an existing stream, the driver defines the
-     *  behaviour. */
+     *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
+     *  captured. The result of own_stream is always valid. NULL is valid if the device has a
+     *  default stream. A device may have no other streams. A caller creates streams with functions
+     *  of the driver or of a table from `extension`. If the handle is not an existing stream, the
+     *  driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
      *  queued the work returns the failure, even if a wait of another thread has already returned
@@ -160,16 +160,16 @@ typedef struct sb_backend {
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
      *  earlier work on the event's stream. The first event that a thread records after it has
      *  queued work returns a failure of that work, unless a wait of that thread has returned the
-     *  failure; a wait of another thread does not count. Events that any thread records after that
-     *  event need not return the failure. Events that other threads record before that event, and
-     *  events after a caller's work, return the failure until a wait has returned the failure. If
-     *  an event nevertheless returns a failure that was returned before, the core also treats the
-     *  newer work before the event as failed. If all later events return the old failure, the
-     *  stream stays unusable. The core records an event after each copy and each arithmetic
-     *  operation whose failure it must detect. The core retries a failed wait: if the second wait
-     *  returns SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a later call of
-     *  the core waits again. An event may outlive its stream. Statuses have the same meanings as in
-     *  stream_synchronize. */
+     *  failure; a wait of another thread does not count. Events that any thread records after this
+     *  first event need not return the failure. Events that other threads record before this first
+     *  event, and events after a caller's work, return the failure until a wait has returned the
+     *  failure. If an event nevertheless returns a failure that was returned before, the core also
+     *  treats the newer work before the event as failed. If all later events return the old
+     *  failure, the stream stays unusable. The core records an event after each copy and each
+     *  arithmetic operation whose failure it must detect. The core retries a failed wait: if the
+     *  second wait returns SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a
+     *  later call of the core waits again. An event may outlive its stream. Statuses have the same
+     *  meanings as in stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -211,9 +211,9 @@ typedef struct sb_backend {
 
     /* --- memory that the backend caches: optional; if NULL: no cache ---- */
 
-    /** Releases freed memory that the backend caches for `alloc`; waits if necessary.
-     *  sb_context_trim calls this slot. An `alloc` that runs out of memory must release the cache
-     *  itself. */
+    /** Releases freed memory that the backend caches for `alloc`; waits if necessary. The core
+     *  calls this slot in sb_context_trim. An `alloc` that runs out of memory must release the
+     *  cache itself. */
     void (*trim)(void *device);
 
     /* --- default streams: optional; if NULL, they are ordered with the NULL stream */
@@ -222,8 +222,8 @@ typedef struct sb_backend {
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
      *  pointer to memory without passing a stream, the core calls this slot before work on that
      *  memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
-     *  operation: the core then continues with the work, but frees such memory only after it has
-     *  waited for the NULL stream. */
+     *  operation: the core then continues with the work, but frees the memory only after a wait for
+     *  the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */

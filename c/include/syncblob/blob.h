@@ -38,8 +38,8 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob with a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
- *  0. The call does not allocate the elements.
+/** Creates a blob with a shape. A shape of 0 axes makes a scalar with count 1; a dimension of 0
+ *  makes the count 0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
@@ -182,9 +182,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, 
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
-/** Returns the number of elements that fit into the memory of a part: its size divided by the
- *  element size. 0 if the part has no memory, because the part was never used or because a reshape
- *  exceeded its capacity. The call does not create the memory.
+/** Returns the number of elements that fit into the memory of a part: the memory's size divided by
+ *  the element size. Returns 0 if the part has no memory, because the part was never used or
+ *  because a reshape exceeded its capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
@@ -371,7 +371,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
                                                  uint32_t flags, sb_error *err);
 
 /** Computes data -= diff, on the side of the head of data (Blob::Update). On the device the work is
- *  queued on the library's stream, and the next call that needs the bytes waits for it, as in
+ *  queued on the library's stream, and the next call that needs the bytes waits for the work, as in
  *  Caffe. If the queued work fails, the waiting call returns DEVICE_LOST, and the bytes are lost
  *  with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was

@@ -7,16 +7,17 @@
  * limits and is never destroyed.
  *
  * Quarantine: after a failed wait, work may still run on the device and use retired storage
- * (storage that no memory uses any more). Such storage is in quarantine: it is neither freed nor
- * reused, its deleter does not run, and it counts as live. The context checks the storage again
- * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
- * If another thread is already checking the storage, that thread frees it, perhaps after the call
- * returns. Storage that a driver fails to free also counts as live and in quarantine.
+ * (storage that no memory uses any more). Retired storage that the device may still be using is in
+ * quarantine: the storage is neither freed nor reused, its deleter does not run, and it counts as
+ * live. The context checks the storage again whenever the context is synchronised or trimmed and
+ * whenever a memory of the context is released. If another thread is already checking the storage,
+ * that thread frees the storage, perhaps after the call returns. Storage that a driver fails to
+ * free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
- * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
- * contexts when any context is trimmed or ends. Until these contexts end, the library may call
- * their allocators and backends.
+ * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks contexts
+ * without an owner when any context is trimmed or ends. Until contexts without an owner end, the
+ * library may call their allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -164,10 +165,11 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 
 /** Returns the device's stream on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
- *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
- *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
- *  the call checks for captures only at its beginning. Calls on other contexts do not use the
- *  stream, except calls that trim or end a context while this context has storage in quarantine.
+ *  the stream does nothing and returns UNSUPPORTED. The capture continues, and the library frees
+ *  storage only after the capture. While a call runs, no capture may begin on a stream that the
+ *  call uses: the call checks for captures only at its beginning. Calls on other contexts do not
+ *  use the stream, except calls that trim or end a context while this context has storage in
+ *  quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */

@@ -85,9 +85,10 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
                                                sb_error *err);
 
-/** Fills data on the host (Filler::Fill). Values are computed as double and rounded to the element
- *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
- *  `sparse` are not checked. Use a different seed for each blob: equal seeds produce equal numbers.
+/** Fills the blob's data on the host (Filler::Fill). Values are computed as double and rounded to
+ *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged;
+ *  its shape and `sparse` are not checked. Use a different seed for each blob: equal seeds produce
+ *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
  *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite

@@ -1,8 +1,8 @@
 /**
  * Sources and sinks: callbacks for bytes that are neither in memory nor in a file with a path, for
  * example in an object store, an archive, an encrypted file, or behind a descriptor from another
- * process. The library reads a source at offsets and writes a sink in order. proto.h and model.h
- * have the functions that use sources and sinks.
+ * process. The library reads a source at offsets and writes a sink in order. The headers proto.h
+ * and model.h have the functions that use sources and sinks.
  *
  * Callbacks run on the thread that called the library. The library holds no lock during a callback.
  * A callback may call the library, but must not change or destroy the object that is being read or

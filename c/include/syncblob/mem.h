@@ -14,11 +14,11 @@
  *
  * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
  * tracks only writes by calls on that memory, but a transfer of one memory also changes the bytes
- * of the other. sb_blob_copy_from and sb_blob_update accept a source and a target with the same
- * bytes, and return INVALID_ARGUMENT for bytes that overlap in part on the side where the call
- * works. The two sides of one memory may be the same bytes of managed memory: a transfer then
- * copies nothing. Other buffers that a call reads or writes, such as messages, must not overlap the
- * memory.
+ * of the other. The functions sb_blob_copy_from and sb_blob_update accept a source and a target
+ * with the same bytes, and return INVALID_ARGUMENT for bytes that overlap in part on the side where
+ * the call works. The two sides of one memory may be the same bytes of managed memory: a transfer
+ * then copies nothing. Other buffers that a call reads or writes, such as messages, must not
+ * overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work (a call on the
  * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
@@ -44,9 +44,10 @@
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
  * through the legacy default stream. While any thread in the process captures a blocking stream,
- * CUDA forbids the use of the legacy stream. Copies and arithmetic then do not wait for per-thread
- * default streams: synchronise those streams first, or wait for the end of the capture. Memory that
- * is retired during the capture is freed after the capture (quarantine, context.h).
+ * CUDA forbids the use of the legacy stream. During such a capture, copies and arithmetic do not
+ * wait for per-thread default streams: synchronise those streams first, or wait for the end of the
+ * capture. Memory that is retired during the capture is freed after the capture (quarantine,
+ * context.h).
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host addresses the device's
  * memory, the two sides of a memory are one storage, which counts as device memory. Heads move as
@@ -121,9 +122,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, 
 /** Adds an owner. @param mem [nullable] @return [owned] `mem` */
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
-/** Removes an owner. Removing the last owner waits for pending transfers, frees owned storage and
- *  runs the deleters of borrowed storage. Storage that the device may still be using is put in
- *  quarantine (context.h).
+/** Removes an owner. Removing the last owner waits for pending transfers, frees the library's
+ *  storage and runs the deleters of borrowed storage. Storage that the device may still be using is
+ *  put in quarantine (context.h).
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
@@ -169,8 +170,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, s
  *  the work queued on the stream. The stream must exist until sb_context_forget_stream, even if it
  *  is the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
- *      per-thread default streams: pass NULL, since the legacy stream is ordered with them. Any
- *      other handle must be an existing stream, since CUDA does not check it
+ *      per-thread default streams: pass NULL, since the legacy stream is ordered with per-thread
+ *      streams. Any other handle must be an existing stream, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */
@@ -210,8 +211,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
                                                        sb_error *err);
 
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
- *  sharers (sb_blob_set_cpu changes one blob). Owned storage of that side is freed; the head moves
- *  to the host. A LOST memory is allowed.
+ *  sharers (sb_blob_set_cpu changes one blob). Storage of the library on that side is freed; the
+ *  head moves to the host. A LOST memory is allowed.
  *  @param ptr [borrowed] until replaced, evicted, or released with the memory; aligned for the
  *      elements. The call cannot check the alignment, since a memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
@@ -295,7 +296,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 /** A write in two steps, begin and end: for bytes that another party writes and that may fail to
  *  arrive, for example from a transport or a reader that writes them in place. Between begin and
  *  end no observable state of the memory changes, and no other call may use the memory.
- *  sb_mem_mutable_cpu does both steps at once. */
+ *  The function sb_mem_mutable_cpu does both steps at once. */
 typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
@@ -313,7 +314,8 @@ typedef int32_t sb_write_outcome;
 
 /** How a write ends. Destroying a write before its end means that no byte was written. */
 enum {
-    SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
+    SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side of the
+                                write */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
                                 bytes unspecified: if both sides were current, the head moves to the
                                 other side, else the head stays. If the write had separate storage

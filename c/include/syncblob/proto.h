@@ -33,7 +33,7 @@ enum {
  *  the memory is not current on the host, or is read-only, the whole memory counts against
  *  limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new memory, as in
  *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs twice the
- *  memory of the values until it has checked them.
+ *  memory of the values until it has checked the values.
  *
  *  raw_data and raw_diff are fields of NVCaffe: little-endian bytes of the type in raw_data_type
  *  and raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library

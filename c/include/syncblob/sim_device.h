@@ -1,7 +1,8 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
- * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with the table; other
- * libraries access the device's memory with the table. Programs use these libraries, not the table.
+ * returns for SB_SIM_DEVICE. The library libsyncblob-testing (sim.h) plants failures through the
+ * table; other libraries access the device's memory through the table. Programs use these
+ * libraries, not the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run, the target of a copy holds garbage from the call until the
