@@ -16,8 +16,8 @@ struct sb_comm {
 };
 
 /* Check that a collective may be called. Errors: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may
-   be NULL. sb__comm_check_usable accepts a communicator with a reducer's step in progress, and
-   sb__comm_check_process also accepts a communicator that has failed. */
+   be NULL. The function sb__comm_check_usable accepts a communicator with a reducer's step in
+   progress, and sb__comm_check_process also accepts a communicator that has failed. */
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err);

@@ -1,6 +1,7 @@
-/* The transfer of one part of a blob through a communicator. sb__exchange_begin makes the bytes
-   current on a side that the engine accepts, and changes nothing observable. sb__exchange_end moves
-   the head to that side. Between the two calls the caller must not use the blob. */
+/* The transfer of one part of a blob through a communicator. The function sb__exchange_begin makes
+   the bytes current on a side that the engine accepts, and changes nothing observable. The function
+   sb__exchange_end moves the head to that side. Between the two calls the caller must not use the
+   blob. */
 #ifndef SB_COMM_EXCHANGE_H
 #define SB_COMM_EXCHANGE_H
 

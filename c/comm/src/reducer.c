@@ -415,8 +415,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. start_all stops when no buffer is free; the loop then waits for the oldest
-   bucket in flight, which frees its buffer. */
+/* Completes the step. The function start_all stops when no buffer is free; the loop then waits for
+   the oldest bucket in flight, which frees its buffer. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

@@ -6,8 +6,8 @@
 
 #include <syncblob/reducer.h>
 
-/* A registered blob. Entries are sorted by bucket; within a bucket, and among large blobs, they are
-   in the reverse order of the caller's list. */
+/* A registered blob. Entries are sorted by bucket; within a bucket, and among large blobs, the
+   entries are in the reverse order of the caller's list. */
 struct sb__entry {
     sb_blob *blob;
     int64_t index; /* position in the caller's list */

@@ -12,16 +12,16 @@
  * for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
- * bytes on either side, reshape it or destroy it. Afterwards the head is on the side on which the
- * blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a blob by
- * its address: if a blob is destroyed, no step can end, unless another blob of equal dtype and
- * count at the same address becomes ready.
+ * bytes on either side, reshape it or destroy it. After sb_reducer_wait the head is on the side on
+ * which the blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a
+ * blob by its address: if a blob is destroyed, no step can end, unless another blob of equal dtype
+ * and count at the same address becomes ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
  * other buckets are unchanged. A blob that was being reduced in place is in the state that
- * sb_comm_all_reduce_blobs describes for its failed blob. Memory that the engine may still use is
+ * sb_comm_all_reduce_blobs describes for a failed blob. Memory that the engine may still use is
  * never freed and counts as live.
  */
 #ifndef SYNCBLOB_REDUCER_H

@@ -33,7 +33,7 @@ int32_t sb__nccl_ordinal(const sb_context *context);
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* Defined in peers.c. sb__nccl_find_peers must be called after all ranks have connected.
+/* Defined in peers.c. Call sb__nccl_find_peers after all ranks have connected. The function
    sb__nccl_give_access makes the pool that contains `ptr` accessible to the peers. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
