@@ -78,7 +78,7 @@ struct sb__opencl_command {
     int64_t thread;           /* the thread that queued the command */
     bool is_covered;          /* that thread has recorded an event after the command */
     cl_int failure;           /* OpenCL's negative code; 0 while no failure is known */
-    _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
+    _Atomic bool is_complete; /* a wait or a query has shown that the command succeeded */
     enum {
         SB__OPENCL_WORK,
         SB__OPENCL_MARKER, /* fails if an earlier command of a caller fails */
@@ -88,7 +88,7 @@ struct sb__opencl_command {
     } kind;      /* only failures of work and of markers are reported */
     void *freed; /* memory that the command frees; if the command fails, take_out frees it */
     const struct sb__opencl_stream *awaited; /* a barrier waits for commands of this stream */
-    int64_t awaited_end;                     /* the barrier waits for lower numbers only */
+    int64_t awaited_end;                     /* the barrier waits for commands with lower numbers */
 };
 
 /* A command queue and its commands. While only the library adds commands to a queue, the library
@@ -197,8 +197,8 @@ sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int 
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this before
-   the command is queued. */
+/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this function
+   before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
@@ -233,17 +233,17 @@ void sb__opencl_queued_end(struct sb__opencl_device *device);
 void sb__opencl_share(struct sb__opencl_device *device);
 
 /* An event of the backend. The work before the event has ended when all commands in `at` have
-   ended. One of them is the queue's last command, or a marker. Further commands are in `at` because
-   OpenCL reports a command's failure only in the command's own event. A failed barrier ends before
-   earlier commands: if the queue may have a barrier, the work before the event also contains the
-   queue's listed commands with numbers below `end`. */
+   ended. One of these commands is the queue's last command, or a marker. Further commands are in
+   `at` because OpenCL reports a command's failure only in the command's own event. A failed barrier
+   ends before earlier commands: if the queue may have a barrier, the work before the event also
+   contains the queue's listed commands with numbers below `end`. */
 struct sb__opencl_event {
     cl_uint count;
     cl_uint reported; /* number of the first commands, whose failures the event reports */
     bool is_ordered;  /* neither marker nor barrier: the last command in `at` ends last */
     struct sb__opencl_stream *stream;
     int64_t end;
-    cl_int earlier_failure; /* of a marker of an earlier event; guarded by queued.lock */
+    cl_int earlier_failure; /* failure of an earlier event's marker; guarded by queued.lock */
     struct sb__opencl_command *at[];
 };
 

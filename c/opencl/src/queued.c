@@ -391,8 +391,8 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
 }
 
 /* Waits for a marker, for the queue, and for the queue's listed commands. The marker is not enough:
-   it fails with a command of the caller, perhaps before earlier commands end. clFinish is not
-   enough: in pocl 3.1 it may return while a barrier waits for another queue. */
+   it fails with a command of the caller, perhaps before earlier commands end. A call of clFinish is
+   not enough: in pocl 3.1 the call may return while a barrier waits for another queue. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
     sb_error err;
@@ -595,7 +595,7 @@ static void put(struct sb__opencl_event *event, struct sb__opencl_command *comma
 
 /* Returns an event with the stream's commands whose failures the event reports, or NULL. */
 static struct sb__opencl_event *make_event(struct sb__opencl_stream *stream) {
-    cl_uint most = 2; /* a claimed command, and the end */
+    cl_uint most = 2; /* room for a claimed command and for the marker or last command */
     for (struct sb__opencl_command *at = stream->uncovered; at; at = at->after)
         most += is_reported(at);
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
@@ -800,7 +800,7 @@ cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__open
     struct sb__opencl_command *next;
     cl_int result = CL_SUCCESS;
     sb__opencl_lock_take(&device->queued.lock);
-    if (!event->is_ordered) /* else the stream has no markers */
+    if (!event->is_ordered) /* the stream of an ordered event has no markers */
         result = advance(device, stream, NULL);
     for (struct sb__opencl_command *at = stream->failed[SB__OPENCL_MARKER] ? stream->first : NULL;
          at && at != stream->running && at->number < event->end; at = next) {
