@@ -1,4 +1,5 @@
-/* Claims about failures that the backend reports. options.fail_copy makes a copy fail. */
+/* Claims about failures that the backend reports. The function options.fail_copy makes a copy
+   fail. */
 #include "kit.h"
 
 #include <string.h>

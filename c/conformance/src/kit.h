@@ -16,7 +16,7 @@ struct sb__kit {
     sb_conformance_options options;
     sb_backend table;           /* members that the backend's table lacks are NULL */
     void *device;               /* open during a claim */
-    sb_stream stream;           /* the device's own stream, or NULL */
+    sb_stream stream;           /* own_stream, or NULL if the backend has no streams */
     sb_stream other;            /* the default stream, or `stream` if the device has none */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
     struct sb__kit_block *kept; /* freed after the device is closed */

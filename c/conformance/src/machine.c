@@ -353,7 +353,7 @@ static void check_memory(struct machine *m, int mem) {
 static void check_nothing_is_live(struct machine *m) {
     sb_stats stats = SB_STATS_INIT;
     sb_error err;
-    for (int tries = 0; tries < 3; tries++) { /* may return the failure of earlier work */
+    for (int tries = 0; tries < 3; tries++) { /* may return a failure of earlier work */
         const sb_status st = sb_context_synchronize(m->context, &err);
         (void)st;
     }
