@@ -77,7 +77,7 @@ struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
     unsigned int mode; /* the capture mode to restore */
     bool relaxed;      /* the mode was changed to relaxed */
-    bool pushed;       /* the context was pushed; false: it was current already */
+    bool pushed;       /* the context was pushed; false: the context was already current */
 };
 
 /* Records the name of a failed call in the visit; returns `result`. */
@@ -93,7 +93,8 @@ static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_
    sb__cuda_leave, and `visit` has the name of the failed call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
 /* Fails if work on `stream` would join or invalidate a stream capture. Does not query the library's
-   stream until a caller has received that stream. Call between enter and leave. */
+   stream until a caller has received that stream. Call between sb__cuda_enter and
+   sb__cuda_leave. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
@@ -171,7 +172,7 @@ void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Trims the pools of all contexts of this device. Keeps memory whose free is still queued. Also
    keeps memory freed on a stream that a caller holds, until the pool's context waits for this
-   stream. Call between enter and leave. */
+   stream. Call between sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* Records that a caller has the device's stream and may capture it: other contexts no longer query
    the stream. */
@@ -188,14 +189,14 @@ void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
 /* Frees memory that no stream uses any more; returns false if the driver fails to free it. Call
-   between enter and leave. */
+   between sb__cuda_enter and sb__cuda_leave. */
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr);
 /* Waits for `stream`. If `stream` is the library's stream, then frees kept memory. Call between
-   enter and leave. */
+   sb__cuda_enter and sb__cuda_leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
 /* Queues, on the library's stream, the frees of kept device memory that is from a pool. Call
-   between enter and leave. */
+   between sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
 /* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
    means that the destruction of the context has freed it. */
