@@ -220,8 +220,8 @@ typedef struct sb_backend {
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
-     *  pointer to memory without passing a stream, the core calls this slot before work on that
-     *  memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
+     *  pointer to memory without passing a stream, the core calls this slot before it queues work
+     *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
      *  operation: the core then continues with the work, but frees the memory only after a wait for
      *  the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
