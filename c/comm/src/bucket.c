@@ -102,5 +102,6 @@ void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket) {
     }
     cancel(entries, bucket->num_entries);
     if (!is_over)
-        reducer->rooms[bucket->room].mem = NULL; /* never freed: the engine may still use it */
+        reducer->rooms[bucket->room].mem = NULL; /* never freed: the engine may still use the
+                                                    memory */
 }

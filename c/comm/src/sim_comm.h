@@ -34,7 +34,7 @@ struct sb__sim_rank {
     int32_t rank;
     bool gone;
     uint64_t number;                    /* number of the rank's next operation */
-    struct sb__sim_operation *upcoming; /* the rank's next operation; NULL: no rank has begun it */
+    struct sb__sim_operation *upcoming; /* the rank's next operation; NULL until a rank begins it */
     uint64_t random;
     int64_t fail_nth; /* 0: no failure is planted */
     sb_sim_comm_failure mode;

@@ -108,7 +108,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  bytes cannot be read); if only one side was current, the failed blob's bytes are unspecified.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect that
- *      two blobs borrow overlapping memory of the caller: it reduces the common bytes twice
+ *      two blobs borrow overlapping memory of the caller, and reduces the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX

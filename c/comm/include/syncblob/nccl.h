@@ -31,7 +31,7 @@
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
  * abort, memory is freed when the device reports that NCCL no longer uses it. If the device is lost
- * or makes no such report within 5 seconds, the copies of host bytes and the memory of a reducer's
+ * or does not report this within 5 seconds, the copies of host bytes and the memory of a reducer's
  * step are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H

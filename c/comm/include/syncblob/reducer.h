@@ -53,7 +53,8 @@ typedef struct sb_reducer_options {
  *  usable in both cases. If the engine of one rank cannot begin the first reduction
  *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
  *  that rank retries the call or ends. If the engine of one rank fails later, that rank returns
- *  COMM_FAILURE, and the other ranks return the status that their engine has for an ended rank.
+ *  COMM_FAILURE, and the other ranks return the status with which their engine reports an ended
+ *  rank.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
@@ -95,9 +96,9 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
  *  device fails while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device
  *  is lost and the host's bytes are current, the host's bytes are reduced, unless the engine needs
  *  the device, as NCCL does. If only the lost device has the bytes, or the engine needs that
- *  device, the step cannot end: destroy the reducer. The other ranks then return the status that
- *  their engine has for an ended rank. For a blob that is LOST the call returns UNINITIALIZED until
- *  the caller overwrites the blob.
+ *  device, the step cannot end: destroy the reducer. The other ranks then return the status with
+ *  which their engine reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED
+ *  until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */
