@@ -20,7 +20,7 @@ typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, 
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
     int32_t kind; /* SB_OPENCL_* */
-    /* Returns whether the device has this kind. */
+    /* Returns whether the device has this kind of memory. */
     bool (*open)(struct sb__opencl_device *device);
     /* Allocates memory that is aligned to 64 bytes or more. */
     cl_int (*alloc)(struct sb__opencl_device *device, size_t bytes, void **out);
@@ -76,7 +76,7 @@ struct sb__opencl_command {
     cl_command_queue queue;
     cl_event event;
     int64_t thread;           /* the thread that queued the command */
-    bool is_covered;          /* that thread has recorded an event after the command */
+    bool is_covered;          /* `thread` has recorded an event after the command */
     cl_int failure;           /* OpenCL's negative code; 0 while no failure is known */
     _Atomic bool is_complete; /* a wait or a query has shown that the command succeeded */
     enum {
@@ -98,7 +98,7 @@ struct sb__opencl_stream {
     cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    int64_t refs; /* 0: the record of a caller's queue is freed */
+    int64_t refs; /* at 0 the record of a caller's queue is freed */
     struct sb__opencl_command *first, *tail;
     struct sb__opencl_command *running;   /* all listed commands before `running` have failed */
     struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */

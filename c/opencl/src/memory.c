@@ -22,7 +22,8 @@ static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_qu
            (queue == own || sb__opencl_wait(device, queue) == CL_SUCCESS);
 }
 
-/* All streams may use the memory. If the allocation fails, waits for queued frees and retries. */
+/* Allocates memory, which all streams may use immediately. If the allocation fails, waits for
+   queued frees and retries. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;

@@ -131,7 +131,8 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(&device->queued, command);
 }
 
-/* Returns the index in `unclaimed` of the thread's command in the queue, or num_unclaimed. */
+/* Returns the index in `unclaimed` of the thread's command of the queue, or num_unclaimed if there
+   is no such command. */
 static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command_queue queue,
                               int64_t thread) {
     cl_uint i = 0;
@@ -322,7 +323,7 @@ static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
         return NULL;
     marker->stream = stream;
     marker->kind = SB__OPENCL_MARKER;
-    marker->is_covered = true; /* events always report their own marker */
+    marker->is_covered = true; /* an event always reports its own marker */
     const cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker->event);
     if (result == CL_SUCCESS)
         return marker;
@@ -437,7 +438,7 @@ static cl_int wait_for_stream(struct sb__opencl_device *device, struct sb__openc
     return stream->last ? wait_for_last(device, stream) : CL_SUCCESS;
 }
 
-/* Returns the number of the stream's last failed barrier plus 1, or 0. */
+/* Returns the number of the stream's last failed barrier plus 1, or 0 if no barrier has failed. */
 static int64_t failed_barrier_end(const struct sb__opencl_stream *stream) {
     int64_t end = 0;
     cl_int progress;
