@@ -31,7 +31,7 @@ struct machine {
     int64_t count;
     sb_blob *blobs[BLOBS];
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
-    double values[MEMORIES][MAX_COUNT]; /* the expected values: a read must return them */
+    double values[MEMORIES][MAX_COUNT]; /* the values that a read must return */
     sb_head heads[MEMORIES];            /* the heads before the operation */
     int64_t fired;                      /* number of failures before the operation */
 };
