@@ -1,5 +1,5 @@
-/* Arithmetic. axpy and scale call cuBLAS with `alpha` in host memory, the default mode of a handle.
-   asum and sumsq run the library's kernels. */
+/* Arithmetic. The slots axpy and scale call cuBLAS with `alpha` in host memory, the default mode of
+   a handle. The slots asum and sumsq run the library's kernels. */
 #include "blas.h"
 
 #include <stdio.h>
@@ -124,8 +124,8 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
 }
 
 /* Loads all kernels before the caller's first operation. If an operation loaded its kernel itself,
-   it would fail on a device that is out of memory, and an operation in place might already have
-   written a part of its result. */
+   the operation would fail on a device that is out of memory, and an operation in place might
+   already have written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;
@@ -139,8 +139,9 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* Returns whether the device is out of memory after the failure `st`. cuBLAS may then report any
-   failure: its guide states that a failed launch "can be caused by multiple reasons". */
+/* Returns whether the device is out of memory after the failure `st`. On such a device cuBLAS may
+   report any failure: the guide of cuBLAS states that a failed launch "can be caused by multiple
+   reasons". */
 static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
 }

@@ -1,7 +1,8 @@
 /* Declarations of the parts of the CUDA driver API and of cuBLAS that the library uses, so that the
-   build needs no toolkit. tests/cuda/fake/check_declarations.c compares the declarations with the
-   toolkits' headers. For this comparison the types are compatible with NVIDIA's: opaque structs
-   have the tags of cuda.h and cublas_api.h, and enums of these headers are unsigned int here. */
+   build needs no toolkit. The program tests/cuda/fake/check_declarations.c compares the
+   declarations with the toolkits' headers. For this comparison the types are compatible with
+   NVIDIA's: opaque structs have the tags of cuda.h and cublas_api.h, and enums of these headers are
+   unsigned int here. */
 #ifndef SB_CUDA_DECLARATIONS_H
 #define SB_CUDA_DECLARATIONS_H
 
@@ -180,7 +181,8 @@ enum {
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,      \
        sb__cu_stream stream, void **parameters, void **extra))
 
-/* Lists functions of libcublas in the same way. cuBLAS before version 12.0 has no 64-bit counts. */
+/* Lists functions of libcublas in the same way. Versions of cuBLAS before 12.0 have no 64-bit
+   counts. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
     F(sb__cublas_status, cublasCreate_v2, (sb__cublas_handle * handle))                            \
     F(sb__cublas_status, cublasSetStream_v2, (sb__cublas_handle handle, sb__cu_stream stream))     \

@@ -24,8 +24,9 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* Pops the device's context, if sb__cuda_enter pushed it. Does not retry once the context is no
-   longer current, because a call may pop it and still return an error of earlier work. */
+/* Pops the device's context, if `push` has pushed the context. Does not retry once the context is
+   no longer current, because a call may pop the context and still return an error of earlier
+   work. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -294,8 +295,9 @@ static void destroy_parts(struct sb__cuda_device *device) {
     sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
-/* Reads the context's id, and whether the application has chosen waits that spin or that block. A
-   wait for an event follows a flag of the event, so the library's events get the same setting. */
+/* Reads the context's id, and whether the application has chosen waits that spin or waits that
+   block. A wait for an event follows a flag of the event, so the library's events get the same
+   setting. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

@@ -33,14 +33,14 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from malloc, which begins with the sb__cuda_kept */
+    SB__CUDA_KEPT_PARTS,  /* host memory from calloc that begins with its sb__cuda_kept */
     SB__CUDA_KEPT_KINDS
 };
 
 struct sb__cuda_kept {
     struct sb__cuda_kept *next;
     enum sb__cuda_kept_kind kind;
-    void *ptr; /* unused for PARTS */
+    void *ptr; /* unused for SB__CUDA_KEPT_PARTS */
     size_t bytes;
 };
 
@@ -59,7 +59,8 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* the core, or a caller, has `stream` */
+    atomic_bool core_has_stream, caller_has_stream; /* whether the core, and whether a caller, has
+                                                       received `stream` */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -76,7 +77,7 @@ struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
     unsigned int mode; /* the capture mode to restore */
     bool relaxed;      /* the mode was changed to relaxed */
-    bool pushed;       /* the context was pushed; false: it was current already */
+    bool pushed;       /* the context was pushed; false: the context was already current */
 };
 
 /* Records the name of a failed call in the visit; returns `result`. */
@@ -92,7 +93,8 @@ static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_
    sb__cuda_leave, and `visit` has the name of the failed call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
 /* Fails if work on `stream` would join or invalidate a stream capture. Does not query the library's
-   own stream until a caller has received it. Call between enter and leave. */
+   stream until a caller has received that stream. Call between sb__cuda_enter and
+   sb__cuda_leave. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
@@ -170,7 +172,7 @@ void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Trims the pools of all contexts of this device. Keeps memory whose free is still queued. Also
    keeps memory freed on a stream that a caller holds, until the pool's context waits for this
-   stream. Call between enter and leave. */
+   stream. Call between sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* Records that a caller has the device's stream and may capture it: other contexts no longer query
    the stream. */
@@ -187,14 +189,14 @@ void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
 /* Frees memory that no stream uses any more; returns false if the driver fails to free it. Call
-   between enter and leave. */
+   between sb__cuda_enter and sb__cuda_leave. */
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr);
-/* Waits for `stream`; if that is the library's stream, frees kept memory. Call between enter and
-   leave. */
+/* Waits for `stream`. If `stream` is the library's stream, then frees kept memory. Call between
+   sb__cuda_enter and sb__cuda_leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
-/* Queues the frees of kept device memory of a pool on the library's stream. Call between enter and
-   leave. */
+/* Queues, on the library's stream, the frees of kept device memory that is from a pool. Call
+   between sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
 /* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
    means that the destruction of the context has freed it. */
@@ -209,7 +211,7 @@ void sb__cuda_trim(void *device);
 /* Frees memory of a device that is out of memory: waits as sb__cuda_trim does, and trims the pools
    of all contexts of the device. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
-/* Returns whether an allocation of one page of the device fails as out of memory. */
+/* Returns whether an allocation of one page fails because the device is out of memory. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);

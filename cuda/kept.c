@@ -110,7 +110,7 @@ void sb__cuda_free_kept(struct sb__cuda_device *device) {
     }
 }
 
-/* Does not free memory of the kind PARTS, to which the device may still write. */
+/* Does not free memory of the kind SB__CUDA_KEPT_PARTS, to which the device may still write. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
     struct sb__cuda_kept *next = take_all(device);
     while (next) {

@@ -99,8 +99,8 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
     return st;
 }
 
-/* If several threads load a table at once, all use the table that is published first. There is no
-   lock, because a forked child could inherit it locked. */
+/* If several threads load a table at once, all use the table that is published first. No lock is
+   used, because a forked child could inherit a locked lock. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err) {
     static _Atomic(struct sb__cuda_driver *) published;
     struct sb__cuda_driver *driver = atomic_load(&published);

@@ -40,7 +40,7 @@ void sb__cuda_siblings_trim(const struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Takes the lock, so that no other context queries the stream after the return. */
+/* Takes the lock, so that no other context queries the stream after this function returns. */
 void sb__cuda_siblings_expose(struct sb__cuda_device *device) {
     if (atomic_load(&device->caller_has_stream))
         return;

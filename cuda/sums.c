@@ -63,7 +63,7 @@ static unsigned int blocks_for(int64_t count, int32_t dtype) {
     return blocks < MOST_BLOCKS ? (unsigned int)blocks : MOST_BLOCKS;
 }
 
-/* The buffer of the sums that the host adds. `kept` is used if the buffer cannot be freed. */
+/* A buffer for the sums that the host adds. `kept` is used if the buffer cannot be freed yet. */
 struct last {
     struct sb__cuda_kept kept;
     double sums[LAST_SUMS];

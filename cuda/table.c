@@ -20,7 +20,8 @@ static const void *extension(void *device, const char *name) {
 const sb_backend sb__cuda_backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
-    .flags = SB_BACKEND_PINNED_NOT_IN_CHILD, /* CUDA does not document use in a forked child */
+    .flags = SB_BACKEND_PINNED_NOT_IN_CHILD, /* CUDA does not document the use of page-locked memory
+                                                in a forked child */
     .name = "cuda",
     .open = sb__cuda_open,
     .close = sb__cuda_close,

@@ -16,10 +16,10 @@
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
-/* The size of one nonblocking call, divided by the number of ranks. MPI implementations send whole
-   messages in each round: small calls keep data in the caches and overlap messages with additions
-   of other calls, but each call adds a latency for each rank. `./dev bench comm` measures sizes for
-   two ranks; for more ranks the size is an estimate. */
+/* The number of bytes of one nonblocking call, divided by the number of ranks. MPI implementations
+   send whole messages in each round: small calls keep data in the caches and overlap messages with
+   additions of other calls, but each call adds a latency for each rank. `./dev bench comm` measures
+   sizes for two ranks; for more ranks the size is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
@@ -267,8 +267,9 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles that were closed by a thread that may not call MPI. A thread that may call MPI frees them
-   when it creates or closes a handle. MPI_Finalize frees the MPI objects of handles that remain. */
+/* Handles that were closed by a thread that may not call MPI. A thread that may call MPI frees
+   these handles when it creates or closes a handle. MPI_Finalize frees the MPI objects of handles
+   that remain. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -297,7 +298,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* not MPI's communicator, since MPI_Comm_free may wait for other ranks */
+        free(end); /* keeps MPI's communicator: MPI_Comm_free may wait for other ranks */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();

@@ -16,8 +16,8 @@ struct sb_comm {
 };
 
 /* Check that a collective may be called. Errors: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may
-   be NULL. sb__comm_check_usable accepts a communicator with a reducer's step in progress, and
-   sb__comm_check_process also accepts a communicator that has failed. */
+   be NULL. The function sb__comm_check_usable accepts a communicator with a reducer's step in
+   progress, and sb__comm_check_process also accepts a communicator that has failed. */
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err);
@@ -45,11 +45,12 @@ sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
 /* Marks the communicator as failed: this rank cannot complete an operation that other ranks have
-   begun. `err` (may be NULL) describes the cause; the function changes only its code. Returns
+   begun. `err` (may be NULL) describes the cause; the function changes only `err->code`. Returns
    COMM_FAILURE. */
 sb_status sb__comm_disable(sb_comm *comm, sb_error *err);
 
-/* Returns 1 / size if `op` is SB_COMM_MEAN: the factor that turns a sum into a mean; else 1. */
+/* Returns the factor by which the engine's result must be multiplied: 1 / size for SB_COMM_MEAN,
+   which turns the sum into the mean, else 1. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
 /* Multiplies host values by the factor. */
 void sb__comm_scale(sb_dtype dtype, int64_t count, double factor, void *values);

@@ -22,7 +22,7 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
     if (head == SB_HEAD_SYNCED && sb_context_device_status(context) != SB_OK)
         return SB_SIDE_CPU; /* the host's bytes are also current */
     if (scales && sb__comm_is_half(dtype))
-        return SB_SIDE_CPU; /* the devices' arithmetic does not include halves */
+        return SB_SIDE_CPU; /* devices have no arithmetic for halves */
     return !scales || sb_context_prepare_arithmetic(context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                             : SB_SIDE_CPU;
 }

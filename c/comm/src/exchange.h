@@ -1,6 +1,7 @@
-/* The transfer of one part of a blob through a communicator. sb__exchange_begin makes the bytes
-   current on a side that the engine accepts, and changes nothing observable. sb__exchange_end moves
-   the head to that side. Between the two calls the caller must not use the blob. */
+/* The transfer of one part of a blob through a communicator. The function sb__exchange_begin makes
+   the bytes current on a side that the engine accepts, and changes nothing observable. The function
+   sb__exchange_end moves the head to that side. Between the two calls the caller must not use the
+   blob. */
 #ifndef SB_COMM_EXCHANGE_H
 #define SB_COMM_EXCHANGE_H
 
@@ -35,12 +36,13 @@ enum sb__exchange_kind {
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
                              sb_part part, enum sb__exchange_kind kind, bool scales,
                              struct sb__comm_write **ended, sb_error *err);
-/* Commits and scales the result. Returns DEVICE_LOST if the device failed while it scaled. */
+/* Ends an exchange: commits the bytes and scales the result. Returns DEVICE_LOST if the device
+   failed while it scaled. */
 sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err);
 /* Ends an exchange that has written nothing. */
 void sb__exchange_cancel(struct sb__exchange *exchange);
 /* Ends an exchange after a failure of the engine. Unless `is_over`, the engine may still access the
-   bytes, so their storage is never freed. */
+   bytes, so the storage of the bytes is never freed. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
 /* Destroys all writes and runs deleters; the list is then empty. */

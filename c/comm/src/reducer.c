@@ -62,7 +62,7 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             place(reducer, blob, i);
             continue;
         }
-        const size_t more = sb__comm_blob_bytes(blob); /* below bucket_bytes: not large */
+        const size_t more = sb__comm_blob_bytes(blob); /* not large, so below bucket_bytes */
         if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
                           more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);
@@ -415,8 +415,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. start_all stops when no buffer is free; the loop then waits for the oldest
-   bucket in flight, which frees its buffer. */
+/* Completes the step. The function start_all stops when no buffer is free; the loop then waits for
+   the oldest bucket in flight, which frees its buffer. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

@@ -6,8 +6,8 @@
 
 #include <syncblob/reducer.h>
 
-/* A registered blob. Entries are sorted by bucket; within a bucket, and among large blobs, they are
-   in the reverse order of the caller's list. */
+/* A registered blob. Entries are sorted by bucket; within a bucket, and among large blobs, the
+   entries are in the reverse order of the caller's list. */
 struct sb__entry {
     sb_blob *blob;
     int64_t index; /* position in the caller's list */
@@ -67,8 +67,8 @@ struct sb_reducer {
     bool in_step;
     sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
-    sb_error unreported; /* code DEVICE_FAILURE: sb_reducer_ready has not returned the failure of
-                            work that wrote a blob */
+    sb_error unreported; /* a failure of work that wrote a blob, which sb_reducer_ready found but
+                            did not return; code SB_OK: no failure */
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 
@@ -82,7 +82,8 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, 
 /* Makes the blobs' bytes current and starts the request. A bucket that gathers needs a free buffer.
    After COMM_FAILURE the caller must end the step; any other failure changes nothing. */
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
-/* Ends a bucket whose request has completed: stores the values in the blobs and scales them. */
+/* Ends a bucket whose request has completed: stores the results in the blobs, and scales the
+   results. */
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket);
 /* Abandons a bucket in flight, after a failure of the engine or at the reducer's end. */
 void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket);

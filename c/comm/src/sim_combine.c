@@ -70,7 +70,7 @@ static double value_at(sb_dtype dtype, const union block *block, int64_t i) {
     }
 }
 
-/* Stores `value` as element i. A half is rounded to float first. */
+/* Stores `value` as element i. For a half type, first rounds `value` to float. */
 static void set_at(sb_dtype dtype, union block *block, int64_t i, double value) {
     switch (dtype) {
     case SB_DTYPE_F16:

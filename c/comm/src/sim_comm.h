@@ -11,7 +11,7 @@ enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 /* A rank's part of an operation. Elements are accessed only under the group's lock. */
 struct sb__sim_part {
     struct sb__sim_operation *operation;
-    bool here;    /* the rank has called the operation, and no planted failure stopped the rank */
+    bool here;    /* the rank's call has arrived: no planted failure has stopped the rank */
     uint64_t due; /* nanoseconds: the time from which the operation is complete for the rank */
     sb_comm_buffer buffer;
 };
@@ -34,7 +34,7 @@ struct sb__sim_rank {
     int32_t rank;
     bool gone;
     uint64_t number;                    /* number of the rank's next operation */
-    struct sb__sim_operation *upcoming; /* the rank's next operation; NULL: no rank has begun it */
+    struct sb__sim_operation *upcoming; /* the rank's next operation; NULL until a rank begins it */
     uint64_t random;
     int64_t fail_nth; /* 0: no failure is planted */
     sb_sim_comm_failure mode;

@@ -98,7 +98,7 @@ static void scale_multiplies(struct sb__kit *kit) {
 /* alpha is 1 as a float but not as a double. If a slot rounds alpha first, results are exact. */
 static void alpha_is_rounded(struct sb__kit *kit) {
     const double alpha = 1 + 0x1p-24 - 0x1p-40;
-    const double large = 2 - 0x1p-23; /* its product with the unrounded alpha rounds up */
+    const double large = 2 - 0x1p-23; /* the product of `large` and the unrounded alpha rounds up */
     if (!sb__kit_has_arithmetic(kit))
         return;
     struct sb__array x = sb__array_make(kit, SB_DTYPE_F32, 100, 9);
@@ -171,7 +171,7 @@ static void sums_are_in_double(struct sb__kit *kit) {
     sb__array_free(&x);
 }
 
-/* The squares and sums of these floats are too large or too small for floats; the rest is not
+/* Tests floats whose squares or sums are outside the range of floats, and floats that are not
    finite. */
 static void sums_have_the_range_of_doubles(struct sb__kit *kit) {
     static const float values[] = {1e30F, 1e-30F, 3e38F, INFINITY, NAN};
@@ -221,7 +221,7 @@ static void doubles_are_refused_alike(struct sb__kit *kit) {
     sb__kit_free(kit, x, sizeof zero);
 }
 
-/* Computes with 2^31 + 5 floats, of which only the last two are not zero. */
+/* Computes with 2^31 + 5 floats; only the last two are not zero. */
 static void large_counts_are_right(struct sb__kit *kit) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);

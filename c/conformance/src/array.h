@@ -32,8 +32,8 @@ void sb__array_upload(const struct sb__array *array);
 void sb__array_check_guards(const struct sb__array *array, const char *slot);
 void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
 
-/* Runs a claim for each dtype from SB_DTYPE_F32 to `last` and each size up to max_count, which is
-   the last size if it is below the largest one. */
+/* Calls `holds` for each dtype from SB_DTYPE_F32 to `last` and each size of a fixed list. The first
+   size above max_count is replaced by max_count, and larger sizes are omitted. */
 void sb__on_every_size(struct sb__kit *kit, sb_dtype last,
                        void (*holds)(struct sb__kit *kit, sb_dtype dtype, int64_t count));
 

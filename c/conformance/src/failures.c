@@ -1,4 +1,5 @@
-/* Claims about failures that the backend reports. options.fail_copy makes a copy fail. */
+/* Claims about failures that the backend reports. The function options.fail_copy makes a copy
+   fail. */
 #include "kit.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ enum { BYTES = 4001 };
 /* A source and a target on the device, and the target's old bytes. */
 struct copies {
     struct sb__kit *kit;
-    sb_stream stream; /* the claim's other stream, or own_stream */
+    sb_stream stream; /* the stream of the last queued failure; at first own_stream */
     char *from, *to;
     unsigned char old[BYTES];
 };
@@ -126,7 +127,7 @@ static void stream_reports_failures(struct sb__kit *kit, sb_stream stream) {
         queue_failure(&c, stream);
         SB__KIT_CALL(kit, event_record, stream, &waiter.event);
         EXPECT_FAILURE(kit, event_wait, waiter.event);
-        EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
+        EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait must report the failure */
         sb__kit_on_thread(kit, wait_on_thread, &waiter);
         EXPECT_FAILURE(kit, event_wait, waiter.event);
         destroy_event(kit, waiter.event);
@@ -145,7 +146,7 @@ static void other_streams_report_failures(struct sb__kit *kit) {
     sb__kit_stream_destroy(kit, stream);
 }
 
-/* Returns NULL if the claim has ended. */
+/* Returns the device's read_stream, or NULL if the claim has ended. */
 static sb_stream read_stream(struct sb__kit *kit) {
     if (!kit->table.read_stream)
         sb__kit_skip(kit, "read_stream is NULL");
@@ -238,7 +239,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
     if (sb__kit_goes(kit)) {
         sb_error err;
-        /* may return any status; ends the work */
+        /* may return any status; when the call returns, the work has ended */
         (void)kit->table.event_wait(kit->device, later, &err);
         err = (sb_error){.code = SB_OK};
         const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
@@ -252,8 +253,9 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Work behind failed work may also fail. If its wait succeeds, the work must have run. If `other`
-   is another stream, it waits for the failed work. */
+/* Queues work behind failed work. The later work may also fail, but if the wait for the later work
+   succeeds, that work must have run. If `other` is not own_stream, `other` waits for the failed
+   work. */
 static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
     struct copies c = copies_make(kit, true);
     void *failed = NULL, *last = NULL;
@@ -319,8 +321,8 @@ static void synchronize_reports_on_threads(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Records an event and waits for it; returns the first status that is not SB_OK. The device may be
-   lost already, so event_record may fail. */
+/* Records an event and waits for it; returns the first status that is not SB_OK. The device may
+   already be lost, so event_record may fail. */
 static sb_status wait_by_event(struct sb__kit *kit, sb_error *err) {
     void *event = NULL;
     sb_status st = kit->table.event_record(kit->device, kit->stream, &event, err);
@@ -352,7 +354,7 @@ static void queue_on_thread(void *arg) {
 }
 
 /* Another thread waits first; the thread that queued the work must still get the failure, even if
-   work of other threads (`others_fail`) has failed before and after its work. */
+   work of other threads has failed before and after that thread's work (`others_fail`). */
 static void failure_returns(struct sb__kit *kit, const char *slot,
                             sb_status (*wait)(struct sb__kit *kit, sb_error *err),
                             sb_status (*before)(struct sb__kit *kit, sb_error *err),

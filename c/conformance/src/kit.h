@@ -1,5 +1,6 @@
-/* The state of a conformance test, and the functions that claims call. A claim need not check a
-   status: after the first failure, which is recorded, these functions only free memory. */
+/* The state of a conformance test, and the functions that claims call. After the first failure of a
+   claim, which the kit records, these functions only free memory: a claim need not check
+   statuses. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
 
@@ -15,14 +16,14 @@ struct sb__kit {
     sb_conformance_options options;
     sb_backend table;           /* members that the backend's table lacks are NULL */
     void *device;               /* open during a claim */
-    sb_stream stream;           /* the device's own stream, or NULL */
-    sb_stream other;            /* default stream; `stream` if the device has no default stream */
+    sb_stream stream;           /* own_stream, or NULL if the backend has no streams */
+    sb_stream other;            /* the default stream, or `stream` if the device has none */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
     struct sb__kit_block *kept; /* freed after the device is closed */
     sb_conformance_outcome outcome;
     bool may_be_lost; /* a copy was made to fail, so any later slot may return DEVICE_LOST */
-    bool wait_lost;   /* a wait has returned DEVICE_LOST: no work may be queued any more */
-    bool is_lost;     /* a slot has done so; the rest of the claim is not tested */
+    bool wait_lost;   /* a wait has returned DEVICE_LOST: the claim must queue no more work */
+    bool is_lost;     /* the device was lost: the rest of the claim is not tested */
     char detail[480];
 };
 
@@ -52,8 +53,9 @@ void sb__kit_lose(struct sb__kit *kit);
 /* Moves to `kit` the outcome and memory of `copy`, a copy of `kit` for another thread or device. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
-/* Call malloc and free. If malloc fails, skips the claim. After a failure of the claim, memory is
-   freed only when the device is closed, since a faulty backend may still copy to the memory. */
+/* Call malloc and free. If malloc fails, sb__kit_memory skips the claim. After a failure of the
+   claim, memory is freed only when the device is closed, since a faulty backend may still copy to
+   the memory. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* call after the device is closed */
@@ -105,18 +107,19 @@ void sb__kit_free(struct sb__kit *kit, void *ptr, size_t bytes);
 /* Queue a copy on the device's stream. */
 void sb__kit_upload(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
 void sb__kit_download(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
-/* Waits for a stream, if the backend has streams. */
+/* Waits for all work on a stream, if the backend has streams. */
 void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
 /* Downloads, waits, and fails the claim if the bytes differ; `what` names the bytes. */
 void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
                      const char *what);
 
-/* Returns whether the backend has arithmetic and its device supports arithmetic. */
+/* Returns whether the backend has the slots of arithmetic and the device supports arithmetic. */
 bool sb__kit_computes(struct sb__kit *kit);
 /* Return whether the device has streams or arithmetic. If not, skip the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
-/* Calls sb__kit_has_arithmetic. Returns SB_DTYPE_F64; SB_DTYPE_F32 if the device has no doubles. */
+/* Returns the last dtype with arithmetic: SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no
+   doubles. Skips the claim if the device has no arithmetic. */
 sb_dtype sb__kit_last_dtype(struct sb__kit *kit);
 /* Returns whether the device's memory is host-coherent. */
 static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {

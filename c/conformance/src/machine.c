@@ -1,5 +1,6 @@
-/* Claims about random operations on blobs. Results are compared with a model: plain values on the
-   host. The table in rig.h makes the backend's slots fail. A round has a new seed and context. */
+/* Claims about random operations on blobs. Results are compared with the results of plain loops on
+   the host. The table in rig.h makes the backend's slots fail. A round has a new seed and
+   context. */
 #include "rig.h"
 
 #include <syncblob/blob.h>
@@ -30,7 +31,7 @@ struct machine {
     int64_t count;
     sb_blob *blobs[BLOBS];
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
-    double values[MEMORIES][MAX_COUNT]; /* the model: the values that a read must return */
+    double values[MEMORIES][MAX_COUNT]; /* the values that a read must return */
     sb_head heads[MEMORIES];            /* the heads before the operation */
     int64_t fired;                      /* number of failures before the operation */
 };
@@ -211,7 +212,7 @@ static void copy_blob(struct machine *m, int mem) {
     const int from = (mem + 2 * (1 + (int)draw(m, BLOBS - 1))) % MEMORIES;
     sb_error err;
     const sb_status st = sb_blob_copy_from(m->blobs[mem / 2], mem % 2, m->blobs[from / 2], 0, &err);
-    /* one of the two memories may be LOST */
+    /* the source or the target may be LOST */
     if (judge(m, "sb_blob_copy_from", st == SB_ERR_UNINITIALIZED ? -1 : mem, SB_OK, st, &err))
         memcpy(m->values[mem], m->values[from], sizeof m->values[mem]);
 }
@@ -298,7 +299,7 @@ static void plant(struct machine *m) {
 
 /* Fails the claim if the operation has made memory LOST without a cause. */
 static void check_heads(struct machine *m) {
-    /* Both sides share coherent memory, which a lost device may have overwritten. */
+    /* The two sides share host-coherent memory, which a lost device may have overwritten. */
     const bool may_lose = sb__kit_is_coherent(m->kit) && !is_device_ok(m);
     for (int i = 0; i < MEMORIES; i++) {
         const sb_head now = sb_mem_head(m->mems[i]);
@@ -352,7 +353,7 @@ static void check_memory(struct machine *m, int mem) {
 static void check_nothing_is_live(struct machine *m) {
     sb_stats stats = SB_STATS_INIT;
     sb_error err;
-    for (int tries = 0; tries < 3; tries++) { /* may return the failure of earlier work */
+    for (int tries = 0; tries < 3; tries++) { /* may return a failure of earlier work */
         const sb_status st = sb_context_synchronize(m->context, &err);
         (void)st;
     }

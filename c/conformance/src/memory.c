@@ -138,7 +138,8 @@ static void copy_moves_its_range(struct sb__kit *kit) {
     sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_copied);
 }
 
-/* Copies and clears at odd addresses in one block; compares the bytes with a model on the host. */
+/* Copies and clears at odd addresses in one block, and does the same to an array on the host
+   (`model`). Then compares the bytes. */
 static void interior_pointers_work(struct sb__kit *kit) {
     enum { BYTES = 4099 };
     static const size_t places[] = {1, 3, 17, 63, 1001};
@@ -222,8 +223,8 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
     sb__kit_free(kit, block, 1000);
 }
 
-/* Uploads to memory of a second open device, which must then have the bytes, unless check_pointer
-   refuses the memory. `own` is allocated so that both devices have memory. */
+/* If check_pointer accepts memory of a second open device, uploads to that memory, which must then
+   have the bytes. `own` is allocated so that both devices have memory. */
 static void memory_of_another_open_is_refused(struct sb__kit *kit) {
     enum { BYTES = 3001 };
     struct sb__kit other = *kit;

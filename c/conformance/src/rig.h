@@ -30,7 +30,7 @@
     X(event_query)
 
 enum sb__rig_slot {
-    SB__RIG_ANY, /* the next call of any slot but open */
+    SB__RIG_ANY, /* the next call of any slot except open */
 #define SB__RIG_SLOT(slot) SB__RIG_##slot,
     SB__RIG_SLOTS(SB__RIG_SLOT)
 #undef SB__RIG_SLOT
@@ -48,7 +48,8 @@ struct sb__rig_event {
 struct sb__rig_failure {
     sb_stream stream;
     bool is_covered;                   /* an event was recorded after the work */
-    const struct sb__rig_event *event; /* this event; NULL if not recorded or already destroyed */
+    const struct sb__rig_event *event; /* the first event after the work; NULL before it is recorded
+                                          and after it is destroyed */
 };
 
 struct sb__rig {

@@ -9,7 +9,7 @@ enum { BYTES = 50021 };
 struct blocks {
     struct sb__kit *kit;
     char *at[3];
-    char *bytes; /* to upload to at[0] */
+    char *bytes; /* the bytes to upload to at[0] */
     char *found;
 };
 
@@ -185,7 +185,8 @@ static void free_on(struct sb__kit *kit, sb_stream stream, sb_stream unordered, 
     sb__kit_join(kit, &on);
 }
 
-/* Skips the claim if the device has no streams: then no work is queued when memory is freed. */
+/* Skips the claim if the device has no streams, because such a device never frees memory while work
+   is queued. */
 static void free_waits(struct sb__kit *kit) {
     sb_stream caller = NULL, foreign;
     void *second;
@@ -201,8 +202,8 @@ static void free_waits(struct sb__kit *kit) {
     sb__kit_stream_destroy(kit, caller);
 }
 
-/* Fills the device, queues work, frees the blocks, and allocates on `stream`. Allocates little,
-   since the device's memory may be the host's. */
+/* Fills the device, queues work, frees the blocks, and allocates on `stream`. Allocates at most 256
+   MiB, since the device's memory may be the host's. */
 static void reallocate(const struct load *load, sb_stream stream) {
     enum { BLOCK = 16 << 20, BLOCKS = 16 };
     struct sb__kit *kit = load->kit;
@@ -494,7 +495,7 @@ static void events_order_streams(struct sb__kit *kit) {
     sb__kit_wait(kit, other);
     check_found(&b, "stream_synchronize did not wait for work that the stream waits for");
     clear(&b);
-    /* Long work, so that the events are recorded before it ends. */
+    /* The load takes long, so that the events are recorded before the load ends. */
     event_destroy(kit, load_queue(&load));
     void *last = take_turns(kit, &b, other, record_on_thread);
     event_wait(kit, last);
@@ -525,8 +526,8 @@ static void reads_have_a_stream(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Uses a stream of a second open device, on which that device has queued work that ends with a
-   download to the same host memory. */
+/* Uses a stream of a second open device. The second device has queued work on this stream; the work
+   ends with a download to the same host memory. */
 static void use_foreign_stream(struct sb__kit *kit, struct sb__kit *second) {
     static const char text[] = "work on a stream that check_stream accepted has wrong results";
     struct blocks b = blocks_make(kit);

@@ -7,18 +7,18 @@
  * at once, and while the core holds the lock of a memory. The only library function that a slot may
  * call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
  * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
- * its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails fills `err` (never
- * NULL) with sb_error_fill, and has done and queued nothing. A C++ exception must not leave a slot.
- * DEVICE_LOST makes the whole context lost: from then on the core calls only stream_synchronize,
- * event_wait, event_query, free, free_pinned, event_destroy, extension and close.
- * c/guide/backend.md develops a backend step by step.
+ * its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails must fill `err`
+ * (never NULL) with sb_error_fill, and must not have done or queued anything. A C++ exception must
+ * not leave a slot. DEVICE_LOST makes the whole context lost: from then on the core calls only
+ * stream_synchronize, event_wait, event_query, free, free_pinned, event_destroy, extension and
+ * close. The guide c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
- * the work is complete. Work behind failed work runs, or fails, too. A backend whose work is always
- * complete on return leaves all stream and event slots NULL; then asynchronous calls are
- * synchronous, and `_on` calls accept only the NULL stream. NULL is the legacy default stream. With
- * SB_BACKEND_NO_DEFAULT_STREAM the device has no such stream: NULL from a caller then means
- * own_stream, and slots never receive NULL.
+ * the work is complete. Work behind failed work on a stream either runs or also fails. A backend
+ * whose work is always complete on return leaves all stream and event slots NULL; then asynchronous
+ * calls are synchronous, and `_on` calls accept only the NULL stream. As a stream, NULL is the
+ * legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: a
+ * caller's NULL then means own_stream, and slots never receive the stream NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -33,23 +33,25 @@ SB_BEGIN_DECLS
 /** Flags of a backend. */
 enum {
     SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
-                                             be unmapped: there the core returns FORKED instead of a
-                                             pointer to such memory */
+                                             be unmapped: in the child the core returns FORKED
+                                             instead of a pointer to such memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
                                              runs only on own_stream and on streams that callers pass.
                                              Callers get own_stream only from sb_context_stream */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
-                                      while no work on the device uses it. Once a wait has shown
-                                      that work is complete, the host reads what the work wrote;
-                                      later work reads what the host wrote. The host and all streams
-                                      may use such memory as soon as `alloc` returns */
+                                      while no work on the device uses the memory. Once a wait has
+                                      shown that work is complete, the host reads what the work
+                                      wrote; later work reads what the host wrote. The host and all
+                                      streams may use such memory as soon as `alloc` returns */
 };
 
-/** Features that a device lacks although its backend's table has the slots. */
+/** Features that the backend's table offers, by a slot or a flag, but that this device lacks. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1, /**< the device cannot compute doubles: the core returns UNSUPPORTED
-                                  before it moves bytes, and calls no slot with the dtype F64 */
-    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< no check of pointers: check_pointer counts as NULL */
+    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles: the core returns
+                                            UNSUPPORTED before it moves bytes, and calls no slot
+                                            with F64 */
+    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< the device cannot check pointers: the core ignores
+                                            check_pointer */
     SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
                                             core ignores SB_BACKEND_HOST_COHERENT */
 };
@@ -68,30 +70,31 @@ typedef struct sb_backend {
     /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
      *  call leaves nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
-    /** Waits for queued work and closes the device. Before the call, all memory has been freed and
-     *  all events destroyed, but callers' streams may exist; no other slot runs during or after the
-     *  call. The slot is also called on a lost device, and must not fail. */
+    /** Waits for queued work and closes the device. Before the call, the core has freed all memory
+     *  and destroyed all events, but callers' streams may still exist. No other slot runs during or
+     *  after the call. The slot is also called on a lost device, and must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
 
     /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. If too
-     *  little memory is free, waits for queued frees before it returns OUT_OF_MEMORY, because the
-     *  core does not retry. The core treats NULL with SB_OK as DEVICE_FAILURE. Later work on
-     *  `stream` may use the memory; work on any other stream may use it once `stream` has been
-     *  synchronised. */
+     *  little memory is free, the slot must wait for queued frees before it returns OUT_OF_MEMORY:
+     *  the core does not retry. The core treats SB_OK with a NULL pointer as DEVICE_FAILURE. Later
+     *  work on `stream` may use the memory; work on any other stream may use it once `stream` has
+     *  been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`; on a lost device, frees it if that is
+    /** Frees memory after the work queued so far on `stream`; on a lost device, frees the memory if
      *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
      *  that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
-    /** Sets `bytes` to zero, queued on `stream`. */
+    /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
      *  device pointer may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned, which need not be a host address. The same is true of device
-     *  pointers in all other slots except `free`; in arithmetic they may point to any element. */
+     *  pointer that `alloc` returned, which need not be a host address. Device pointers in all
+     *  other slots except `free` may also point into a block: in arithmetic to any element,
+     *  elsewhere to any byte. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -112,39 +115,40 @@ typedef struct sb_backend {
     /* --- callers' pointers: optional; if NULL, all pointers are accepted --- */
 
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
-     *  WRONG_DEVICE. Some backends can also use memory of another `open` of the same device. A
-     *  backend that cannot detect freed memory or the end of a block may accept such ranges. */
+     *  WRONG_DEVICE. A backend may also accept memory of another `open` of the same device, if the
+     *  slots can use that memory. A backend that cannot detect freed memory or the end of a block
+     *  may accept such ranges. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. The stream is ordered with a legacy default stream, but is not that stream: the
-     *  core detects failed arithmetic only on a separate stream, and refuses a device that returns
-     *  NULL (DEVICE_FAILURE). The core calls this slot once after `open`, and again each time
-     *  before it passes the stream to a caller; after such a call the caller may capture the
-     *  stream. During the capture, slots return UNSUPPORTED instead of using the stream, as
-     *  check_stream does for other streams, and memory that is passed to `free` is freed later. */
+     *  to `close`. The stream is ordered with the device's legacy default stream, if there is one,
+     *  but is not that default stream: the core detects failed arithmetic only on a separate
+     *  stream, and refuses a device that returns NULL (DEVICE_FAILURE). The core calls this slot
+     *  once after `open`, and again each time before it passes the stream to a caller; after such a
+     *  call the caller may capture the stream. During the capture, slots that would use the stream
+     *  return UNSUPPORTED, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
-     *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
-     *  own_stream is always valid, and NULL is if the device has a default stream; a device may
-     *  have no other streams. A caller creates streams with functions of the driver or of a table
-     *  from `extension`. If the handle is not an existing stream, the driver defines the
-     *  behaviour. */
+     *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
+     *  captured. The result of own_stream is always valid. NULL is valid if the device has a
+     *  default stream. A device may have no other streams. A caller creates streams with functions
+     *  of the driver or of a table from `extension`. If the handle is not an existing stream, the
+     *  driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
-    /** Waits for all work queued on `stream`. The first wait of the thread that queued the work
-     *  returns a failure of the work, even if a wait of another thread has returned the failure,
-     *  unless the thread has recorded an event after the work. On own_stream the first wait of any
-     *  thread also returns a failure that no wait has returned yet: the core detects failed
-     *  arithmetic on own_stream only here. Later waits need not return the failure. On other
-     *  streams the core waits for events, but may call this slot, too. All waits and sums report
-     *  failed work as DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as
-     *  OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has
-     *  ended, successfully or not. After any other status the core retries the wait; until a wait
-     *  returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused, and its
-     *  deleter does not run. The core also calls the slot on a lost device, where work may continue
-     *  after another slot has failed. */
+    /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
+     *  queued the work returns the failure, even if a wait of another thread has already returned
+     *  it. This wait need not return the failure if the thread has recorded an event after the
+     *  work. On own_stream the first wait of any thread also returns a failure that no wait has
+     *  returned yet: the core detects failed arithmetic on own_stream only with this slot. Later
+     *  waits need not return the failure. On other streams the core waits for events, but may also
+     *  call this slot. All waits and sums must report failed work as DEVICE_FAILURE or DEVICE_LOST:
+     *  the core may take any other status, such as OUT_OF_MEMORY, as a failure of the wait alone.
+     *  SB_OK and DEVICE_LOST mean that the work has ended, successfully or not. After any other
+     *  status the core retries the wait; until a wait returns SB_OK or DEVICE_LOST, memory that the
+     *  work uses is neither freed nor reused, and its deleter does not run. The core also calls the
+     *  slot on a lost device, where work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
@@ -155,26 +159,27 @@ typedef struct sb_backend {
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
      *  earlier work on the event's stream. The first event that a thread records after it has
-     *  queued work returns a failure of that work, unless a wait of that thread has returned it; a
-     *  wait of another thread does not count. Events that any thread records after that event need
-     *  not return the failure. Other threads' events before it, and events after a caller's work,
-     *  return a failure until a wait has returned it. If an event nevertheless returns an older
-     *  failure, the core treats the work since then as failed, too; if all later events do, the
-     *  stream stays unusable. The core records an event after each copy and each arithmetic
-     *  operation whose failure it must detect. The core retries a failed wait: if the second wait
-     *  returns SB_OK, the work has succeeded. After OUT_OF_MEMORY twice, a later call of the core
-     *  waits again. An event may outlive its stream. The statuses mean the same as for
-     *  stream_synchronize. */
+     *  queued work returns a failure of that work, unless a wait of that thread has returned the
+     *  failure; a wait of another thread does not count. Events that any thread records after this
+     *  first event need not return the failure. Events that other threads record before this first
+     *  event, and events after a caller's work, return the failure until a wait has returned the
+     *  failure. If an event nevertheless returns a failure that was returned before, the core also
+     *  treats the newer work before the event as failed. If all later events return the old
+     *  failure, the stream stays unusable. The core records an event after each copy and each
+     *  arithmetic operation whose failure it must detect. The core retries a failed wait: if the
+     *  second wait returns SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a
+     *  later call of the core waits again. An event may outlive its stream. Statuses have the same
+     *  meanings as in stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all slots or none; if NULL: UNSUPPORTED on the device - */
     /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
-       slot is passed F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or
-       scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other
-       failure, axpy and scale, unlike other slots, may have changed the output: the core then
-       treats the device as lost, even if the slot has queued nothing. */
+       slot receives F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
+       returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure of
+       axpy or scale the output may have changed, unlike after failures of other slots. The core
+       then treats the device as lost, even if the slot has queued nothing. */
 
     /** Prepares for arithmetic: does everything that may fail, such as opening a library. A call
      *  that fails has changed nothing. */
@@ -185,11 +190,11 @@ typedef struct sb_backend {
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]| to `*out` on the host, added in double or with equal precision and
-     *  range: a device without doubles adds on the host, or pairs of floats that are scaled, so
-     *  that large and small values, infinity and NaN give the sums that doubles give. Waits for the
-     *  result, and returns a failure of earlier work on `stream` as stream_synchronize does: the
-     *  core does not wait for that work again. A call that fails may have written `*out`. */
+    /** Writes the sum of |x[i]| to `*out` on the host. The sum has the precision and range of a sum
+     *  in double. A device without doubles may add on the host, or add scaled pairs of floats:
+     *  large values, small values, infinity and NaN must give the same sums as in double. Waits for
+     *  the result, and returns a failure of earlier work on `stream` as stream_synchronize does:
+     *  the core does not wait for that work again. A call that fails may have written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
@@ -206,34 +211,36 @@ typedef struct sb_backend {
 
     /* --- memory that the backend caches: optional; if NULL: no cache ---- */
 
-    /** Releases freed memory that the backend caches for `alloc`; waits if necessary.
-     *  sb_context_trim calls this slot. An `alloc` that runs out of memory must release the cache
-     *  itself. */
+    /** Releases freed memory that the backend caches for `alloc`; waits if necessary. The core
+     *  calls this slot in sb_context_trim. An `alloc` that runs out of memory must release the
+     *  cache itself. */
     void (*trim)(void *device);
 
     /* --- default streams: optional; if NULL, they are ordered with the NULL stream */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
-     *  pointer to memory without passing a stream, the core calls this slot before work on that
-     *  memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
-     *  operation: the core then continues with the work, but frees such memory only after it has
-     *  waited for the NULL stream. */
+     *  pointer to memory without passing a stream, the core calls this slot before it queues work
+     *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
+     *  operation: the core then continues with the work, but frees the memory only after a wait for
+     *  the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0; a failure of the work is not a failure of the query. Never waits, and does not clear a
-     *  failure that event_wait returns. The core calls this slot on the device of one context when
-     *  another context ends. DEVICE_LOST means that the work has ended; after any other failure the
-     *  state of the work is unknown. The core also calls the slot on a lost device. */
+     *  0; a failure of the work is not a failure of the query. Never waits. Does not clear a
+     *  failure: event_wait must still return the failure. The core calls this slot on the device of
+     *  one context when another context ends. DEVICE_LOST means that the work has ended; after any
+     *  other failure the state of the work is unknown. The core also calls the slot on a lost
+     *  device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
     /* --- extensions: optional ------ */
 
-    /** Returns the table that sb_context_extension returns for `name`, valid as long as the device
-     *  is open, or NULL if it has no such table; the core also calls the slot on a lost device. */
+    /** Returns the table that sb_context_extension returns for `name`, or NULL if the backend has
+     *  no such table. The table is valid as long as the device is open. The core also calls the
+     *  slot on a lost device. */
     const void *(*extension)(void *device, const char *name);
 
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */
@@ -241,13 +248,13 @@ typedef struct sb_backend {
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
      *  own_stream, and is not ordered with other streams. The core never passes this stream to a
      *  caller. If a caller reads bytes that own_stream has not written, the core downloads them on
-     *  this stream, so that the read does not wait for own_stream. The core waits for this stream
-     *  as for callers' streams. Called once, after `open`. */
+     *  this stream, so that the read does not wait for own_stream. The core waits for work on this
+     *  stream in the same way as for work on callers' streams. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */
 
-    /** Returns SB_DEVICE_LACKS_* flags, the same ones on every call and for every `open` of the
+    /** Returns SB_DEVICE_LACKS_* flags, the same flags on every call and for every `open` of the
      *  device. The core calls this slot once, after `open`, and returns UNSUPPORTED for a device
      *  with unknown flags. */
     uint32_t (*lacks)(void *device);
@@ -255,14 +262,14 @@ typedef struct sb_backend {
 
 /* --- devices by name ---------------------------------------------------------- */
 
-/** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context whose
- *  options have no backend can open it. Meant for programs that contain a backend. Registering the
- *  same table again changes nothing. A backend stays registered until the process ends. May be
- *  called on any thread, and in a forked child.
+/** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context can then
+ *  open this device, unless the context's options have a backend. Meant for programs that contain a
+ *  backend. Registering the same table again changes nothing. A backend stays registered until the
+ *  process ends. May be called on any thread, and in a forked child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
- *  and digits, that is built in, "cpu", "sim" or "cuda", or that another table has), ABI_MISMATCH
- *  (a table of another version), UNSUPPORTED (unknown flags, an unknown tail that is not zero),
+ *  and digits, the built-in name "cpu", "sim" or "cuda", or another table's name), ABI_MISMATCH (a
+ *  table of another version), UNSUPPORTED (unknown flags, an unknown tail that is not zero),
  *  OVER_LIMIT (64 backends are registered). */
 SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb_error *err);
 
@@ -276,11 +283,11 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
- *  library stays open until the process ends. If the call fails, it closes the library, unless a
- *  backend was registered during the call. Loading a library again changes nothing. Opening a
- *  library runs its code with all rights of the process: pass only paths of trusted files. The
- *  system may search folders for other libraries on which this library depends. In a forked child
- *  the call may hang if another thread of the parent was opening a library.
+ *  library stays open until the process ends. A failed call closes the library, unless a backend
+ *  was registered during the call. Loading a library again changes nothing. Opening a library runs
+ *  its code with all rights of the process: pass only paths of trusted files. The system may search
+ *  folders for other libraries on which this library depends. In a forked child the call may hang
+ *  if another thread of the parent was opening a library at the fork.
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder names a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends

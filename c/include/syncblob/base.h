@@ -19,13 +19,14 @@
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
  *    the name of a function stands for all codes of that function. Besides these, a
  *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's
- * backend returns (backend.h).
+ *    backend returns (backend.h).
  *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
  *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
  *    paths are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list; a function that returns the name of a
- *    constant returns "unknown". The behaviour is thus defined for every number.
+ *    int32_t. A function refuses a number outside the list; for such a number, a function that
+ *    returns the name of a constant returns "unknown". The behaviour is thus defined for every
+ *    number.
  *  - A struct with `struct_size` may grow in later versions: the caller sets `struct_size` to its
  *    own sizeof. The bytes beyond the library's sizeof are the "unknown tail", which must be zero.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
@@ -33,8 +34,8 @@
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
  *    floating-point environment and do not change it. The documented results are those of C's
  *    default environment: rounding to nearest, subnormal numbers, no traps. In another environment
- *    (fesetround, FTZ, DAZ) a result may differ by one rounding, and thereby exceed a bound. If
- *    floating-point exceptions are trapped, a call may end the process.
+ *    (fesetround, FTZ, DAZ) a result may differ by one rounding, and thereby exceed a documented
+ *    bound. If floating-point exceptions are trapped, a call may end the process.
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).

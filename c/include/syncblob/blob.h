@@ -38,8 +38,8 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob with a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
- *  0. The call does not allocate the elements.
+/** Creates a blob with a shape. A shape of 0 axes makes a scalar with count 1; a dimension of 0
+ *  makes the count 0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
@@ -108,7 +108,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
                                                    int64_t *out, sb_error *err);
 
 /** Reads a dimension of a blob of at most 4 axes by its legacy index, -4 to 3 (Blob::LegacyShape);
- *  a missing axis counts as 1.
+ *  a missing axis has the dimension 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
@@ -131,10 +131,11 @@ SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
 /** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes
- *  count as 1. An index may be equal to its extent, so the result may be the count or more: Caffe's
- *  layers use offset(0, 1) as a step.
- *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its extent), SHAPE_MISMATCH (more
- *  than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not fit). */
+ *  have the dimension 1. An index may be equal to its axis's extent, so the result may be the
+ *  blob's count or more: Caffe's layers use offset(0, 1) as a step.
+ *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its axis's extent),
+ *  SHAPE_MISMATCH (more than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not
+ *  fit). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
                                                      int64_t h, int64_t w, int64_t *out,
                                                      sb_error *err);
@@ -163,8 +164,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
  *  Errors: INVALID_ARGUMENT (unknown part), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
                                            sb_error *err);
-/** Returns the memory of a part, for a caller that writes or retains it. The call does not move the
- *  head, and may run at the same time as const calls.
+/** Returns the memory of a part, for a caller that writes or retains the memory. The call does not
+ *  move the head, and may run at the same time as const calls.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call replaces the memory, unless retained
  *  Errors: as sb_blob_mem. */
@@ -172,7 +173,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, 
                                                    sb_error *err);
 /** Replaces the memory of a part with `mem`, which sb_mem_create or another blob's
  *  sb_blob_mutable_mem has returned; the blob becomes an owner of `mem`. The call checks the
- *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check it.
+ *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check the
+ *  alignment.
  *  @param part SB_DATA or SB_DIFF
  *  @param mem [borrowed] retained; a memory of the blob's context with at least count x element
  *      size bytes; further bytes are capacity
@@ -180,9 +182,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, 
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
-/** Returns the number of elements that fit into the memory of a part: its size divided by the
- *  element size. 0 if the part has no memory, because the part was never used or because a reshape
- *  exceeded its capacity. The call does not create the memory.
+/** Returns the number of elements that fit into the memory of a part: the memory's size divided by
+ *  the element size. Returns 0 if the part has no memory, because the part was never used or
+ *  because a reshape exceeded its capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
@@ -359,7 +361,7 @@ enum {
  *  source that was never written stays unchanged, and the blob's part becomes zeros that count as
  *  written. These zeros are on the side of the blob's head, or on the host if the part was never
  *  written. A copy of a blob to itself does nothing. If the device is lost during the copy, the
- *  blob's bytes are as after a DEVICE_LOST of sb_blob_update.
+ *  blob's bytes are in the state that sb_blob_update documents for DEVICE_LOST.
  *  @param part SB_DATA or SB_DIFF
  *  @param source [borrowed] of any context
  *  @param flags 0 or SB_COPY_RESHAPE
@@ -369,7 +371,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
                                                  uint32_t flags, sb_error *err);
 
 /** Computes data -= diff, on the side of the head of data (Blob::Update). On the device the work is
- *  queued on the library's stream, and the next call that needs the bytes waits for it, as in
+ *  queued on the library's stream, and the next call that needs the bytes waits for the work, as in
  *  Caffe. If the queued work fails, the waiting call returns DEVICE_LOST, and the bytes are lost
  *  with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was

@@ -90,7 +90,8 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
         return sb_blob_scale(blob, PART, factor, err);                                             \
     }
 
-/* Reads the element at four legacy indices; fails if an index is not below its extent. */
+/* Reads the element at four legacy indices. Fails if an index is negative or not below its axis's
+   extent. */
 static inline SB_MUST_CHECK sb_status sb_blob_at_legacy_(const sb_blob *blob, sb_part part,
                                                          int64_t n, int64_t c, int64_t h, int64_t w,
                                                          void *out, sb_error *err) {
@@ -182,7 +183,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, in
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (NULL), SIZE_OVERFLOW (the blob's elements are larger than those of
- *  `other`, and its size would exceed PTRDIFF_MAX). */
+ *  `other`, and the blob's size would exceed PTRDIFF_MAX). */
 static inline SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                                            uint32_t *out_reallocated,
                                                            sb_error *err) {
@@ -209,9 +210,9 @@ static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return !sb_blob_is_shaped(a) ||
            sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
-/** Returns 1 if the blob has at most four axes with these dimensions; missing axes count as 1
- *  (Blob::ShapeEquals with a BlobProto that has legacy dimensions); 0 for a blob that was never
- *  shaped. */
+/** Returns 1 if the blob has at most four axes with these dimensions; missing axes have the
+ *  dimension 1 (Blob::ShapeEquals with a BlobProto that has legacy dimensions); 0 for a blob that
+ *  was never shaped. */
 static inline int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num,
                                                   int64_t channels, int64_t height, int64_t width) {
     const int64_t legacy[4] = {num, channels, height, width};

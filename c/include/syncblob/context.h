@@ -7,16 +7,17 @@
  * limits and is never destroyed.
  *
  * Quarantine: after a failed wait, work may still run on the device and use retired storage
- * (storage that no memory uses any more). Such storage is in quarantine: it is neither freed nor
- * reused, its deleter does not run, and it counts as live. The context checks the storage again
- * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
- * If another thread is already checking the storage, that thread frees it, perhaps after the call
- * returns. Storage that a driver fails to free also counts as live and in quarantine.
+ * (storage that no memory uses any more). Retired storage that the device may still be using is in
+ * quarantine: the storage is neither freed nor reused, its deleter does not run, and it counts as
+ * live. The context checks the storage again whenever the context is synchronised or trimmed and
+ * whenever a memory of the context is released. If another thread is already checking the storage,
+ * that thread frees the storage, perhaps after the call returns. Storage that a driver fails to
+ * free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
- * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
- * contexts when any context is trimmed or ends. Until these contexts end, the library may call
- * their allocators and backends.
+ * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks contexts
+ * without an owner when any context is trimmed or ends. Until contexts without an owner end, the
+ * library may call their allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -32,8 +33,9 @@ struct sb_backend; /* backend.h */
 /** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< memory for a handle or an index of the library, or for a model's blob
-                              below 4 KiB; other memory: for an sb_mem's buffer or encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< memory for a handle or an index of the library, or for a blob below 4
+                              KiB in an sb_model. Without the flag: memory for an sb_mem's buffer or
+                              for encoded bytes */
 };
 
 /**
@@ -52,9 +54,9 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library calls this function during
- * a call of the caller, and holds no lock then. The function may call the library, but not on
- * objects that are in use by that call.
+ * tasks have returned. The tasks neither block nor fail. The library calls this function during a
+ * call of the caller, while the library holds no lock. The function may call the library, but not
+ * on objects that the caller's call uses.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -163,10 +165,11 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 
 /** Returns the device's stream on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
- *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
- *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
- *  the call checks for captures only at its beginning. Calls on other contexts do not use the
- *  stream, except calls that trim or end a context while this context has storage in quarantine.
+ *  the stream does nothing and returns UNSUPPORTED. The capture continues, and the library frees
+ *  storage only after the capture. While a call runs, no capture may begin on a stream that the
+ *  call uses: the call checks for captures only at its beginning. Calls on other contexts do not
+ *  use the stream, except calls that trim or end a context while this context has storage in
+ *  quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
@@ -206,10 +209,11 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
 
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
  *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
- *  stream is still listed: retry the call. Call this before destroying a stream that was passed to
- *  an `_on` function. A thread that has fetched a pointer with the stream must queue its work on
- *  the bytes before this call begins, and no thread may pass the stream to a call while this call
- *  runs: later calls might not wait for that work. A stream that was never passed is also accepted.
+ *  stream is still listed: retry the call. Call this function before you destroy a stream that was
+ *  passed to an `_on` function. A thread that has fetched a pointer with the stream must queue its
+ *  work on the bytes before this call begins, and no thread may pass the stream to a call while
+ *  this call runs: otherwise later calls might not wait for such work. A stream that was never
+ *  passed to the library is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,

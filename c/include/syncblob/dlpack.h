@@ -7,10 +7,11 @@
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
- * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
- * the memory retires them (set, evict, release, a mutable call on read-only storage). If the caller
- * has lent the bytes, their deleter runs after the tensor's deleter. The rules of sb_mem for
- * sharers apply to the holder of the tensor, and to a blob made from the tensor:
+ * the deleter runs, the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay
+ * allocated even if the memory retires them (set, evict, release, a mutable call on read-only
+ * storage). If the caller has lent the bytes, their deleter runs after the tensor's deleter. The
+ * rules of sb_mem for sharers apply to the holder of the tensor, and to a blob made from the
+ * tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are out of date;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
@@ -21,9 +22,9 @@
  *
  * Exported device bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
- * (for work that writes), or finish the work before the deleter is called. The same holds for work
- * that the producer of an imported tensor queues. If such work fails, only the memory to which the
- * stream was passed reports the failure; other memories with the same bytes do not.
+ * (for work that writes), or finish the work before the deleter is called. The same applies to work
+ * that the producer of an imported tensor queues. If work on such a stream fails, only the memory
+ * whose call received the stream reports the failure; other memories with the same bytes do not.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
@@ -136,8 +137,8 @@ enum {
 
 /* --- export ----------------------------------------------------------------- */
 /* Each function allocates one struct in the blob's context, and copies bytes only if the
-   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides;
-   call its deleter once, on any thread except a device driver's. */
+   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides.
+   Call the tensor's deleter once, on any thread except a device driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.

@@ -21,7 +21,7 @@ typedef int32_t sb_filler_type;
 /** The meaning of n for xavier and msra, SB_VARIANCE_*. */
 typedef int32_t sb_variance;
 
-/** The type of a filler. In its formula, n is the number of inputs of each output, the number of
+/** The type of a filler. In the formulas, n is the number of inputs of each output, the number of
  *  outputs of each input, or the mean of both (SB_VARIANCE_*). */
 enum {
     SB_FILLER_CONSTANT = 0,          /**< each element is `value` */
@@ -41,19 +41,21 @@ enum {
     SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
 };
 
-/** FillerParameter. Start from SB_FILLER_INIT. A double that the type does not use may be anything,
- *  even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, and an unused `sparse` -1. */
+/** FillerParameter. Start from SB_FILLER_INIT. A double member that the filler's type does not use
+ *  may have any value, even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, and an
+ *  unused `sparse` -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
-    sb_variance variance_norm; /**< used by xavier and msra; one of SB_VARIANCE_* for all types */
+    sb_variance variance_norm; /**< used by xavier and msra; must be one of SB_VARIANCE_* for every
+                                    filler */
     double value;              /**< constant: the value; may be infinite */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
     double mean;               /**< gaussian: the mean */
     double std;                /**< gaussian: the standard deviation */
     int32_t sparse;   /**< gaussian: an element is nonzero with the probability sparse / d0; -1: no
-                           element is made zero. Must be -1 for all other types */
+                           element is made zero. Must be -1 for all other fillers */
     int32_t reserved; /**< 0 for all types */
 } sb_filler;
 
@@ -61,7 +63,7 @@ typedef struct sb_filler {
 #define SB_FILLER_INIT                                                                             \
     { sizeof(sb_filler), SB_FILLER_CONSTANT, SB_VARIANCE_FAN_IN, 0, 0, 1, 0, 1, -1, 0 }
 
-/** Writes the defaults.
+/** Writes the defaults of FillerParameter.
  *  @param filler [nullable]
  *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that the
  *      library does not know become zero */
@@ -83,9 +85,10 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
                                                sb_error *err);
 
-/** Fills data on the host (Filler::Fill). Values are computed as double and rounded to the element
- *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
- *  `sparse` are not checked. Use a different seed for each blob: equal seeds produce equal numbers.
+/** Fills the blob's data on the host (Filler::Fill). Values are computed as double and rounded to
+ *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged;
+ *  its shape and `sparse` are not checked. Use a different seed for each blob: equal seeds produce
+ *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
  *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite

@@ -1,8 +1,8 @@
 /**
  * Sources and sinks: callbacks for bytes that are neither in memory nor in a file with a path, for
  * example in an object store, an archive, an encrypted file, or behind a descriptor from another
- * process. The library reads a source at offsets and writes a sink in order. proto.h and model.h
- * have the functions that use sources and sinks.
+ * process. The library reads a source at offsets and writes a sink in order. The headers proto.h
+ * and model.h have the functions that use sources and sinks.
  *
  * Callbacks run on the thread that called the library. The library holds no lock during a callback.
  * A callback may call the library, but must not change or destroy the object that is being read or
@@ -34,16 +34,16 @@ typedef struct sb_source {
     void *user;         /**< passed to all slots */
     uint64_t size;      /**< number of bytes; above 2^31 - 1: SB_ERR_DATA_LIMIT */
     /** Writes the bytes [offset, offset + bytes) of the source to `buffer`: either writes all of
-     *  them, or fails. The range is inside the source's size; `bytes` is above 0. If the program
-     *  calls a const model on several threads, the slot runs on several threads at once.
+     *  these bytes, or fails. The range is inside the source's size; `bytes` is above 0. If the
+     *  program calls a const model on several threads, the slot runs on several threads at once.
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
      *  opening a model reads the source several times from its beginning to its end; loading a blob
-     *  reads the blob's message. In each of these passes offsets increase, except that names are
-     *  read later than the bytes after them. Contiguous values of the blob's element type are read
-     *  in one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB
-     *  at a time. A save to memory copies unchanged bytes in one read; a save to a file or a sink
-     *  copies 4 KiB at a time. A slow source should cache the last piece. */
+     *  reads the blob's message. In each of these passes the offsets increase, with one exception:
+     *  a name is read after bytes that follow the name. Contiguous values of the blob's element
+     *  type are read in one call (with a progress callback, in calls of up to 1 MiB); other values
+     *  are read 4 KiB at a time. A save to memory copies unchanged bytes in one read; a save to a
+     *  file or a sink copies 4 KiB at a time. A slow source should cache the last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
@@ -102,16 +102,16 @@ enum {
 };
 
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
- *  moves the descriptor's offset. The size is the file's current size, the version is made from the
- *  file's modification time and size. When the library checks the version, it also compares the
- *  time of the last change (ctime), as for a file that the library has opened (proto.h). Meant for
- *  programs that receive descriptors instead of paths (a sandbox, an archive).
+ *  moves the descriptor's offset. The source's size is the file's current size. The source's
+ *  version is made from the file's modification time and size. When the library checks the version,
+ *  it also compares the time of the last change (ctime), as for a file that the library has opened
+ *  (proto.h). Meant for programs that receive descriptors instead of paths (a sandbox, an archive).
  *  @param descriptor must stay open as long as the source is used. On Windows the descriptor is a
  *      HANDLE, whose value has 32 bits, and reads move the handle's offset
  *  @param flags 0 or SB_SOURCE_CLOSES
  *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
- *      caller must call the source's `close`, if not NULL. The caller may replace a slot by a
- *      function that calls the old slot
+ *      caller must call the source's `close`, unless `close` is NULL. The caller may replace a slot
+ *      by a function that calls the old slot
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
  *  device_code; also for a descriptor that is not of a regular file, and for a file of size 0 that
  *  has bytes, as in procfs). */

@@ -13,11 +13,12 @@
  * the values counts as a mutable call for the host.
  *
  * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
- * tracks only its own writes, but a transfer of one memory also changes the bytes of the other.
- * sb_blob_copy_from and sb_blob_update accept a source and a target with the same bytes, and return
- * INVALID_ARGUMENT for bytes that overlap in part on the side where the call works. The two sides
- * of one memory may be the same bytes of managed memory: a transfer then copies nothing. Other
- * buffers that a call reads or writes, such as messages, must not overlap the memory.
+ * tracks only writes by calls on that memory, but a transfer of one memory also changes the bytes
+ * of the other. The functions sb_blob_copy_from and sb_blob_update accept a source and a target
+ * with the same bytes, and return INVALID_ARGUMENT for bytes that overlap in part on the side where
+ * the call works. The two sides of one memory may be the same bytes of managed memory: a transfer
+ * then copies nothing. Other buffers that a call reads or writes, such as messages, must not
+ * overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work (a call on the
  * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
@@ -25,27 +26,28 @@
  * the head as follows. After a failed transfer the head is the side from which the bytes were
  * copied; writes on the device after the transfer are lost. The memory is LOST after failed
  * arithmetic, and after failed work of the caller on the stream that was passed when the pointer
- * was last fetched. A memory whose bytes arithmetic has computed, or a transfer has copied, from
- * lost bytes is LOST, too. A failure on a caller's stream counts for every memory whose pointer the
- * caller had fetched to write on that stream, unless a later call has made the bytes current on the
- * host. A call that only queues work behind failed work may succeed; the wait for the later work
- * then fails. Even if other threads have waited in between, no call returns SB_OK and a host
- * pointer to bytes that failed work should have written. The library cannot track the caller's work
- * on the library's own stream, on a stream that was not passed or that two contexts use, or on a
- * default stream if the pointer was fetched without a stream. The library also cannot track bytes
- * that the caller's work computes from lost bytes. If several memories borrow the same bytes
- * (Overlap), only the memory whose call queued the work reports the failure: make a call on that
- * memory before you read another. A wait that fails does not make successful work count as failed,
- * with two exceptions, after which the device counts as lost: a wait for arithmetic that was queued
- * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure; or the wait for a
- * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice.
+ * was last fetched. A memory is also LOST if arithmetic has computed its bytes, or a transfer has
+ * copied its bytes, from lost bytes. A failure on a caller's stream counts for every memory whose
+ * pointer the caller had fetched to write on that stream, unless a later call has made the bytes
+ * current on the host. A call that only queues work behind failed work may succeed; the wait for
+ * the later work then fails. Even if other threads have waited in between, no call returns SB_OK
+ * and a host pointer to bytes that failed work should have written. The library cannot track the
+ * caller's work on the library's own stream, on a stream that was not passed or that two contexts
+ * use, or on a default stream if the pointer was fetched without a stream. The library also cannot
+ * track bytes that the caller's work computes from lost bytes. If several memories borrow the same
+ * bytes (Overlap), only the memory whose call queued the work reports the failure: make a call on
+ * that memory before you read another memory. A failed wait does not make successful work count as
+ * failed, but the device counts as lost in two cases. First, a wait for arithmetic that was queued
+ * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure. Second, the wait
+ * for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
  * through the legacy default stream. While any thread in the process captures a blocking stream,
- * CUDA forbids the use of the legacy stream. Copies and arithmetic then do not wait for per-thread
- * default streams: synchronise those streams first, or wait for the end of the capture. Memory that
- * is retired during the capture is freed after the capture (quarantine, context.h).
+ * CUDA forbids the use of the legacy stream. During such a capture, copies and arithmetic do not
+ * wait for per-thread default streams: synchronise those streams first, or wait for the end of the
+ * capture. Memory that is retired during the capture is freed after the capture (quarantine,
+ * context.h).
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host addresses the device's
  * memory, the two sides of a memory are one storage, which counts as device memory. Heads move as
@@ -103,8 +105,8 @@ enum {
     SB_STORAGE_BORROWED_READ_ONLY = 4 /**< storage of the caller; the library never writes it */
 };
 
-/** Flag of the set calls. A call that writes the memory first copies the bytes to storage of the
- *  library. */
+/** Flag of the set calls. With the flag, a call that writes the memory first copies the bytes to
+ *  storage of the library. */
 enum {
     SB_READ_ONLY = 1 << 0 /**< the library never writes the storage */
 };
@@ -120,9 +122,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, 
 /** Adds an owner. @param mem [nullable] @return [owned] `mem` */
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
-/** Removes an owner. Removing the last owner waits for pending transfers, frees owned storage and
- *  runs the deleters of borrowed storage. Storage that the device may still be using is put in
- *  quarantine (context.h).
+/** Removes an owner. Removing the last owner waits for pending transfers, frees the library's
+ *  storage and runs the deleters of borrowed storage. Storage that the device may still be using is
+ *  put in quarantine (context.h).
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
@@ -168,8 +170,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, s
  *  the work queued on the stream. The stream must exist until sb_context_forget_stream, even if it
  *  is the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
- *      per-thread default streams: pass NULL, since the legacy stream is ordered with them. Any
- *      other handle must be an existing stream, since CUDA does not check it
+ *      per-thread default streams: pass NULL, since the legacy stream is ordered with per-thread
+ *      streams. Any other handle must be an existing stream, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */
@@ -209,8 +211,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
                                                        sb_error *err);
 
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
- *  sharers (sb_blob_set_cpu changes one blob). Owned storage of that side is freed; the head moves
- *  to the host. A LOST memory is allowed.
+ *  sharers (sb_blob_set_cpu changes one blob). Storage of the library on that side is freed; the
+ *  head moves to the host. A LOST memory is allowed.
  *  @param ptr [borrowed] until replaced, evicted, or released with the memory; aligned for the
  *      elements. The call cannot check the alignment, since a memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
@@ -294,7 +296,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 /** A write in two steps, begin and end: for bytes that another party writes and that may fail to
  *  arrive, for example from a transport or a reader that writes them in place. Between begin and
  *  end no observable state of the memory changes, and no other call may use the memory.
- *  sb_mem_mutable_cpu does both steps at once. */
+ *  The function sb_mem_mutable_cpu does both steps at once. */
 typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
@@ -307,26 +309,27 @@ enum {
                                    not wait for that queued work */
 };
 
-/** How a write ends, SB_WRITE_*. */
+/** How a write ends, SB_WRITE_DONE to SB_WRITE_ABANDONED. */
 typedef int32_t sb_write_outcome;
 
 /** How a write ends. Destroying a write before its end means that no byte was written. */
 enum {
-    SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
+    SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side of the
+                                write */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
                                 bytes unspecified: if both sides were current, the head moves to the
                                 other side, else the head stays. If the write had separate storage
                                 (the side was lent SB_READ_ONLY), nothing has changed. If the sides
                                 are one storage, the bytes are unspecified, and the head stays */
-    SB_WRITE_ABANDONED = 2 /**< as SPOILED, but another party may still write for an unknown time,
-                                so the storage is never freed and counts as live */
+    SB_WRITE_ABANDONED = 2 /**< as SB_WRITE_SPOILED, but another party may still write for an
+                                unknown time, so the storage is never freed and counts as live */
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
  *  with SB_WRITE_OVERWRITE). Allocation or the device can fail only in this call, which waits for
  *  device work that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param flags SB_WRITE_*
+ *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
  *      SB_WRITE_DONE as valid as a pointer from sb_mem_mutable_cpu
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
@@ -337,14 +340,14 @@ SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_
 /** Ends a write. Deleters run later, in sb_write_destroy, so that several writes can end before any
  *  deleter runs.
  *  @param write [borrowed]
- *  @param outcome SB_WRITE_*
+ *  @param outcome SB_WRITE_DONE, SB_WRITE_SPOILED or SB_WRITE_ABANDONED
  *  Errors: INVALID_ARGUMENT (unknown outcome, a write that has ended), FORKED (the write began
  *  before a fork). */
 SB_API SB_MUST_CHECK sb_status sb_write_end(sb_write *write, sb_write_outcome outcome,
                                             sb_error *err);
 
 /** Destroys the handle. A write that has not ended changes nothing. After an ended write the call
- *  frees the storage that the write has replaced, or runs its deleter.
+ *  frees the storage that the write has replaced, or runs the deleter of that storage.
  *  @param write [owned, nullable] */
 SB_API void sb_write_destroy(sb_write *write);
 

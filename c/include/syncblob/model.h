@@ -33,10 +33,11 @@ enum {
     SB_FORMAT_AUTO = 0,        /**< detected from the bytes */
     SB_FORMAT_BLOB = 1,        /**< BlobProto, for example mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
-    SB_FORMAT_SOLVERSTATE = 3, /**< SolverState; AUTO detects it by its field iter */
-    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
-                                    values. A net that has only a name is also detected as this
-                                    format if the bytes of the name form such a blob */
+    SB_FORMAT_SOLVERSTATE = 3, /**< SolverState; SB_FORMAT_AUTO detects this format by the field
+                                    iter */
+    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; SB_FORMAT_AUTO detects this format if the first
+                                    blob has values. A net that has only a name is also detected as
+                                    this format if the bytes of the name form such a blob */
 };
 
 /** The version of Caffe's format in which a layer is written, SB_LAYER_*. */
@@ -62,8 +63,8 @@ enum {
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field that the library
  *      reads (of a net: name, layer, layers) are MALFORMED. Bytes that the library recognises as
- *      those of another format or program are MALFORMED, too, or DATA_LIMIT if they exceed a limit
- *      first. An input of size 0 is an empty message of any format
+ *      another format, or as written by another program, are also MALFORMED, or DATA_LIMIT if the
+ *      bytes exceed a limit first. An input of size 0 is an empty message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
@@ -131,13 +132,13 @@ SB_API sb_format sb_model_format(const sb_model *model);
 
 /** A text of the file: `size` bytes of any value, then a NUL that `size` does not count. */
 typedef struct sb_text {
-    const char *bytes; /**< [borrowed] until the model is destroyed, the text is set, or the text's
-                            layer is popped */
+    const char *bytes; /**< [borrowed] until the model is destroyed, the program sets the text, or
+                            sb_model_pop_layer removes the text's layer */
     size_t size;       /**< without the NUL */
 } sb_text;
 
 /** Reads the net's name; the text is empty if the net has no name.
- *  @param out [borrowed] the name, until it is set or the model is destroyed
+ *  @param out [borrowed] the name, until the program sets the name or destroys the model
  *  Errors: none. */
 SB_API SB_MUST_CHECK sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
 
@@ -148,8 +149,9 @@ SB_API int64_t sb_model_num_layers(const sb_model *model);
 typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
-    sb_text type;       /**< the type's name; for a V1 layer the name of the enum's value
-                             ("CONVOLUTION"), or an unknown value's number in decimal digits */
+    sb_text type;       /**< the name of the layer's type; for a V1 layer the name of the enum's
+                             value ("CONVOLUTION"), or the number of an unknown value in decimal
+                             digits */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -378,8 +380,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
 #ifdef SB_EXPERIMENTAL
 
 /** Appends a blob as sb_model_add_blob does, but without its values: for models that do not fit
- *  into memory. sb_model_save_file_from requests the values one blob at a time. Other calls that
- *  save or load the blob return UNSUPPORTED until the blob is set.
+ *  into memory. The function sb_model_save_file_from requests the values one blob at a time. Other
+ *  calls that save or load the blob return UNSUPPORTED until the blob is set.
  *  @param layer a layer or SB_NO_LAYER
  *  @param like [borrowed] a blob of the same dtype and shape; its values are not accessed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
@@ -397,7 +399,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t l
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);
 
-/** As sb_model_save_file; `lender` lends the values of announced blobs, one blob at a time.
+/** As sb_model_save_file, but `lender` lends the values of announced blobs, one blob at a time.
  *  @param path [borrowed] NUL-terminated
  *  @param lender [borrowed]
  *  @param user passed to `lender`

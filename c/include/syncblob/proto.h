@@ -33,7 +33,7 @@ enum {
  *  the memory is not current on the host, or is read-only, the whole memory counts against
  *  limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new memory, as in
  *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs twice the
- *  memory of the values until it has checked them.
+ *  memory of the values until it has checked the values.
  *
  *  raw_data and raw_diff are fields of NVCaffe: little-endian bytes of the type in raw_data_type
  *  and raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library
@@ -117,12 +117,13 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
  *  old file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner
- *  and group if the process may set them. If the process may not set the group, the group and
- *  others get the permissions that both of them had. A POSIX access list (Linux) is preserved; if
- *  the list or the group cannot be set, all users except the owner get the permissions that all
- *  entries allow. The folder's default list is not applied. Other access lists and extended
- *  attributes are not preserved, and other hard links still refer to the old file. On Windows the
- *  access list and the hidden attribute are preserved; a read-only file is not replaced.
+ *  and group if the process may set them. If the process may not set the group, the new file's
+ *  group and others get only the permissions that both the old group and others had. A POSIX access
+ *  list (Linux) is preserved; if the list or the group cannot be set, all users except the owner
+ *  get the permissions that all entries allow. The folder's default list is not applied. Other
+ *  access lists and extended attributes are not preserved, and other hard links still refer to the
+ *  old file. On Windows the access list and the hidden attribute are preserved; a read-only file is
+ *  not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */

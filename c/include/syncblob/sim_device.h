@@ -1,7 +1,8 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
- * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with the table; other
- * libraries access the device's memory with the table. Programs use these libraries, not the table.
+ * returns for SB_SIM_DEVICE. The library libsyncblob-testing (sim.h) plants failures through the
+ * table; other libraries access the device's memory through the table. Programs use these
+ * libraries, not the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run, the target of a copy holds garbage from the call until the
@@ -66,7 +67,7 @@ enum {
                                 that work returns DEVICE_FAILURE: once on the thread that queued the
                                 work, at most once on other threads, and every time if the wait is
                                 for an event. STREAM_WAIT still delays its stream. A call that
-                                queues nothing fails as with FAIL_NOW */
+                                queues nothing fails as with SB_SIM_FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 

@@ -1,4 +1,4 @@
-/* Computes axpy and scale with kernels that the driver compiles. sums.c computes sums. */
+/* Computes axpy and scale with kernels that the driver compiles. The file sums.c computes sums. */
 #include "arithmetic.h"
 
 #include <string.h>

@@ -141,7 +141,7 @@ static sb_status open_device(struct sb__opencl_device *device, int32_t only, sb_
         st = create_parts(device, err);
     if (st == SB_OK)
         st = choose_memory(device, only, err);
-    if (st == SB_ERR_DEVICE_LOST) /* a device that was never open is not lost */
+    if (st == SB_ERR_DEVICE_LOST) /* this device was never open, so it cannot be lost */
         st = err->code = SB_ERR_NO_DEVICE;
     return st;
 }

@@ -20,7 +20,7 @@ typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, 
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
     int32_t kind; /* SB_OPENCL_* */
-    /* Returns whether the device has this kind. */
+    /* Returns whether the device has this kind of memory. */
     bool (*open)(struct sb__opencl_device *device);
     /* Allocates memory that is aligned to 64 bytes or more. */
     cl_int (*alloc)(struct sb__opencl_device *device, size_t bytes, void **out);
@@ -33,7 +33,7 @@ struct sb__opencl_memory {
        next argument to the number of that memory's elements before `ptr`. Advances `*index`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                        const void *ptr, size_t element);
-    bool has_offsets; /* an argument cannot be a pointer into the memory */
+    bool has_offsets; /* a kernel argument cannot point into the memory, so an offset follows */
     /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL if OpenCL has no query. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
@@ -76,9 +76,9 @@ struct sb__opencl_command {
     cl_command_queue queue;
     cl_event event;
     int64_t thread;           /* the thread that queued the command */
-    bool is_covered;          /* that thread has recorded an event after it */
-    cl_int failure;           /* a negative code; set once the failure is known */
-    _Atomic bool is_complete; /* a wait or a query has returned that the command has succeeded */
+    bool is_covered;          /* `thread` has recorded an event after the command */
+    cl_int failure;           /* OpenCL's negative code; 0 while no failure is known */
+    _Atomic bool is_complete; /* a wait or a query has shown that the command succeeded */
     enum {
         SB__OPENCL_WORK,
         SB__OPENCL_MARKER, /* fails if an earlier command of a caller fails */
@@ -86,23 +86,23 @@ struct sb__opencl_command {
         SB__OPENCL_FREE,
         SB__OPENCL_KINDS
     } kind;      /* only failures of work and of markers are reported */
-    void *freed; /* memory that the command frees; if the command fails, clSVMFree does */
-    const struct sb__opencl_stream *awaited; /* a barrier waits for this stream's commands */
-    int64_t awaited_end;                     /* with lower numbers */
+    void *freed; /* memory that the command frees; if the command fails, take_out frees it */
+    const struct sb__opencl_stream *awaited; /* a barrier waits for commands of this stream */
+    int64_t awaited_end;                     /* the barrier waits for commands with lower numbers */
 };
 
-/* A command queue and its commands. While only the library adds commands to a queue, a wait for the
-   last command is a wait for the queue, and no marker is needed. */
+/* A command queue and its commands. While only the library adds commands to a queue, the library
+   waits for the queue by its last command, and needs no marker. */
 struct sb__opencl_stream {
     struct sb__opencl_stream *next; /* in device->streams */
     cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    int64_t refs; /* 0: the record of a caller's queue is freed */
+    int64_t refs; /* at 0 the record of a caller's queue is freed */
     struct sb__opencl_command *first, *tail;
-    struct sb__opencl_command *running;   /* all commands before it have failed */
-    struct sb__opencl_command *uncovered; /* all commands before it are covered */
-    int64_t failed[SB__OPENCL_KINDS];     /* numbers of commands before `running` */
+    struct sb__opencl_command *running;   /* all listed commands before `running` have failed */
+    struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */
+    int64_t failed[SB__OPENCL_KINDS];     /* numbers of commands before `running`, by kind */
     int64_t barriers;                     /* number of barriers in the list */
     struct sb__opencl_command *last;      /* NULL: a wait has shown that all commands have ended */
     bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
@@ -116,9 +116,9 @@ struct sb__opencl_queued {
     /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
-    /* Commands whose failure a wait of another thread has returned. Their own threads, which may
-       have ended, must get the failure, too. Has the first failed command of each thread in each
-       queue, and a reference to the queue. */
+    /* Commands whose failure was returned only to a thread that had not queued the command. The
+       thread that queued the command may have ended, but must otherwise also get the failure. The
+       array has each thread's first failed command of each queue, and a reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
     _Atomic bool has_dropped; /* a failure found no room in `unclaimed`; then the device is lost */
@@ -187,30 +187,31 @@ sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const ch
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Does the same for a wait: returns SB_OK, DEVICE_LOST, OUT_OF_MEMORY, which means that only the
-   wait has failed, or DEVICE_FAILURE. */
+/* Converts the result of a wait: returns SB_OK, DEVICE_LOST, DEVICE_FAILURE, or OUT_OF_MEMORY,
+   which means that only the wait has failed. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
-/* Does the same for the code of a failed command; never returns OUT_OF_MEMORY. */
+/* Converts the code of a failed command; never returns OUT_OF_MEMORY. */
 sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int failure,
                                  sb_error *err);
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this before
-   the command is queued. */
+/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this function
+   before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
-/* Called between sb__opencl_begin and sb__opencl_end of a barrier. If a caller adds commands to the
-   queue, queues a marker, whose failure a later event returns: the barrier's own failure may be
-   that of another queue. Returns OpenCL's code. */
+/* Call between sb__opencl_begin and sb__opencl_end of a barrier. If a caller adds commands to the
+   queue, queues a marker. A later event returns the marker's failure instead of the barrier's,
+   which may be a failure of another queue. Returns OpenCL's code. */
 cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl_command *barrier);
-/* Waits for all commands of the queue, and for those of other queues that they should have waited
-   for, even if some fail; returns OpenCL's code. */
+/* Waits until all commands of the queue have ended, even if some fail. Also waits for the commands
+   of other queues for which a failed barrier of the queue should have waited. Returns OpenCL's
+   code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
 /* Returns whether the list has a failed barrier of the queue: in pocl 3.1 a later command may then
    run before earlier commands have ended. */
@@ -220,10 +221,10 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
    command and has recorded no event after it, keeps the failure for that thread. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
-/* Returns the status of a wait for commands, of which the first that failed has the code `failure`;
-   CL_SUCCESS if none has failed. Returns DEVICE_LOST if a failure was dropped. */
+/* Returns the status of a wait for commands. `failure` is the code of the first failed command, or
+   CL_SUCCESS. Returns DEVICE_LOST if the device has dropped a failure. */
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err);
-/* Lists the streams of the library's queues. */
+/* Begins the list of streams with the streams of the library's queues. */
 void sb__opencl_queued_begin(struct sb__opencl_device *device);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
@@ -231,35 +232,37 @@ void sb__opencl_queued_end(struct sb__opencl_device *device);
 /* Called by own_stream. The first call is the core's; later calls give the queue to a caller. */
 void sb__opencl_share(struct sb__opencl_device *device);
 
-/* An event of the backend: the work before it has ended when all of its commands have ended. One is
-   the queue's last command, or a marker. The event contains further commands because OpenCL reports
-   a command's failure only in the command's own event. If the queue may have a barrier, which ends
-   before earlier commands if it fails, the work also contains the queue's listed commands with
-   numbers below `end`. */
+/* An event of the backend. The work before the event has ended when all commands in `at` have
+   ended. One of these commands is the queue's last command, or a marker. Further commands are in
+   `at` because OpenCL reports a command's failure only in the command's own event. A failed barrier
+   ends before earlier commands: if the queue may have a barrier, the work before the event also
+   contains the queue's listed commands with numbers below `end`. */
 struct sb__opencl_event {
     cl_uint count;
-    cl_uint reported; /* the first commands, whose failures the event reports */
-    bool is_ordered;  /* no barrier: the last of the commands ends last */
+    cl_uint reported; /* number of the first commands, whose failures the event reports */
+    bool is_ordered;  /* neither marker nor barrier: the last command in `at` ends last */
     struct sb__opencl_stream *stream;
     int64_t end;
-    cl_int earlier_failure; /* of a marker of an earlier event; guarded by queued.lock */
+    cl_int earlier_failure; /* failure of an earlier event's marker; guarded by queued.lock */
     struct sb__opencl_command *at[];
 };
 
-/* Waits for the work before the event, even if it fails; returns OpenCL's code of the wait. */
+/* Waits for the work before the event, even if the work fails; returns OpenCL's code of the
+   wait. */
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Returns whether work before the event has not ended, except commands in `at`. */
+/* Returns whether work before the event still runs. The caller checks the commands in `at`. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Allocates an array of the commands for which a barrier of `queue` must wait; pass it to
-   sb__opencl_running_end. The commands have not ended: pocl 3.1 never runs a barrier that waits for
-   a command that has failed. Omits commands for which a recent barrier of the queue waits. */
+/* Allocates an array with the events of the commands for which a barrier of `queue` must wait; pass
+   the array to sb__opencl_running_end. Omits commands that have ended, because pocl 3.1 never runs
+   a barrier that waits for a failed command. Also omits commands for which a recent barrier of the
+   queue waits. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_command_queue queue, cl_event **out, cl_uint *out_count,
                              sb_error *err);
 void sb__opencl_running_end(cl_event *events, cl_uint count);
 
-/* Returns an event with the queue's commands, except commands after which their thread has already
-   recorded an event, and failed commands of other threads whose failure a wait has returned. */
+/* Returns an event with the queue's commands. Omits commands after which their thread has already
+   recorded an event, and other threads' failed commands whose failure a wait has returned. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
@@ -267,9 +270,10 @@ void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_ev
    other threads as sb__opencl_finish does. */
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
-/* Removes the failed markers of earlier events, after a wait for the event. Sets `*out_failure` to
-   the code of the first, also on later calls, or to CL_SUCCESS. A program may drop an event without
-   a wait; a later event must then return the failure. Returns OpenCL's code of a query. */
+/* Call after a wait for the event. Removes the failed markers with numbers below `end`. Sets
+   `*out_failure` to the code of the first such marker, also on later calls for the event, or to
+   CL_SUCCESS. Thus an event returns the failure of an earlier event that was destroyed without a
+   wait. Returns OpenCL's code of a query. */
 cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
                                cl_int *out_failure);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does

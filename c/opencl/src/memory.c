@@ -14,14 +14,16 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* The core frees on own_stream, whatever the stream of an allocation. */
+/* Waits for `queue` and for own_stream, on which the core queues frees. Returns whether both waits
+   succeeded. */
 static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_queue queue) {
     const cl_command_queue own = device->own.queue;
     return sb__opencl_wait(device, own) == CL_SUCCESS &&
            (queue == own || sb__opencl_wait(device, queue) == CL_SUCCESS);
 }
 
-/* All streams may use the memory. If the allocation fails, waits for queued frees and retries. */
+/* Allocates memory, which all streams may use immediately. If the allocation fails, waits for
+   queued frees and retries. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;

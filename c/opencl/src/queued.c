@@ -71,7 +71,7 @@ static void release_stream(struct sb__opencl_device *device, struct sb__opencl_s
 
 /* --- the list of a stream; call with queued.lock held ------------------------------------ */
 
-/* Releases an event that has failed after SB__OPENCL_FAILED later failures. */
+/* Keeps a failed event until SB__OPENCL_FAILED further events have failed, then releases it. */
 static void release_later(struct sb__opencl_queued *queued, cl_event event) {
     cl_event *slot = &queued->failed[queued->num_failed++ % SB__OPENCL_FAILED];
     if (*slot)
@@ -125,13 +125,14 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     unlist(command);
     if (progress < 0)
         command->failure = progress;
-    if (command->freed && command->failure) /* the queue has not freed it */
+    if (command->freed && command->failure) /* the failed command has not freed the memory */
         clSVMFree(device->context, command->freed);
     release_stream(device, command->stream);
     release(&device->queued, command);
 }
 
-/* Returns the index in `unclaimed` of the thread's command in the queue, or num_unclaimed. */
+/* Returns the index in `unclaimed` of the thread's command of the queue, or num_unclaimed if there
+   is no such command. */
 static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command_queue queue,
                               int64_t thread) {
     cl_uint i = 0;
@@ -141,8 +142,9 @@ static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command
     return i;
 }
 
-/* The reference keeps OpenCL from giving the queue's address to a new queue. The queue exists:
-   before a caller releases a queue, sb_context_forget_stream empties the list of its commands. */
+/* Adds a failed command to `unclaimed`. Retains the queue, so that OpenCL does not give the queue's
+   address to a new queue. The queue still exists: before a caller releases a queue,
+   sb_context_forget_stream empties the list of the queue's commands. */
 static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     if (find_unclaimed(queued, command->queue, command->thread) < queued->num_unclaimed)
         return;
@@ -155,8 +157,8 @@ static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_com
     queued->unclaimed[queued->num_unclaimed++] = command;
 }
 
-/* Removes a command from `unclaimed`; the caller releases it. The release of the queue does not
-   wait, even if it is the last. */
+/* Removes a command from `unclaimed`; the caller releases the command. The release of the queue
+   does not wait, even if this is the last reference. */
 static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *queued, cl_uint i) {
     struct sb__opencl_command *command = queued->unclaimed[i];
     queued->unclaimed[i] = queued->unclaimed[--queued->num_unclaimed];
@@ -164,8 +166,8 @@ static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *que
     return command;
 }
 
-/* Removes from `unclaimed` a command that this thread has queued on the queue, and returns the
-   command, which the caller releases, or NULL. */
+/* Removes from `unclaimed` the command that this thread has queued on the queue. Returns the
+   command, which the caller must release, or NULL. */
 static struct sb__opencl_command *claim(struct sb__opencl_queued *queued, cl_command_queue queue) {
     const cl_uint i = find_unclaimed(queued, queue, this_thread());
     return i < queued->num_unclaimed ? remove_unclaimed(queued, i) : NULL;
@@ -214,7 +216,7 @@ static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream
     return CL_SUCCESS;
 }
 
-/* Returns whether all commands of any queue that were queued before the command have ended. */
+/* Returns whether all commands that were queued before `command`, on any queue, have ended. */
 static bool is_oldest(const struct sb__opencl_device *device,
                       const struct sb__opencl_command *command) {
     for (const struct sb__opencl_stream *at = device->streams; at; at = at->next)
@@ -234,9 +236,9 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
     }
 }
 
-/* Removes barriers and frees that have failed, unless they failed early: earlier commands of any
-   queue may use the freed memory, and pocl 3.1 aborts if a command ends after the release of an
-   event that waited for the command. Visits all queues, since callers may release theirs. */
+/* Removes failed barriers and frees once all earlier commands have ended. Until then the earlier
+   commands may use the memory to free, and pocl 3.1 aborts if a command ends after the release of
+   an event that waited for the command. Visits all queues, since callers may release theirs. */
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {
@@ -321,7 +323,7 @@ static struct sb__opencl_command *mark(const struct sb__opencl_device *device,
         return NULL;
     marker->stream = stream;
     marker->kind = SB__OPENCL_MARKER;
-    marker->is_covered = true; /* an event reports it in any case */
+    marker->is_covered = true; /* an event always reports its own marker */
     const cl_int result = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker->event);
     if (result == CL_SUCCESS)
         return marker;
@@ -341,15 +343,15 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
 }
 
 /* --- waits: call functions that have a parameter `stream` with queued.lock held and a reference to
-   the stream; those that wait release the lock meanwhile ------------------------------------- */
+   the stream; functions that wait release the lock while they wait -------------------------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
 }
 
-/* Returns an error if the command has failed, as OpenCL requires of clWaitForEvents. Call without
-   queued.lock. */
+/* Waits for a command. Returns an error if the command has failed, as OpenCL requires of
+   clWaitForEvents. Call without queued.lock. */
 static cl_int wait_for_command(struct sb__opencl_command *command) {
     const cl_int result = clWaitForEvents(1, &command->event);
     if (result == CL_SUCCESS)
@@ -369,7 +371,7 @@ static cl_int wait_below(struct sb__opencl_device *device, struct sb__opencl_str
         const cl_int waited = ignore_failure(wait_for_command(running));
         sb__opencl_lock_take(&device->queued.lock);
         release(&device->queued, running);
-        (void)advance(device, stream, NULL); /* the next search is short */
+        (void)advance(device, stream, NULL); /* shortens the next search */
         result = result == CL_SUCCESS ? waited : result;
     }
     return result;
@@ -389,16 +391,16 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
     return result;
 }
 
-/* Waits for a marker, for the queue, and for its listed commands: commands of the caller, and so
-   the marker, may fail before earlier commands end, and in pocl 3.1 clFinish may return while a
-   barrier waits for another queue. */
+/* Waits for a marker, for the queue, and for the queue's listed commands. The marker is not enough:
+   it fails with a command of the caller, perhaps before earlier commands end. A call of clFinish is
+   not enough: in pocl 3.1 the call may return while a barrier waits for another queue. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
     sb_error err;
     struct sb__opencl_command *marker = mark(device, stream, &err);
     if (!marker)
         return err.device_code;
-    append(device, marker); /* so that a later event or wait returns its failure */
+    append(device, marker); /* so that a later event or wait returns the marker's failure */
     marker->refs++;
     sb__opencl_lock_give(&device->queued.lock);
     cl_int result = ignore_failure(wait_for_command(marker));
@@ -411,8 +413,8 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__openc
     return result;
 }
 
-/* Waits for the last command. If it has failed, or the stream has a barrier, earlier commands may
-   still run, because a barrier that fails ends before earlier commands; so waits for all. */
+/* Waits for the last command. If the last command has failed, or the stream has a barrier, also
+   waits for all earlier commands, because a failed barrier ends before earlier commands. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *last = stream->last;
     last->refs++;
@@ -436,7 +438,7 @@ static cl_int wait_for_stream(struct sb__opencl_device *device, struct sb__openc
     return stream->last ? wait_for_last(device, stream) : CL_SUCCESS;
 }
 
-/* Returns the number of the stream's last failed barrier plus 1, or 0. */
+/* Returns the number of the stream's last failed barrier plus 1, or 0 if no barrier has failed. */
 static int64_t failed_barrier_end(const struct sb__opencl_stream *stream) {
     int64_t end = 0;
     cl_int progress;
@@ -456,9 +458,9 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
     return has;
 }
 
-/* Removes the records of the commands that have ended, and writes the first failure. Keeps the last
-   command of the library's queue if the command is known to be complete: the next command's
-   `enlist` releases its event. If a query fails, removes nothing. */
+/* Removes the records of the commands that have ended, and writes the code of the first failure to
+   `*out_failure`. Keeps the last command of the library's queue if the command is known to be
+   complete: the next command's `enlist` releases its event. If a query fails, removes nothing. */
 static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
     const struct sb__opencl_command *tail = stream->tail;
@@ -500,8 +502,7 @@ static void end_wait(struct sb__opencl_device *device, struct sb__opencl_stream 
     sb__opencl_lock_give(&device->queued.lock);
 }
 
-/* A barrier that failed has not waited for the other commands of its event. The memory of failed
-   frees is freed, too. */
+/* Also frees the memory of failed frees. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     cl_int result;
     struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
@@ -593,9 +594,9 @@ static void put(struct sb__opencl_event *event, struct sb__opencl_command *comma
     command->refs++;
 }
 
-/* Returns an event with the thread's commands whose failures it reports, or NULL. */
+/* Returns an event with the stream's commands whose failures the event reports, or NULL. */
 static struct sb__opencl_event *make_event(struct sb__opencl_stream *stream) {
-    cl_uint most = 2; /* a claimed command, and the end */
+    cl_uint most = 2; /* room for a claimed command and for the marker or last command */
     for (struct sb__opencl_command *at = stream->uncovered; at; at = at->after)
         most += is_reported(at);
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
@@ -616,8 +617,8 @@ static void free_event(struct sb__opencl_device *device, struct sb__opencl_event
     free(event);
 }
 
-/* Adds the command after which the event's work has ended: a marker, if there is one, or the last
-   command. */
+/* Adds this thread's command from `unclaimed`, if any, and the command after which the event's work
+   has ended: the marker, if there is one, or the last command. */
 static void put_end(struct sb__opencl_device *device, struct sb__opencl_event *event,
                     struct sb__opencl_command *marker) {
     struct sb__opencl_stream *stream = event->stream;
@@ -643,8 +644,8 @@ static void cover(struct sb__opencl_stream *stream) {
         stream->uncovered = stream->uncovered->after;
 }
 
-/* Does not query the commands behind a running one, nor the last, because a query delays the
-   driver's thread that runs the command. */
+/* Queries neither the commands behind a running command nor the last command, because a query
+   delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;
@@ -682,7 +683,7 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
     return st;
 }
 
-/* Waits for the last command first: if the event is ordered, the others have then ended. */
+/* Waits for the last command first: if the event is ordered, the other commands have then ended. */
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event) {
     cl_int result = CL_SUCCESS;
     for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
@@ -715,8 +716,9 @@ static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_
     return result;
 }
 
-/* Returns the number below which a recent barrier of the queue, which has not failed, waits for the
-   commands of `source`; else 0. A program that frees many memories thus queues short barriers. */
+/* Finds a recent barrier of the queue that waits for commands of `source` and has not failed.
+   Returns the number below which the barrier waits for all commands, or 0. Thus a program that
+   frees many memories queues barriers with few events. */
 static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_queue queue,
                            const struct sb__opencl_stream *source) {
     enum { RECENT = 16 };
@@ -731,8 +733,8 @@ static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_qu
     return 0;
 }
 
-/* Adds the event's commands with numbers from `from`. Commands that have not ended are listed, so
-   for an unordered event the list has all of them. */
+/* Collects the event's commands that have not ended and have numbers from `from`. Commands that
+   have not ended are listed, so for an unordered event the list has all of them. */
 static cl_int collect_running(const struct sb__opencl_event *event, int64_t from, cl_event **out,
                               cl_uint *out_count) {
     struct sb__opencl_command *first = event->is_ordered ? NULL : event->stream->running;
@@ -799,7 +801,7 @@ cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__open
     struct sb__opencl_command *next;
     cl_int result = CL_SUCCESS;
     sb__opencl_lock_take(&device->queued.lock);
-    if (!event->is_ordered) /* else the stream has no markers */
+    if (!event->is_ordered) /* the stream of an ordered event has no markers */
         result = advance(device, stream, NULL);
     for (struct sb__opencl_command *at = stream->failed[SB__OPENCL_MARKER] ? stream->first : NULL;
          at && at != stream->running && at->number < event->end; at = next) {

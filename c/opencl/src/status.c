@@ -49,7 +49,7 @@ static sb_status status_of(cl_int code) {
     case CL_DEVICE_NOT_FOUND:
     case SB__OPENCL_NO_PLATFORM:
         return SB_ERR_NO_DEVICE;
-    case CL_DEVICE_NOT_AVAILABLE: /* the device was available when it was opened */
+    case CL_DEVICE_NOT_AVAILABLE: /* the device was available when the library opened it */
         return SB_ERR_DEVICE_LOST;
     case CL_COMPILER_NOT_AVAILABLE:
     case CL_BUILD_PROGRAM_FAILURE:

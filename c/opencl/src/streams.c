@@ -68,9 +68,10 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
    aborts if a command fails whose event was released.
 
    Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
-   before the caller's earlier commands. If a command fails between sb__opencl_running and the
-   call, pocl 3.1 never runs the barrier, and no wait for the barrier ends. Once a barrier has
-   failed, pocl 3.1 runs commands that are queued later at once. */
+   before the caller's earlier commands. If a command fails between sb__opencl_running and
+   clEnqueueBarrierWithWaitList, pocl 3.1 never runs the barrier, and no wait for the barrier ends.
+   Once a barrier has failed, pocl 3.1 runs later commands of the queue without waiting for earlier
+   commands. */
 static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queue queue,
                                const struct sb__opencl_event *event, cl_uint count,
                                const cl_event *events, sb_error *err) {

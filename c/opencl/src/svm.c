@@ -39,7 +39,7 @@ static cl_int alloc_fine_svm(struct sb__opencl_device *device, size_t bytes, voi
     return alloc(device, CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, out);
 }
 
-/* Frees the memory after a wait. If the wait fails twice, leaks the memory. */
+/* Waits for the queue and frees the memory. If the wait fails twice, leaks the memory. */
 static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     cl_int result = sb__opencl_wait(device, queue);
     if (result != CL_SUCCESS)

@@ -9,7 +9,8 @@ struct sb__testing_handle {
     void *device;
 };
 
-/* Finds the device and acquires its lock; release it with sb__testing_unlock. */
+/* Finds the context's simulated device and acquires the device's lock, which sb__testing_unlock
+   releases. */
 sb_status sb__testing_lock(const sb_context *context, struct sb__testing_handle *out,
                            sb_error *err);
 /* Releases the lock and returns `status`. */

@@ -6,10 +6,10 @@
  * process (sim_comm.h), or a table of functions that the caller implements (comm_engine.h).
  *
  * Order: all ranks must make the calls that are marked "Collective" in the same order and with
- * equal arguments. A call returns when all ranks have made it. If arguments differ, the call fails
- * if the engine detects the difference; otherwise the bytes are unspecified, or the call never
- * returns. If one rank's call fails before it sends, the other ranks wait for that rank up to the
- * engine's time limit. The simulated communicator and NCCL have a limit; MPI does not.
+ * equal arguments. A call returns when all ranks have made the call. If arguments differ, the call
+ * fails if the engine detects the difference; otherwise the bytes are unspecified, or the call
+ * never returns. If one rank's call fails before it sends, the other ranks wait for that rank up to
+ * the engine's time limit. The simulated communicator and NCCL have a limit; MPI does not.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
@@ -19,10 +19,10 @@
  * engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails with
  * another status has sent nothing and may be retried, with one exception: to compute a mean on a
  * device, the library queues work that scales the sum (sb_blob_scale). If the device fails in this
- * work, the call returns DEVICE_LOST, and this rank has neither the mean nor the old values: the
- * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have the mean. If a
- * later blob of the call also fails, for example because the engine needs the lost device, the call
- * returns COMM_FAILURE.
+ * work, the call returns DEVICE_LOST. The other ranks then have the mean, but this rank has neither
+ * the mean nor the old values: the memory is LOST (mem.h), or only the lost device has the sum. If
+ * a later blob of the call also fails, for example because the engine needs the lost device, the
+ * call returns COMM_FAILURE.
  *
  * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
  * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
@@ -108,7 +108,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  bytes cannot be read); if only one side was current, the failed blob's bytes are unspecified.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect that
- *      two blobs borrow overlapping memory of the caller: it reduces the common bytes twice
+ *      two blobs borrow overlapping memory of the caller, and reduces the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX

@@ -5,9 +5,9 @@
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
  * library holds no lock while a slot runs, so a slot may call the library, but must not pass it the
- * slot's own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A number
- * that `takes` or `abandon` returns or that `test` writes counts as 1 if the slot's comment does
- * not list the number. Every slot that can fail returns SB_OK or one of
+ * slot's own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. If
+ * `takes` or `abandon` returns a number that the slot's comment does not list, or `test` writes
+ * such a number, the number counts as 1. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
@@ -91,7 +91,7 @@ typedef struct sb_comm_engine {
      *  request has ended and is not tested again. The library calls this slot often, and only for
      *  the oldest request: an engine without threads must advance all requests in this slot. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
-    /** Waits until the request has completed. The request has then ended. */
+    /** Waits until the request has completed, which ends the request. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
      *  accesses the request's elements. Returns 0 if the engine may still access the elements; the

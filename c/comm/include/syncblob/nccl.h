@@ -13,25 +13,25 @@
  *
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The pool of each
  * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
- * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing GPUs: use a process
- * per rank there. Memory from cuMemMap must be accessible to all devices of the process.
+ * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing GPUs: on these GPUs,
+ * use a process per rank. Memory from cuMemMap must be accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
  * limit counts the time within the call, separately for each operation (a blob, a bucket), and
  * includes the time in which this rank's device completes earlier work. After the limit, or if
  * another rank has failed, all operations in progress are aborted. The abort has no time limit,
- * because ncclCommAbort joins a thread of NCCL. sb_comm_destroy waits until NCCL has finalized the
- * communicator, for at most 5 seconds and at most the limit, since NCCL may need the other ranks.
- * ncclCommDestroy then waits for work of this rank's streams only.
+ * because ncclCommAbort joins a thread of NCCL. The function sb_comm_destroy waits until NCCL has
+ * finalized the communicator, for at most 5 seconds and at most the limit, since NCCL may need the
+ * other ranks. Afterwards ncclCommDestroy waits for work of this rank's streams only.
  *
  * A lost device: NCCL needs the rank's device even for host memory. Calls after the loss return
  * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and other ranks wait up
  * to the limit. If only this engine has found the loss, sb_context_device_status does not report
- * it, and creating a communicator returns DEVICE_FAILURE.
+ * the loss, and creating a communicator returns DEVICE_FAILURE.
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
  * abort, memory is freed when the device reports that NCCL no longer uses it. If the device is lost
- * or makes no such report within 5 seconds, the copies of host bytes and the memory of a reducer's
+ * or does not report this within 5 seconds, the copies of host bytes and the memory of a reducer's
  * step are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H

@@ -12,16 +12,16 @@
  * for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
- * bytes on either side, reshape it or destroy it. Afterwards the head is on the side on which the
- * blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a blob by
- * its address: if a blob is destroyed, no step can end, unless another blob of equal dtype and
- * count at the same address becomes ready.
+ * bytes on either side, reshape it or destroy it. After sb_reducer_wait the head is on the side on
+ * which the blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a
+ * blob by its address: if a blob is destroyed, no step can end, unless another blob of equal dtype
+ * and count at the same address becomes ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
  * other buckets are unchanged. A blob that was being reduced in place is in the state that
- * sb_comm_all_reduce_blobs describes for its failed blob. Memory that the engine may still use is
+ * sb_comm_all_reduce_blobs describes for a failed blob. Memory that the engine may still use is
  * never freed and counts as live.
  */
 #ifndef SYNCBLOB_REDUCER_H
@@ -53,7 +53,8 @@ typedef struct sb_reducer_options {
  *  usable in both cases. If the engine of one rank cannot begin the first reduction
  *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
  *  that rank retries the call or ends. If the engine of one rank fails later, that rank returns
- *  COMM_FAILURE, and the other ranks return the status that their engine has for an ended rank.
+ *  COMM_FAILURE, and the other ranks return the status with which their engine reports an ended
+ *  rank.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
@@ -81,7 +82,7 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. The call starts buckets that can start and makes
  *  progress on started buckets. The call waits for other ranks only if the engine has no requests.
- *  If a bucket cannot start because memory ran out or a device failed, later calls retry it.
+ *  If a bucket cannot start because memory ran out or a device failed, later calls retry the start.
  *  @param blob [borrowed] a registered blob, with the count of its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,
@@ -90,14 +91,14 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because memory ran out or a device failed, the step continues, and the call may be
- *  retried. A failure of queued work that wrote a blob is such a failure, also if the wait for that
- *  work was in sb_reducer_ready: mem.h defines which bytes a retry reduces. But if a device fails
- *  while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device is lost and
- *  the host's bytes are current, the host reduces them, unless the engine needs the device, as NCCL
- *  does. If only the lost device has the bytes, or the engine needs that device, the step cannot
- *  end: destroy the reducer. The other ranks then return the status that their engine has for an
- *  ended rank. For a blob that is LOST the call returns UNINITIALIZED until the caller overwrites
- *  the blob.
+ *  retried. The same applies to a failure of queued work that wrote a blob, even if
+ *  sb_reducer_ready waited for that work: mem.h defines which bytes a retry reduces. But if a
+ *  device fails while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device
+ *  is lost and the host's bytes are current, the host's bytes are reduced, unless the engine needs
+ *  the device, as NCCL does. If only the lost device has the bytes, or the engine needs that
+ *  device, the step cannot end: destroy the reducer. The other ranks then return the status with
+ *  which their engine reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED
+ *  until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

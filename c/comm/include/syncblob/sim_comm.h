@@ -8,7 +8,7 @@
  * Calls differ if their kind, op, dtype, count or root differs. If ranks make different calls, the
  * calls return COMM_FAILURE, and the message describes two of the calls. No engine detects that
  * ranks pass different parts, blobs that differ but have equal counts, or SB_COMM_MEAN instead of
- * SB_COMM_SUM. sb_reducer_create compares op and part.
+ * SB_COMM_SUM. The function sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */

@@ -14,7 +14,7 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
-    /* Other devices that ranks of the process may use and that can access this device. */
+    /* Other devices that ranks of the process may use and that can access this device's memory. */
     sb__cu_device *peers;
     int num_peers;
 };
@@ -26,13 +26,14 @@ struct sb__nccl_visit {
     bool relaxed;
 };
 
-/* Returns the ordinal of a context on the library's CUDA backend; -1 for any other context. */
+/* Returns the ordinal of the device of a context on the library's CUDA backend; -1 for any other
+   context. */
 int32_t sb__nccl_ordinal(const sb_context *context);
 
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* Defined in peers.c. sb__nccl_find_peers must be called after all ranks have connected.
+/* Defined in peers.c. Call sb__nccl_find_peers after all ranks have connected. The function
    sb__nccl_give_access makes the pool that contains `ptr` accessible to the peers. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
@@ -41,7 +42,8 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
    has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times: if all calls fail, the caller cannot free its memory. */
+/* Calls sb__nccl_enter up to three times, because a caller that cannot enter cannot free its
+   memory. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls of the driver; returns `result`. */

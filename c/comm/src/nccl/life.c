@@ -163,7 +163,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* Begins to create one rank. On failure, if end->comm is not NULL, the caller must abort it. */
+/* Begins to create one rank. On failure the caller must abort end->comm, unless it is NULL. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {

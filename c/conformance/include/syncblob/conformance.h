@@ -45,9 +45,9 @@ typedef struct sb_conformance_options {
     /** Destroys a stream of stream_create; set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
     /** [nullable] Makes the next call of `copy`, on the same thread, fail: if `later` is 0, the call
-     *  fails and does nothing; if 1, the call succeeds, but the queued copy fails. Called on
-     * several threads in turn. Without this function, claims about failures that a backend reports
-     * are skipped. */
+     *  fails and does nothing; if 1, the call succeeds, but the queued copy fails. The test calls
+     *  the function on several threads in turn. Without this function, claims about failures that
+     *  a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 

@@ -23,12 +23,12 @@
  * An OpenCL queue does not record failures: if a command of the program fails and ends before the
  * library next uses the command's queue, no call reports the failure. Wait for the events of your
  * kernels. After a failed kernel, overwrite the memories that the queue's kernels
- * wrote. In pocl, a command fails at once if an event in its wait list fails, also while earlier
- * commands of its queue run; the library may then release memory that these commands use. Call
- * clFinish before you release or overwrite such memory.
+ * wrote. In pocl, a command fails at once if an event in its wait list fails, even while earlier
+ * commands of the queue run; the library may then release memory that the earlier commands use.
+ * Call clFinish before you release or overwrite such memory.
  *
- * If more than 64 failures, counted once for each thread and queue, were returned only to other
- * threads than those that queued the work, the device counts as lost.
+ * The device counts as lost after more than 64 failures that were returned only to threads that had
+ * not queued the failed work. Failures of one thread's work on one queue count once.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
