@@ -36,8 +36,8 @@ enum {
                                              be unmapped: in the child the core returns FORKED
                                              instead of a pointer to such memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
-                                             runs only on own_stream and on streams that callers pass.
-                                             Callers get own_stream only from sb_context_stream */
+                                             runs only on own_stream and on callers' streams. Callers
+                                             get own_stream only from sb_context_stream */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
                                       while no work on the device uses the memory. Once a wait has
                                       shown that work is complete, the host reads what the work
