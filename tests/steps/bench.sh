@@ -35,9 +35,9 @@ bench_comm() { # [ROUNDS]
 }
 
 # Compares opencl:0 with plain OpenCL.
-bench_opencl() { # [KIND]
+bench_opencl() {
     build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
-    "$bench_folder/tests/bench/bench_opencl" "$@"
+    "$bench_folder/tests/bench/bench_opencl"
 }
 
 # Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program, but
