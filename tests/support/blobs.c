@@ -63,7 +63,7 @@ static void end_mem(void *mem) {
     sb_mem_release(mem);
 }
 
-sb_mem *test_own_mem(sb_mem *mem) {
+static sb_mem *test_own_mem(sb_mem *mem) {
     test_own(mem, end_mem);
     return mem;
 }
@@ -469,36 +469,24 @@ static void count_legacy(sb_dl_managed *self) {
     tensor->deleted += self == &tensor->legacy ? 1 : 1000;
 }
 
-void tensor_match(struct tensor *tensor) {
-    tensor->legacy = (sb_dl_managed){
-        .dl_tensor = tensor->versioned.dl_tensor, .manager_ctx = tensor, .deleter = count_legacy};
-}
-
-static void describe(struct tensor *tensor, struct lent lent, int32_t device_type) {
+void tensor_make(struct tensor *tensor) {
+    const struct lent lent = lend_host(256, 0);
+    for (int i = 0; i < 6; i++)
+        ((float *)lent.ptr)[i] = (float)(i + 1);
     *tensor = (struct tensor){.shape = {2, 3}, .strides = {3, 1}, .lent = lent};
     tensor->versioned = (sb_dl_managed_versioned){
         .version = {1, 0},
         .manager_ctx = tensor,
         .deleter = count_versioned,
         .dl_tensor = {.data = lent.ptr,
-                      .device = {.device_type = device_type},
+                      .device = {.device_type = SB_DL_DEVICE_CPU},
                       .ndim = 2,
                       .dtype = {SB_DL_CODE_FLOAT, 32, 1},
                       .shape = tensor->shape,
                       .strides = tensor->strides},
     };
-    tensor_match(tensor);
-}
-
-void tensor_make(struct tensor *tensor) {
-    struct lent lent = lend_host(256, 0);
-    for (int i = 0; i < 6; i++)
-        ((float *)lent.ptr)[i] = (float)(i + 1);
-    describe(tensor, lent, SB_DL_DEVICE_CPU);
-}
-
-void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill) {
-    describe(tensor, lend_device(context, 24, fill), device_type);
+    tensor->legacy = (sb_dl_managed){
+        .dl_tensor = tensor->versioned.dl_tensor, .manager_ctx = tensor, .deleter = count_legacy};
 }
 
 static void reshape_grows(sb_blob *blob) {

@@ -42,8 +42,6 @@ sb_context *test_context(sb_context_options options);
 sb_context *test_context_on(const char *device);
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
-/* Makes the test the owner of the memory. @return the memory */
-sb_mem *test_own_mem(sb_mem *mem);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
 const char *rig_path(struct rig *rig, const char *name);
 
@@ -169,10 +167,6 @@ struct tensor {
 
 /* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
-/* Makes a tensor of 2 x 3 floats in memory of device 0 of `device_type`; all bytes are `fill`. */
-void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
-/* Copies the test's changes in `versioned` to `legacy`. */
-void tensor_match(struct tensor *tensor);
 
 /* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
    no longer exist. */
