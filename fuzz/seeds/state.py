@@ -1,7 +1,7 @@
 """Seeds and words for synced_memory and reshape, the targets that compare the library with a model.
 
-An input is a sequence of choices, which the harnesses interpret. The seeds make each call in each
-state, cause each fault, and make sequences of calls that failed in the past or are likely to fail.
+An input is a sequence of choices, which the harnesses interpret. The seeds cause each fault, and make
+sequences of calls that are likely to fail.
 """
 
 import itertools
@@ -12,19 +12,12 @@ import itertools
 CALLS = ["cpu_data", "mutable_cpu", "overwrite_cpu", "gpu_data", "gpu_data_on", "mutable_gpu",
          "mutable_gpu_on", "overwrite_gpu", "overwrite_gpu_on", "set_cpu", "set_gpu", "push",
          "pull", "prefetch_cpu", "prefetch_gpu", "evict_cpu", "evict_gpu", "clear", "synchronize"]
-(CREATE, RELEASE, RETAIN, SCHEDULE, ARM, ARM_ALLOCATOR, CALM, WAIT, FORGET,
- TRIM) = range(len(CALLS), len(CALLS) + 10)
+ARM, ARM_ALLOCATOR, CALM = range(len(CALLS) + 4, len(CALLS) + 7)
 OPERATIONS = ["any", "alloc", "zero", "upload", "download", "copy", "alloc_pinned", "check_pointer",
               "check_stream", "stream_synchronize", "event_record", "stream_wait", "event_wait"]
-EAGER, LAZY, RANDOM = range(3)
-COHERENT, NO_PINNED = 12, 16
-LEGACY, OWN, FIRST, SECOND, UNKNOWN = 0, 1, 2, 3, 7
+COHERENT = 12
+OWN, FIRST, SECOND = 1, 2, 3
 READ_WRITE, READ_ONLY = 0, 2
-
-
-def begin(schedule=EAGER, flags=0, size=24):
-    how = next(n for n in range(15) if (flags + n) % 3 == schedule)
-    return bytes([flags + how, size])
 
 
 def call(name, memory=0, stream=OWN, writes=True, by_work=False, variant=READ_WRITE):
@@ -33,43 +26,13 @@ def call(name, memory=0, stream=OWN, writes=True, by_work=False, variant=READ_WR
     return bytes([CALLS.index(name), how]) + extra
 
 
-def create(memory, size):
-    return bytes([CREATE, memory, size])
-
-
 def arm(operation, mode, nth=1):
     return bytes([ARM, next(how for how in range(64 * (nth - 1), 64 * nth)
                             if how % len(OPERATIONS) == OPERATIONS.index(operation) and
                             how // 16 % 3 == mode)])
 
 
-KINDS = ["none", "owned", "lent", "read-only"]
-
-
-def give(side, kind):
-    """Gives the side of memory 0 new storage, which is current."""
-    names = {"none": None, "owned": "overwrite_", "lent": "set_", "read-only": "set_"}
-    variant = READ_ONLY if kind == "read-only" else READ_WRITE
-    return call(names[kind] + side, variant=variant) if names[kind] else b""
-
-
-def starts():
-    """Yields the steps to every head, except LOST, with every pair of storages."""
-    yield "uninitialized", b""
-    for cpu, gpu in itertools.product(KINDS, KINDS):
-        give_cpu, give_gpu = give("cpu", cpu), give("gpu", gpu)
-        if give_cpu:
-            yield f"at-cpu-{cpu}-{gpu}", give_gpu + give_cpu
-        if give_gpu:
-            yield f"at-gpu-{cpu}-{gpu}", give_cpu + give_gpu
-        if give_gpu and give_cpu and gpu != "read-only":
-            yield f"synced-{cpu}-{gpu}", give_gpu + give_cpu + call("gpu_data")
-        elif give_gpu and give_cpu and cpu != "read-only":  # no copy is made to read-only storage
-            yield f"synced-{cpu}-{gpu}", give_cpu + give_gpu + call("cpu_data")
-
-
-PENDING = [("pending-push", call("overwrite_cpu") + call("push", stream=FIRST)),
-           ("pending-pull", call("overwrite_gpu") + call("pull", stream=FIRST))]
+PENDING = [call("overwrite_cpu") + call("push", stream=FIRST), call("overwrite_gpu") + call("pull", stream=FIRST)]
 
 EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_on", stream=SECOND) +
               call("mutable_gpu_on", stream=FIRST) + call("pull", stream=SECOND) + call("cpu_data") +
@@ -78,45 +41,12 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
               call("evict_gpu") + call("cpu_data"))
 
 
-ALL_CALLS = [*itertools.product(CALLS, [READ_WRITE]), ("set_cpu", READ_ONLY), ("set_gpu", READ_ONLY)]
-
-
-def cells_of(name, first, start, size, stream):
-    """Yields every call in one state. An input has 48 steps at most, so it makes seven calls."""
-    for at in range(0, len(ALL_CALLS), 7):
-        again = bytes([RELEASE, 0]) + create(0, size)
-        yield f"{name}-{ALL_CALLS[at][0]}", first + again.join(
-            start + call(each, stream=stream, variant=variant) + call("cpu_data")
-            for each, variant in ALL_CALLS[at:at + 7])
-
-
-def cells():
-    """Yields every call in every state."""
-    for name, start in starts():
-        for flags, stream in ((0, OWN), (NO_PINNED, SECOND), (COHERENT, OWN)):
-            yield from cells_of(f"{name}-{flags}", begin(EAGER, flags), start, 24, stream)
-        yield from cells_of(f"{name}-size-0", begin(size=0), start, 0, OWN)
-        if name == "uninitialized" or (name.startswith("at-cpu") and name.endswith("none")):
-            yield from cells_of(f"{name}-host-only", b"\x0f\x18", start, 24, LEGACY)
-    for (name, start), flags in itertools.product(PENDING, (0, COHERENT)):
-        yield from cells_of(f"{name}-{flags}", begin(LAZY, flags), start, 24, SECOND)
-
-
-def lost():
-    """Yields every call on a lost memory. Only set_cpu and overwrite_cpu succeed, so they come last."""
-    for cpu, gpu, last in itertools.product(KINDS, ["owned", "lent"], ["set_cpu", "overwrite_cpu"]):
-        yield f"lost-{cpu}-{gpu}-{last}", (
-            begin(LAZY, NO_PINNED) + give("cpu", cpu) + give("gpu", gpu) +
-            arm("stream_synchronize", 0) + call("clear") +
-            b"".join(call(name) for name in CALLS if name not in ("set_cpu", "overwrite_cpu")) +
-            call(last) + call("mutable_cpu"))
-
-
 def faults():
+    """Yields each fault beside every call, on a memory of 24 bytes, with the random schedule."""
     for operation, flags in itertools.product(OPERATIONS, (0, COHERENT)):
         for mode, word in enumerate(["now", "later", "sticky"]):
             yield (f"fault-{word}-{operation}-{flags}",
-                   begin(RANDOM, flags) + arm(operation, mode) + EVERYTHING + bytes([CALM, 0]) +
+                   bytes([flags + 2, 24]) + arm(operation, mode) + EVERYTHING + bytes([CALM, 0]) +
                    arm(operation, mode, 2) + EVERYTHING)
 
 
@@ -158,9 +88,8 @@ def blob_sequences():
 
 
 def seeds():
-    for make in (cells, lost, faults):
-        for name, data in make():
-            yield "synced_memory", name, data
+    for name, data in faults():
+        yield "synced_memory", name, data
     for name, data in blob_sequences():
         yield "reshape", name, bytes([HOST]) + data
         yield "reshape", "device-" + name, bytes([DEVICE]) + data
@@ -170,7 +99,7 @@ def words():
     """Yields words for the dictionaries: single steps, and sequences of steps for rare states."""
     for name in CALLS:
         yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
-    yield from (("synced_memory", steps) for _, steps in [*starts(), *PENDING] if steps)
+    yield from (("synced_memory", steps) for steps in PENDING)
     yield from (("synced_memory", arm(operation, mode)) for operation in OPERATIONS for mode in range(3))
     yield from (("synced_memory", word) for word in (bytes([ARM_ALLOCATOR, 1]), bytes([CALM, 0])))
     yield from (("reshape", step(name, pair)) for name in STEPS for pair in (0, 1))

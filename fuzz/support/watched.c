@@ -82,51 +82,6 @@ void check_same_blob(const sb_blob *a, const sb_blob *b) {
     }
 }
 
-/* --- snapshots ----------------------------------------------------------------------- */
-
-static struct snapshot_side take_side(const sb_blob *blob, sb_part part) {
-    const sb_mem *mem = memory_of(blob, part);
-    struct snapshot_side side = {.head = sb_mem_head(mem), .size = sb_mem_size(mem)};
-    if (side.head == SB_HEAD_UNINITIALIZED || side.size == 0)
-        return side;
-    check_ok(sb_mem_cpu(mem, &side.ptr, &call_error));
-    side.bytes = malloc(side.size);
-    fuzz_check(side.bytes, "out of memory");
-    memcpy(side.bytes, side.ptr, side.size);
-    return side;
-}
-
-struct snapshot snapshot_take(const sb_blob *blob) {
-    struct snapshot snapshot = {.num_axes = -1};
-    if (sb_blob_is_shaped(blob)) {
-        snapshot.num_axes = sb_blob_num_axes(blob);
-        memcpy(snapshot.dims, sb_blob_shape(blob),
-               (size_t)snapshot.num_axes * sizeof *snapshot.dims);
-    }
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
-        snapshot.part[part] = take_side(blob, part);
-    return snapshot;
-}
-
-void snapshot_free(struct snapshot *snapshot) {
-    free(snapshot->part[SB_DATA].bytes);
-    free(snapshot->part[SB_DIFF].bytes);
-}
-
-void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob) {
-    struct snapshot now = snapshot_take(blob);
-    check_equal(now.num_axes, snapshot->num_axes);
-    fuzz_check(memcmp(now.dims, snapshot->dims, sizeof now.dims) == 0, "the shape changed");
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        const struct snapshot_side *a = &snapshot->part[part], *b = &now.part[part];
-        check_equal(b->head, a->head);
-        fuzz_check(b->size == a->size && b->ptr == a->ptr, "part %d moved", part);
-        fuzz_check(!b->bytes || memcmp(b->bytes, a->bytes, b->size) == 0, "part %d was written",
-                   part);
-    }
-    snapshot_free(&now);
-}
-
 /* --- errors ------------------------------------------------------------------------------ */
 
 /* Returns whether the message is about the whole input; such messages contain no offset. */

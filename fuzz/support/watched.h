@@ -1,5 +1,5 @@
-/* Support for the harnesses that read files: a context that counts its memory, snapshots of blobs,
-   and checks of errors and their offsets. */
+/* Support for the harnesses that read files: a context that counts its memory, functions that read
+   and compare blobs, and checks of errors and their offsets. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
 
@@ -34,25 +34,6 @@ void watched_mark(struct watched *watched);
 size_t watched_peak(const struct watched *watched);
 /* Returns the number of live bytes now, minus the mark. */
 int64_t watched_growth(const struct watched *watched);
-
-/* The visible state of a blob: shape, heads, and all bytes of its memories, also the bytes after
-   the last element. */
-struct snapshot {
-    int32_t num_axes; /* -1: never shaped */
-    int64_t dims[SB_MAX_AXES];
-    struct snapshot_side {
-        int32_t head;
-        const void *ptr; /* address of the bytes */
-        size_t size;
-        unsigned char *bytes;
-    } part[2]; /* SB_DATA, SB_DIFF */
-};
-
-/* Takes a snapshot; creates the handles of the blob's memories if needed. */
-struct snapshot snapshot_take(const sb_blob *blob);
-void snapshot_free(struct snapshot *snapshot);
-/* Checks that the blob has not changed, and that its bytes have not moved. */
-void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
 /* Returns whether the part (data or diff) was ever written. */

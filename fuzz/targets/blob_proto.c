@@ -83,50 +83,27 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 
 /* --- a target with contents ------------------------------------------------------------ */
 
-static void fill(sb_blob *blob, sb_part part, int byte) {
-    void *bytes = NULL;
-    check_ok(sb_blob_mutable_cpu(blob, part, &bytes, &call_error));
-    if (blob_bytes(blob) > 0)
-        memset(bytes, byte, blob_bytes(blob));
-}
-
-/* Checks that data or diff has the `expected` values or, if NULL, the blob's old values. */
-static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
-                             size_t size, const char *side) {
-    if (size == 0)
-        return;
-    if (!expected && size > old->size)
-        return; /* new storage, unspecified bytes */
-    fuzz_check(memcmp(now, expected ? expected : old->bytes, size) == 0,
-               "%s of a blob with contents differs", side);
-    if (size > old->size)
-        return;
-    fuzz_check(now == old->ptr, "%s moved although its storage was large enough", side);
-    fuzz_check(memcmp((const char *)now + size, old->bytes + size, old->size - size) == 0,
-               "%s was written beyond the count", side);
-}
-
-static void check_taken(const struct snapshot *old, const sb_blob *blob, const sb_blob *fresh) {
-    size_t size = blob_bytes(fresh);
-    check_taken_side(&old->part[SB_DATA], blob_at(blob, SB_DATA), blob_at(fresh, SB_DATA), size,
-                     "data");
-    check_taken_side(&old->part[SB_DIFF], blob_at(blob, SB_DIFF),
-                     blob_has(fresh, SB_DIFF) ? blob_at(fresh, SB_DIFF) : NULL, size, "diff");
-}
+#define FILL 0x5A /* the bytes of data; those of diff are one more */
 
 /* A blob with contents, and its state before a call. */
 struct trial {
     sb_blob *blob;
-    struct snapshot old;
+    const int64_t *shape;
+    int32_t axes;
+    size_t size; /* bytes of data and of diff */
+    void *at[2]; /* addresses of data and diff */
 };
 
 static struct trial trial_begin(const struct run *run, int32_t dtype, const int64_t *shape,
                                 int32_t axes) {
-    struct trial trial = {.blob = blob_new(run->watched->context, dtype)};
+    struct trial trial = {blob_new(run->watched->context, dtype), shape, axes, 0, {NULL, NULL}};
     check_ok(sb_blob_reshape(trial.blob, shape, axes, NULL, &call_error));
-    fill(trial.blob, SB_DATA, 0x5A);
-    fill(trial.blob, SB_DIFF, 0x5B);
-    trial.old = snapshot_take(trial.blob);
+    trial.size = blob_bytes(trial.blob);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        check_ok(sb_blob_mutable_cpu(trial.blob, part, &trial.at[part], &call_error));
+        if (trial.size > 0)
+            memset(trial.at[part], FILL + part, trial.size);
+    }
     watched_mark(run->watched);
     return trial;
 }
@@ -136,14 +113,40 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
     return trial_begin(run, dtype, small, 2);
 }
 
+/* Checks that a part's `size` bytes are `expected` or, if NULL, the blob's old bytes. Storage of at
+   least this size must be kept, and must not be written beyond `size`. */
+static void check_part(const struct trial *trial, sb_part part, const void *expected, size_t size) {
+    const unsigned char *now = blob_at(trial->blob, part), byte = (unsigned char)(FILL + part);
+    if (size > 0 && expected)
+        fuzz_check(memcmp(now, expected, size) == 0, "part %d differs", part);
+    if (size == 0 || size > trial->size)
+        return;
+    fuzz_check(now == trial->at[part], "part %d moved although its storage was large enough", part);
+    const size_t first = expected ? size : 0, rest = trial->size - first;
+    fuzz_check(rest == 0 || (now[first] == byte && /* all other bytes are equal to this byte */
+                             memcmp(now + first, now + first + 1, rest - 1) == 0),
+               "part %d was written", part);
+}
+
+static void check_unchanged(const struct trial *trial) {
+    fuzz_check(sb_blob_shape_equals_dims(trial->blob, trial->shape, trial->axes), "another shape");
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        const sb_mem *mem = NULL;
+        check_ok(sb_blob_mem(trial->blob, part, &mem, &call_error));
+        check_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        check_equal(sb_mem_size(mem), trial->size);
+        check_part(trial, part, NULL, trial->size);
+    }
+}
+
 /* Checks that the blob is unchanged after a failure, or equal to `fresh` (NULL: not compared) after
    a success; ends the trial. */
-static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh) {
+static void trial_end(const struct trial *trial, sb_status st, const sb_blob *fresh) {
     if (st != SB_OK)
-        snapshot_check(&trial->old, trial->blob);
-    else if (fresh)
-        check_taken(&trial->old, trial->blob, fresh);
-    snapshot_free(&trial->old);
+        check_unchanged(trial);
+    for (sb_part part = SB_DATA; part <= SB_DIFF && st == SB_OK && fresh; part++)
+        check_part(trial, part, blob_has(fresh, part) ? blob_at(fresh, part) : NULL,
+                   blob_bytes(fresh));
     sb_blob_destroy(trial->blob);
 }
 

@@ -77,52 +77,35 @@ static void draw_layout(struct world *w, int32_t ndim) {
 
 static void make_odd(struct world *w, sb_dl_tensor *t) {
     struct tape *tape = &w->tape;
-    switch (tape_below(tape, 32)) {
-    case 1:
+    const uint32_t oddity = tape_below(tape, 32);
+    if (oddity == 1)
         w->versioned.version.major = tape_byte(tape);
-        break;
-    case 2:
+    else if (oddity == 2)
         w->versioned.flags ^= (uint64_t)1 << tape_below(tape, 64);
-        break;
-    case 3:
+    else if (oddity == 3)
         t->dtype.code = tape_byte(tape);
-        break;
-    case 4:
+    else if (oddity == 4)
         t->dtype.bits = tape_byte(tape);
-        break;
-    case 5:
+    else if (oddity == 5)
         t->dtype.lanes = (uint16_t)tape_u32(tape);
-        break;
-    case 6:
+    else if (oddity == 6)
         t->device.device_type = tape_byte(tape);
-        break;
-    case 7:
+    else if (oddity == 7)
         t->device.device_id = (int8_t)tape_byte(tape);
-        break;
-    case 8:
+    else if (oddity == 8)
         t->data = NULL;
-        break;
-    case 9:
+    else if (oddity == 9)
         t->byte_offset = (uint64_t)(int64_t)(int32_t)tape_u32(tape);
-        break;
-    case 10:
+    else if (oddity == 10)
         t->byte_offset = tape_byte(tape);
-        break;
-    case 14:
-        t->byte_offset = (uint64_t)1 << tape_below(tape, 64);
-        break;
-    case 11:
+    else if (oddity == 11)
         t->shape = NULL;
-        break;
-    case 12:
+    else if (oddity == 12)
         t->ndim = (int32_t)tape_u32(tape);
-        break;
-    case 13:
+    else if (oddity == 13)
         t->ndim = (int8_t)tape_byte(tape);
-        break;
-    default:
-        break;
-    }
+    else if (oddity == 14)
+        t->byte_offset = (uint64_t)1 << tape_below(tape, 64);
 }
 
 static void draw_tensor(struct world *w) {

@@ -109,7 +109,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
 
 /* Queues work on the library's stream. The work does not run before a call waits for the work. */
 static void make_busy(struct rig *rig, struct look *look) {
-    const void *in = read_gpu(test_mem(rig->context, BYTES));
+    const void *in = mem_pointer(test_mem(rig->context, BYTES), GPU_DATA);
     rig_schedule(rig, SB_SIM_LAZY, 0);
     rig_look(look, rig, own_stream(rig), in, BYTES);
 }
@@ -121,7 +121,7 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     rig_look(&look, f, stream, mem_pointer_on(mem, OVERWRITE_GPU_ON, stream), BYTES);
-    (void)read_cpu(mem);
+    (void)mem_pointer(mem, CPU_DATA);
     assert_true(look.ran);
     assert_false(busy.ran);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
@@ -142,7 +142,7 @@ TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
             (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
         make_busy(f, &busy);
         assert_false(busy.ran);
-        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
         assert_true(busy.ran);
     }
 }
@@ -157,7 +157,7 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
         device_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i]);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
         (void)mem_pointer(mem, MUTABLE_GPU);
         device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
         assert_ok(sb_mem_cpu(mem, &in, &err)); /* the retried wait succeeds */
@@ -176,7 +176,7 @@ TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
         device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, waits);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
         test_end(mem);
         device_fail_no_more(f->context);
         assert_ok(sb_context_synchronize(f->context, &err));

@@ -36,7 +36,7 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     assert_true(bytes_are(host, BYTES, 0)); /* no bytes of other programs */
     memset(host, 1, BYTES);
     const struct tally before = rig_tally(f);
-    assert_ptr_equal(read_gpu(mem), host);
+    assert_ptr_equal(mem_pointer(mem, GPU_DATA), host);
     const struct tally since = rig_since(f, &before);
     assert_no_work(&since); /* no operation, not even a wait */
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
@@ -58,7 +58,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
     table.lacks = lacks_coherence;
     reopen_on(f, &table);
     sb_mem *mem = test_filled(f->context, BYTES, 1);
-    assert_ptr_not_equal(read_cpu(mem), read_gpu(mem));
+    assert_ptr_not_equal(mem_pointer(mem, CPU_DATA), mem_pointer(mem, GPU_DATA));
     assert_int_equal(rig_stats(f).uploads, 1);
 }
 
@@ -194,7 +194,7 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 2);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, rig_stream(f), &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    (void)read_cpu(mem);
+    (void)mem_pointer(mem, CPU_DATA);
     void *out = mem_pointer(mem, MUTABLE_CPU);
     memset(out, 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));

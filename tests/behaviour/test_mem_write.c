@@ -1,6 +1,7 @@
 /* Tests sb_write, a write in steps, from every state of a memory and with every outcome: when the
    head changes, which bytes are current, and when deleters run. */
 #include "blobs.h"
+#include "pointers.h"
 #include "scene.h"
 
 #include "context/context.h"
@@ -62,8 +63,8 @@ static void check_bytes(struct scene *s, const struct given *g) {
                      : head == SB_HEAD_UNINITIALIZED ? 0
                                                      : CURRENT;
     if (!is_spoiled)
-        assert_true(bytes_are(read_cpu(s->mem), BYTES, fill) &&
-                    device_bytes_are(s->rig.context, read_gpu(s->mem), BYTES, fill));
+        assert_true(bytes_are(mem_pointer(s->mem, CPU_DATA), BYTES, fill) &&
+                    device_bytes_are(s->rig.context, mem_pointer(s->mem, GPU_DATA), BYTES, fill));
 }
 
 static void check(const struct given *g) {
@@ -134,7 +135,7 @@ TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
         sb_write *write;
         void *ptr;
         sb_mem *mem = mem_filled(f->context, BYTES, CURRENT);
-        (void)read_gpu(mem);
+        (void)mem_pointer(mem, GPU_DATA);
         assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
         assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
         assert_int_equal(sb_mem_head(mem), head_of(!side));
@@ -176,7 +177,7 @@ TEST_ON(rig, no_side_is_evicted_while_a_write_is_open) {
                 assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
             sb_write_destroy(write);
             assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
-            assert_non_null(read_cpu(mem));
+            assert_non_null(mem_pointer(mem, CPU_DATA));
             assert_ok(sb_mem_evict_gpu(mem, &err)); /* succeeds: no write is open */
         }
 }

@@ -166,11 +166,11 @@ TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     assert_ok(sb_mem_set_gpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
     assert_ok(sb_mem_mutable_cpu(mem, &written, &err));
     memset(written, 7, 64);
-    assert_ptr_equal(read_gpu(mem), bytes + 32);
+    assert_ptr_equal(mem_pointer(mem, GPU_DATA), bytes + 32);
     assert_true(bytes_are(bytes + 32, 64, 7));
     assert_ok(sb_mem_mutable_gpu(mem, &written, &err));
     memset(written, 9, 64);
-    assert_ptr_equal(read_cpu(mem), bytes + 32);
+    assert_ptr_equal(mem_pointer(mem, CPU_DATA), bytes + 32);
     assert_true(bytes_are(bytes + 32, 64, 9));
     assert_int_equal(plain.self_copies, 0);
     test_end(mem);

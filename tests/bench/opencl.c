@@ -1,11 +1,9 @@
-/* Compares the library on opencl:0 with plain OpenCL on the same kind of memory: copies, updates,
-   calls on valid data, and reads of 64 bytes while the device is busy. Usage: opencl [KIND], where
-   KIND is the kind of memory, the number SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
+/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies,
+   updates, calls on valid data, and reads of 64 bytes while the device is busy. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CALLS = 1000, FEW = 64 };
@@ -27,15 +25,14 @@ static struct {
     cl_device_id id;
     cl_command_queue queue;
     cl_kernel axpy;
-    bool is_svm;
-    cl_svm_mem_flags grain; /* of shared virtual memory */
 } plain;
 
-struct memory {
+/* A blob, and memory of plain OpenCL. */
+static struct {
     size_t bytes;
-    void *svm;
-    cl_mem buffer;
-};
+    sb_blob *blob;
+    void *y, *x, *host;
+} pair;
 
 /* --- plain OpenCL ---------------------------------------------------------------------- */
 
@@ -56,9 +53,7 @@ static void plain_open(void) {
     const sb_opencl_device *opencl = table;
     plain.context = opencl->context(device);
     plain.id = opencl->id(device);
-    const int32_t kind = opencl->memory(device);
-    plain.is_svm = kind == SB_OPENCL_SVM || kind == SB_OPENCL_FINE_SVM;
-    plain.grain = kind == SB_OPENCL_FINE_SVM ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
+    must(opencl->memory(device) == SB_OPENCL_SVM ? CL_SUCCESS : CL_INVALID_DEVICE);
     plain.queue = make_queue();
     cl_program program = clCreateProgramWithSource(plain.context, 1, &text, NULL, &result);
     must(result);
@@ -68,70 +63,30 @@ static void plain_open(void) {
     must(clReleaseProgram(program));
 }
 
-static void write_plain(const struct memory *memory, const void *host) {
-    if (plain.is_svm)
-        must(clEnqueueSVMMemcpy(plain.queue, CL_TRUE, memory->svm, host, memory->bytes, 0, NULL,
-                                NULL));
-    else
-        must(clEnqueueWriteBuffer(plain.queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0,
-                                  NULL, NULL));
+static void copy_plain(cl_command_queue queue, void *to, const void *from, size_t bytes) {
+    must(clEnqueueSVMMemcpy(queue, CL_TRUE, to, from, bytes, 0, NULL, NULL));
 }
 
-static void read_plain(cl_command_queue queue, const struct memory *memory, void *host) {
-    if (plain.is_svm)
-        must(clEnqueueSVMMemcpy(queue, CL_TRUE, host, memory->svm, memory->bytes, 0, NULL, NULL));
-    else
-        must(clEnqueueReadBuffer(queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0, NULL,
-                                 NULL));
-}
-
-static struct memory memory_make(size_t bytes, const void *host) {
-    struct memory memory = {.bytes = bytes};
-    cl_int result = CL_SUCCESS;
-    if (plain.is_svm)
-        memory.svm = clSVMAlloc(plain.context, CL_MEM_READ_WRITE | plain.grain, bytes, 0);
-    else
-        memory.buffer = clCreateBuffer(plain.context, CL_MEM_READ_WRITE, bytes, NULL, &result);
-    must(memory.svm || memory.buffer ? result : CL_OUT_OF_RESOURCES);
-    write_plain(&memory, host);
+static void *memory_make(size_t bytes, const void *host) {
+    void *memory = clSVMAlloc(plain.context, CL_MEM_READ_WRITE, bytes, 0);
+    must(memory ? CL_SUCCESS : CL_OUT_OF_RESOURCES);
+    copy_plain(plain.queue, memory, host, bytes);
     return memory;
 }
 
-static void memory_free(struct memory *memory) {
-    if (plain.is_svm)
-        clSVMFree(plain.context, memory->svm);
-    else
-        must(clReleaseMemObject(memory->buffer));
-}
-
-static void set_memory(cl_uint index, const struct memory *memory) {
-    if (plain.is_svm)
-        must(clSetKernelArgSVMPointer(plain.axpy, index, memory->svm));
-    else
-        must(clSetKernelArg(plain.axpy, index, sizeof memory->buffer,
-                            (const void *)&memory->buffer));
-}
-
-static void update_plain(const struct memory *y, const struct memory *x) {
-    const cl_ulong count = x->bytes / sizeof(float);
+static void update_plain(void) {
+    const cl_ulong count = pair.bytes / sizeof(float);
     const size_t items = (count + 63) / 64 * 64;
     const float alpha = -1;
     must(clSetKernelArg(plain.axpy, 0, sizeof count, &count));
     must(clSetKernelArg(plain.axpy, 1, sizeof alpha, &alpha));
-    set_memory(2, y);
-    set_memory(3, x);
+    must(clSetKernelArgSVMPointer(plain.axpy, 2, pair.y));
+    must(clSetKernelArgSVMPointer(plain.axpy, 3, pair.x));
     must(clEnqueueNDRangeKernel(plain.queue, plain.axpy, 1, NULL, &items, NULL, 0, NULL, NULL));
     must(clFlush(plain.queue));
 }
 
-/* --- one blob, and memory of plain OpenCL ------------------------------------------------ */
-
-static struct pair {
-    size_t bytes;
-    sb_blob *blob;
-    struct memory y, x;
-    void *host;
-} pair;
+/* --- large memory ---------------------------------------------------------------------- */
 
 static sb_blob *device_blob(size_t bytes) {
     sb_blob *blob = make_blob(context, SB_DTYPE_F32, bytes / sizeof(float));
@@ -152,8 +107,8 @@ static void open_pair(size_t bytes) {
 }
 
 static void close_pair(void) {
-    memory_free(&pair.x);
-    memory_free(&pair.y);
+    clSVMFree(plain.context, pair.x);
+    clSVMFree(plain.context, pair.y);
     sb_blob_destroy(pair.blob);
     fresh_memory_free(pair.host, pair.bytes);
 }
@@ -166,7 +121,7 @@ static void upload(void) {
 }
 
 static void plain_upload(void) {
-    write_plain(&pair.y, pair.host);
+    copy_plain(plain.queue, pair.y, pair.host, pair.bytes);
 }
 
 static void download(void) {
@@ -177,7 +132,7 @@ static void download(void) {
 }
 
 static void plain_download(void) {
-    read_plain(plain.queue, &pair.y, pair.host);
+    copy_plain(plain.queue, pair.host, pair.y, pair.bytes);
 }
 
 static void update(void) {
@@ -188,7 +143,7 @@ static void update(void) {
 }
 
 static void plain_update(void) {
-    update_plain(&pair.y, &pair.x);
+    update_plain();
     must(clFinish(plain.queue));
 }
 
@@ -196,7 +151,7 @@ static void plain_update(void) {
 
 /* A blob of few bytes, and memory of plain OpenCL of the same size. */
 static sb_blob *few;
-static struct memory plain_few;
+static void *plain_few;
 static cl_command_queue other; /* does not have the work that keeps the device busy */
 
 static void call_gpu_on(void) {
@@ -225,8 +180,8 @@ static void read_of_pointer(void) {
 
 static void plain_read(void) {
     float values[FEW / sizeof(float)];
-    update_plain(&pair.y, &pair.x);
-    read_plain(other, &plain_few, values);
+    update_plain();
+    copy_plain(other, values, plain_few, FEW);
 }
 
 static void end_work(void) {
@@ -271,13 +226,13 @@ static void bench_few(void) {
     compare("read beside an update, of a pointer", FEW, 1.1, read_of_pointer, plain_read, end_work);
     must(sb_context_forget_stream(context, (sb_stream)other, NULL));
     must(clReleaseCommandQueue(other));
-    memory_free(&plain_few);
+    clSVMFree(plain.context, plain_few);
     sb_blob_destroy(few);
     close_pair();
 }
 
-int main(int argc, char **argv) {
-    int32_t kind = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : SB_OPENCL_SVM;
+int main(void) {
+    int32_t kind = SB_OPENCL_SVM;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = *sb_opencl_backend();
     table.user = &kind;

@@ -35,9 +35,9 @@ bench_comm() { # [ROUNDS]
 }
 
 # Compares opencl:0 with plain OpenCL.
-bench_opencl() { # [KIND]
+bench_opencl() {
     build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
-    "$bench_folder/tests/bench/bench_opencl" "$@"
+    "$bench_folder/tests/bench/bench_opencl"
 }
 
 # Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program, but
@@ -123,12 +123,11 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+bench() { # comm|first|opencl|rust|onnx|simgrid|web|--instructions ARGUMENT... | [OPTION...] [CASE...]
     local argument arguments=() cases=() peers='' record='' program=() part
     case ${1:-} in
     comm | first | opencl | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
-    --show) python3 tests/bench/show.py "$2"; return ;;
     esac
     for argument in "$@"; do
         case $argument in

@@ -63,7 +63,7 @@ static void end_mem(void *mem) {
     sb_mem_release(mem);
 }
 
-sb_mem *test_own_mem(sb_mem *mem) {
+static sb_mem *test_own_mem(sb_mem *mem) {
     test_own(mem, end_mem);
     return mem;
 }
@@ -469,36 +469,24 @@ static void count_legacy(sb_dl_managed *self) {
     tensor->deleted += self == &tensor->legacy ? 1 : 1000;
 }
 
-void tensor_match(struct tensor *tensor) {
-    tensor->legacy = (sb_dl_managed){
-        .dl_tensor = tensor->versioned.dl_tensor, .manager_ctx = tensor, .deleter = count_legacy};
-}
-
-static void describe(struct tensor *tensor, struct lent lent, int32_t device_type) {
+void tensor_make(struct tensor *tensor) {
+    const struct lent lent = lend_host(256, 0);
+    for (int i = 0; i < 6; i++)
+        ((float *)lent.ptr)[i] = (float)(i + 1);
     *tensor = (struct tensor){.shape = {2, 3}, .strides = {3, 1}, .lent = lent};
     tensor->versioned = (sb_dl_managed_versioned){
         .version = {1, 0},
         .manager_ctx = tensor,
         .deleter = count_versioned,
         .dl_tensor = {.data = lent.ptr,
-                      .device = {.device_type = device_type},
+                      .device = {.device_type = SB_DL_DEVICE_CPU},
                       .ndim = 2,
                       .dtype = {SB_DL_CODE_FLOAT, 32, 1},
                       .shape = tensor->shape,
                       .strides = tensor->strides},
     };
-    tensor_match(tensor);
-}
-
-void tensor_make(struct tensor *tensor) {
-    struct lent lent = lend_host(256, 0);
-    for (int i = 0; i < 6; i++)
-        ((float *)lent.ptr)[i] = (float)(i + 1);
-    describe(tensor, lent, SB_DL_DEVICE_CPU);
-}
-
-void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill) {
-    describe(tensor, lend_device(context, 24, fill), device_type);
+    tensor->legacy = (sb_dl_managed){
+        .dl_tensor = tensor->versioned.dl_tensor, .manager_ctx = tensor, .deleter = count_legacy};
 }
 
 static void reshape_grows(sb_blob *blob) {
@@ -526,3 +514,59 @@ static void device_writes(sb_blob *blob) {
 
 void (*const retirings[RETIRINGS])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
                                                  reads_from_the_device_again, device_writes};
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+const char *fault_name(enum fault fault) {
+    static const char *const names[FAULTS] = {"allocation", "device now", "device later",
+                                              "device for good"};
+    return names[fault];
+}
+
+static int64_t device_calls(struct rig *rig) {
+    struct tally t = rig_tally(rig);
+    int64_t sum = 0;
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        sum += t.calls[op];
+    return sum;
+}
+
+struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth) {
+    static const int32_t modes[FAULTS] = {-1, SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER,
+                                          SB_SIM_FAIL_STICKY};
+    struct armed armed = {rig, fault, nth, 0};
+    if (fault == FAULT_ALLOC) {
+        armed.calls_before = rig->counting.failures;
+        rig->counting.fail_nth = nth;
+    } else {
+        armed.calls_before = device_calls(rig);
+        device_fail(rig->context, SB_SIM_ANY, nth, modes[fault]);
+    }
+    return armed;
+}
+
+bool fault_fired(const struct armed *armed) {
+    return armed->fault == FAULT_ALLOC
+               ? armed->rig->counting.failures > armed->calls_before
+               : device_calls(armed->rig) - armed->calls_before >= armed->nth;
+}
+
+bool fault_disarm(const struct armed *armed) {
+    armed->rig->counting.fail_nth = 0;
+    if (armed->fault != FAULT_ALLOC)
+        ignore(sb_sim_fail(armed->rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, NULL));
+    return fault_fired(armed);
+}
+
+bool fault_explains(enum fault fault, sb_status status, bool writes_in_place) {
+    switch (status) {
+    case SB_ERR_OUT_OF_MEMORY:
+        return fault != FAULT_STICKY;
+    case SB_ERR_DEVICE_FAILURE:
+        return fault == FAULT_NOW || fault == FAULT_LATER;
+    case SB_ERR_DEVICE_LOST:
+        return fault == FAULT_STICKY || (writes_in_place && fault != FAULT_ALLOC);
+    default:
+        return false;
+    }
+}

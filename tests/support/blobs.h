@@ -42,8 +42,6 @@ sb_context *test_context(sb_context_options options);
 sb_context *test_context_on(const char *device);
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
-/* Makes the test the owner of the memory. @return the memory */
-sb_mem *test_own_mem(sb_mem *mem);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
 const char *rig_path(struct rig *rig, const char *name);
 
@@ -169,14 +167,44 @@ struct tensor {
 
 /* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
-/* Makes a tensor of 2 x 3 floats in memory of device 0 of `device_type`; all bytes are `fill`. */
-void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
-/* Copies the test's changes in `versioned` to `legacy`. */
-void tensor_match(struct tensor *tensor);
 
 /* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
    no longer exist. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+/* Ways to make one step of a call fail: an allocation, or a device operation in one of three modes.
+ */
+enum fault {
+    FAULT_ALLOC,  /* the n-th call of the allocator returns NULL */
+    FAULT_NOW,    /* the n-th operation of the device does nothing and fails */
+    FAULT_LATER,  /* the n-th operation is queued, and fails when it runs */
+    FAULT_STICKY, /* the n-th operation fails, and the device is lost */
+    FAULTS
+};
+
+struct armed {
+    struct rig *rig;
+    enum fault fault;
+    int64_t nth, calls_before;
+};
+
+const char *fault_name(enum fault fault);
+struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth);
+bool fault_fired(const struct armed *armed);
+/* Disarms the fault; returns whether the fault has fired. */
+bool fault_disarm(const struct armed *armed);
+/* Returns whether a call may return `status` because of the fault. `writes_in_place` means that the
+   call overwrites current bytes of the device, so that its failure makes the bytes invalid. */
+bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);
+
+/* If the condition is false, calls the test's function blame(t, TEXT) to print the failed trial. */
+#define demand(t, condition)                                                                       \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            blame(t, #condition);                                                                  \
+    } while (0)
 
 #endif

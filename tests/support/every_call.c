@@ -311,11 +311,11 @@ CALL(sb_mem_retain, 0, sb_mem *mem = memory(w, w->other, SB_DIFF);
 CALL(sb_mem_release, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
 CALL(sb_blob_data_at_legacy, IS_CONST,
      note(w, sb_blob_data_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
+CALL(sb_blob_diff_at_legacy, IS_CONST,
+     note(w, sb_blob_diff_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
 BOTH(sb_blob_set_mem, 0,
      sb_mem *mem = lent_memory(w, sizeof(float) * (size_t)sb_blob_count(w->blob));
      note(w, sb_blob_set_mem(w->blob, part, mem, &r.err)); sb_mem_release(mem))
-CALL(sb_blob_diff_at_legacy, IS_CONST,
-     note(w, sb_blob_diff_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
 BOTH(sb_blob_drop, 0, sb_blob_drop(w->blob, part))
 BOTH(sb_blob_set_cpu, 0, struct lent_piece *p = piece(w, 64, 0);
      settle(w, p, sb_blob_set_cpu(w->blob, part, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
@@ -344,14 +344,9 @@ CALL(sb_blob_reshape, 0, note(w, sb_blob_reshape(w->other, (int64_t[]){8, 9}, 2,
 CALL(sb_blob_reshape, 0,
      note(w, sb_blob_reshape(w->blob, sb_blob_shape(w->blob), sb_blob_num_axes(w->blob), NULL,
                              &r.err)))
-CALL(sb_blob_reshape_legacy, 0,
-     note(w, sb_blob_reshape_legacy(w->blob, 1, 9, 2, 3, &r.bits, &r.err)))
 CALL(sb_blob_reshape_proto, 0, static const unsigned char s[] = {0x0a, 2, 5, 6};
      note(w, sb_blob_reshape_proto(w->blob, s, sizeof s, &r.bits, &r.err)))
 CALL(sb_blob_fill, 0, sb_filler f = SB_FILLER_INIT; note(w, sb_blob_fill(w->blob, &f, 1, &r.err)))
-CALL(sb_blob_offset_legacy, IS_CONST,
-     note(w, sb_blob_offset_legacy(w->blob, 0, 0, 0, 1, &r.number, &r.err)))
-CALL(sb_blob_shape_equals_legacy, IS_CONST, (void)sb_blob_shape_equals_legacy(w->blob, 1, 1, 2, 3))
 CALL(sb_blob_destroy, ENDS, sb_blob *b = w->blob; w->blob = NULL; end_reducer(w);
      sb_blob_destroy(b))
 CALL(sb_blob_destroy, ENDS, sb_blob *b = w->other; w->other = NULL; end_reducer(w);
@@ -411,9 +406,6 @@ CALL(sb_model_add_blob, 0,
      note(w, sb_model_add_blob(w->model, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
 CALL(sb_model_add_blob, 0, int i = 0;
      while (i < 9 && note(w, sb_model_add_blob(w->model, 0, w->other, 0, &r.err))) i++)
-CALL(sb_model_read_values, IS_CONST, float to[1];
-     note(w,
-          sb_model_read_values(w->model, 0, 0, SB_DATA, 0, 1, SB_DTYPE_F32, to, sizeof to, &r.err)))
 CALL(sb_model_save_file_from, 0, note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err));
      note(w, sb_model_announce_blob(w->model, 0, w->other, &r.err));
      note(w, sb_model_save_file_from(w->model, w->path, lend_blob, w, &r.err)))
@@ -446,11 +438,6 @@ BOTH(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
      note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, part, SB_COMM_MEAN, &r.err)))
 BOTH(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};
      note(w, sb_comm_broadcast_blobs(w->comm, b, 2, part, 0, &r.err)))
-CALL(sb_comm_barrier, 0, note(w, sb_comm_barrier(w->comm, &r.err)))
-CALL(sb_comm_all_reduce, 0,
-     note(w, sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F32, 1, &r.value, &r.err)))
-CALL(sb_comm_broadcast, 0, note(w, sb_comm_broadcast(w->comm, 0, &r.value, 4, &r.err)))
-CALL(sb_reducer_ready, 0, note(w, sb_reducer_ready(w->reducer, w->blob, &r.err)))
 CALL(sb_reducer_wait, 0, note(w, sb_reducer_ready(w->reducer, w->blob, &r.err));
      note(w, sb_reducer_ready(w->reducer, w->other, &r.err));
      note(w, sb_reducer_wait(w->reducer, &r.err)))

@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-DECLARATION = re.compile(r"^(?:SB_API|static inline)\s+(?:SB_MUST_CHECK\s+)?([^;()]*?)\b(sb_\w+)\s*"
+DECLARATION = re.compile(r"^(?:SB_API|static inline)\s+(?:SB_MUST_CHECK\s+)?([^;()]*?)\b(sb_\w+[a-z])\s*"
                          r"\(([^;{]*?)\)(?:;| \{)", re.MULTILINE | re.DOTALL)
 ARGUMENTS = {"sb_mem *": "mem", "sb_model *": "w->model", "sb_context *": "w->context",
              "sb_part": "part", "sb_stream": "w->stream", "sb_side": "SB_SIDE_CPU",
@@ -19,14 +19,17 @@ ARGUMENTS = {"sb_mem *": "mem", "sb_model *": "w->model", "sb_context *": "w->co
              "sb_stream *": "&r.stream", "sb_layer_info *": "&r.layer_info",
              "sb_blob_info *": "&r.blob_info", "sb_solver_info *": "&r.solver_info",
              "sb_mem **": "&r.mem", "const sb_mem **": "(const sb_mem **)&r.mem",
-             "const int64_t *": "few"}
+             "const int64_t *": "few", "sb_comm_op": "SB_COMM_SUM"}
 NAMED = {"const int64_t *indices": "ones", "int32_t axis": "0", "int32_t start": "0", "int32_t end": "1", "int32_t index": "0",
          "int64_t layer": "0", "int64_t index": "0", "int32_t num_axes": "2",
          "int32_t num_indices": "2", "uint32_t flags": "0", "const char *path": "w->path",
          "const void *bytes": "message", "size_t size": "sizeof message",
          "const char *name": '"a"', "size_t name_size": "1", "const char *type": '"t"',
          "size_t type_size": "1", "void *buffer": "r.bytes", "size_t capacity": "sizeof r.bytes",
-         "char *buffer": "r.bytes", "const sb_limits *limits": "NULL", "void *out": "r.bytes"}
+         "char *buffer": "r.bytes", "const sb_limits *limits": "NULL", "void *out": "r.bytes",
+         "void *values": "&r.value", "void *bytes": "r.bytes", "int32_t root": "0", "int64_t first": "0",
+         "int64_t count": "1", "int64_t num": "1", "int64_t channels": "9", "int64_t height": "2", "int64_t width": "3",
+         "int64_t n": "0", "int64_t c": "0", "int64_t h": "0", "int64_t w": "0"}
 
 
 def types(text):

@@ -52,18 +52,6 @@ static void give(struct scene *scene, int32_t side, int32_t kind, int fill) {
     }
 }
 
-const void *read_cpu(const sb_mem *mem) {
-    const void *ptr;
-    assert_ok(sb_mem_cpu(mem, &ptr, &err));
-    return ptr;
-}
-
-const void *read_gpu(const sb_mem *mem) {
-    const void *ptr;
-    assert_ok(sb_mem_gpu(mem, &ptr, &err));
-    return ptr;
-}
-
 static void place_head(struct scene *scene, const struct start *start) {
     const bool is_synced = start->head == SB_HEAD_SYNCED;
     if (start->head == SB_HEAD_UNINITIALIZED)
@@ -72,12 +60,12 @@ static void place_head(struct scene *scene, const struct start *start) {
         give(scene, SB_SIDE_GPU, start->gpu, STALE);
         give(scene, SB_SIDE_CPU, start->cpu, CURRENT);
         if (is_synced)
-            (void)read_gpu(scene->mem);
+            (void)mem_pointer(scene->mem, GPU_DATA);
     } else {
         give(scene, SB_SIDE_CPU, start->cpu, STALE);
         give(scene, SB_SIDE_GPU, start->gpu, CURRENT);
         if (is_synced)
-            (void)read_cpu(scene->mem);
+            (void)mem_pointer(scene->mem, CPU_DATA);
     }
 }
 

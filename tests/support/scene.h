@@ -34,7 +34,4 @@ void scene_open(struct scene *scene, const struct start *start, size_t bytes);
 /* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
 
-const void *read_cpu(const sb_mem *mem);
-const void *read_gpu(const sb_mem *mem);
-
 #endif

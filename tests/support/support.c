@@ -128,27 +128,17 @@ static bool read_number(const char *path, const char *word, number *found) {
     return is_found;
 }
 
-/* The files that describe a container's outermost control group, for versions 2 and 1 of groups. */
-static const struct {
-    const char *limit, *used, *stat, *cache;
-} groups[] = {
-    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-     "inactive_file "},
-    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-     "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
-};
+#define GROUP "/sys/fs/cgroup/memory." /* a container's outermost control group */
 
 /* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
    or SIZE_MAX if neither reports a number. */
 static size_t free_memory(void) {
     number least = SIZE_MAX, kib, limit, used;
+    number cache = 0; /* page cache, which the kernel frees when memory is needed */
     if (read_number("/proc/meminfo", "MemAvailable:", &kib))
         least = kib << 10;
-    for (int i = 0; i < 2; i++) {
-        number cache = 0; /* page cache, which the kernel frees when memory is needed */
-        if (!read_number(groups[i].limit, "", &limit) || !read_number(groups[i].used, "", &used))
-            continue;
-        (void)read_number(groups[i].stat, groups[i].cache, &cache);
+    if (read_number(GROUP "max", "", &limit) && read_number(GROUP "current", "", &used)) {
+        (void)read_number(GROUP "stat", "inactive_file ", &cache);
         used -= cache < used ? cache : used;
         const number room = used < limit ? limit - used : 0;
         least = room < least ? room : least;

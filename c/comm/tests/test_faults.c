@@ -3,7 +3,6 @@
    call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
 #include "fail_calloc.h"
-#include "faults.h"
 #include "mirror.h"
 #include "ranks.h"
 

@@ -110,12 +110,15 @@ static void need_device(const char *function) {
 
 /* --- what an operation does ---------------------------------------------------------------- */
 
-static size_t size_of(ncclDataType_t type) {
-    return type == ncclFloat64                           ? 8
-           : type == ncclFloat32                         ? 4
-           : type == ncclFloat16 || type == ncclBfloat16 ? 2
-                                                         : 1;
-}
+static const struct {
+    size_t size;
+    sb_dtype dtype;
+} types[] = {[ncclInt8] = {1, 0},
+             [ncclUint8] = {1, 0},
+             [ncclFloat64] = {8, SB_DTYPE_F64},
+             [ncclFloat32] = {4, SB_DTYPE_F32},
+             [ncclFloat16] = {2, SB_DTYPE_F16},
+             [ncclBfloat16] = {2, SB_DTYPE_BF16}};
 
 static struct part *part_of(ncclComm_t comm, uint64_t number) {
     struct part *part = comm ? comm->parts : NULL;
@@ -124,15 +127,8 @@ static struct part *part_of(ncclComm_t comm, uint64_t number) {
     return part;
 }
 
-static sb_dtype dtype_of(const struct part *part) {
-    return part->type == ncclFloat64   ? SB_DTYPE_F64
-           : part->type == ncclFloat32 ? SB_DTYPE_F32
-           : part->type == ncclFloat16 ? SB_DTYPE_F16
-                                       : SB_DTYPE_BF16;
-}
-
 static double combine(struct part *const *parts, int size, int64_t i) {
-    const sb_dtype dtype = dtype_of(parts[0]);
+    const sb_dtype dtype = types[parts[0]->type].dtype;
     double value = get_value(dtype, parts[0]->bytes, i);
     for (int r = 1; r < size; r++) {
         const double other = get_value(dtype, parts[r]->bytes, i);
@@ -158,7 +154,7 @@ static void check_access(struct part *const *parts, int size, size_t bytes) {
 
 static void carry_out(struct part *const *parts, int size) {
     const struct part *first = parts[0];
-    const size_t bytes = first->count * size_of(first->type);
+    const size_t bytes = first->count * types[first->type].size;
     for (int r = 0; r < size; r++) {
         parts[r]->bytes = fake_address(parts[r]->ptr, bytes);
         if (!parts[r]->bytes) {
@@ -173,7 +169,7 @@ static void carry_out(struct part *const *parts, int size) {
     for (int64_t i = 0; i < (int64_t)first->count && first->kind == REDUCE; i++) {
         const double value = combine(parts, size, i);
         for (int r = 0; r < size; r++)
-            put_value(dtype_of(first), parts[r]->bytes, i, value);
+            put_value(types[first->type].dtype, parts[r]->bytes, i, value);
     }
 }
 
@@ -220,7 +216,7 @@ static void put_on_stream(ncclComm_t comm) {
     comm->posting = NULL;
     fake_reserve(comm->context, part->stream, false);
     if (fake_gate(comm->context, part->stream, passes, part, part->ptr,
-                  part->count * size_of(part->type)) != CUDA_SUCCESS)
+                  part->count * types[part->type].size) != CUDA_SUCCESS)
         comm->error = ncclUnhandledCudaError;
 }
 
@@ -373,7 +369,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 /* --- operations ---------------------------------------------------------------------------- */
 
 static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const char *function) {
-    const size_t bytes = part->count * size_of(part->type);
+    const size_t bytes = part->count * types[part->type].size;
     if (!is_known(comm, function))
         return ncclInvalidArgument;
     if (comm->posting || comm->delay || comm->finalizes || comm->group->joined < comm->group->size)

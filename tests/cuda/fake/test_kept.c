@@ -58,16 +58,18 @@ static void fail_no_more(void) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Asserts that the statistics count all live device bytes, and all but `used` of them as kept. */
-static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
+/* Asserts that the statistics count all live bytes, and as kept all but the `used` bytes. */
+static void assert_counted(struct rig *rig, size_t function, uint64_t used, bool pinned) {
     const sb_stats stats = rig_stats(rig);
-    const uint64_t live = fake_live().device_bytes;
-    if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
-        stats.device_peak < live)
-        fail_with("while %s fails the device has %d bytes, %d of them in use; the statistics: %d, "
-                  "%d of them kept, peak %d",
-                  name_of(function), (int)live, (int)used, (int)stats.device_bytes,
-                  (int)stats.quarantined_bytes, (int)stats.device_peak);
+    const struct fake_live live = fake_live();
+    const uint64_t kept = (pinned ? live.pinned_bytes : live.device_bytes) - used;
+    if (stats.device_bytes != live.device_bytes || stats.device_peak < live.device_bytes ||
+        (pinned && stats.pinned_bytes != live.pinned_bytes) ||
+        stats.pinned_peak < stats.pinned_bytes || stats.quarantined_bytes != kept)
+        fail_with("while %s fails %d and %d bytes of device and host are live, %d of them kept; "
+                  "the statistics: %d, %d, %d",
+                  name_of(function), (int)live.device_bytes, (int)live.pinned_bytes, (int)kept,
+                  (int)stats.device_bytes, (int)stats.pinned_bytes, (int)stats.quarantined_bytes);
 }
 
 /* --- later frees -------------------------------------------------------------------------- */
@@ -107,13 +109,13 @@ static void release_failing(int pools, size_t function, size_t then) {
     fail_from(function, 1);
     test_end(freed);
     fail_no_more();
-    assert_counted(&stage.rig, function, BYTES);
+    assert_counted(&stage.rig, function, BYTES, false);
     if (function < 3 && fake_live().blocks != 2) /* these failures prevent every free */
         fail_with("while %s fails the library keeps no memory", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
     fake_drain();
-    assert_counted(&stage.rig, function, BYTES);
+    assert_counted(&stage.rig, function, BYTES, false);
     if (fake_live().blocks != 1)
         fail_with("memory that was kept while %s failed was not freed", name_of(function));
     stage_close(&stage);
@@ -141,10 +143,10 @@ static bool sum_failing(int pools, size_t function, int64_t nth) {
     ignore(sb_blob_asum(blob, SB_DATA, &sum, &err));
     const bool fired = fake_fired() != NULL;
     fail_no_more();
-    assert_counted(&stage.rig, function, used);
+    assert_counted(&stage.rig, function, used, false);
     assert_ok(sb_context_synchronize(stage.context, &err));
     fake_drain();
-    assert_counted(&stage.rig, function, used);
+    assert_counted(&stage.rig, function, used, false);
     assert_int_equal(fake_live().device_bytes, used);
     stage_close(&stage);
     return fired;
@@ -172,15 +174,9 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
         test_end(mem);
         sb_context_trim(stage.context);
         fail_no_more();
-        const sb_stats stats = rig_stats(&stage.rig);
-        const size_t live = fake_live().pinned_bytes;
-        if (stats.quarantined_bytes != live || stats.pinned_bytes != live ||
-            stats.pinned_peak < live)
-            fail_with("while %s fails %d bytes are page-locked; %d are counted, %d as kept",
-                      name_of(function), (int)live, (int)stats.pinned_bytes,
-                      (int)stats.quarantined_bytes);
+        assert_counted(&stage.rig, function, 0, true);
         if (functions[function] && strcmp(functions[function], "cuMemFreeHost") == 0)
-            assert_true(live >= sizes[i % 2]);
+            assert_true(fake_live().pinned_bytes >= sizes[i % 2]);
         assert_ok(sb_context_synchronize(stage.context, &err));
         assert_int_equal(fake_live().pinned, 0);
         assert_int_equal(rig_stats(&stage.rig).quarantined_bytes, 0);
@@ -190,44 +186,31 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
 
 /* --- at the end ------------------------------------------------------------------------------- */
 
-/* After the context is closed, no call of the library can free the memory. */
+/* After the context is closed, no call of the library can free the memory. Only memory of a lost
+   context is not leaked: the context's destruction or the process exit frees it. */
 TEST(memory_that_a_context_never_freed_counts_as_leaked) {
-    for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
-        const size_t function = i / 2;
+    static const CUresult losses[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
+    for (size_t i = 0; i < 2 * FUNCTIONS + 2; i++) {
+        const bool lost = i >= 2 * FUNCTIONS;
+        const size_t function = lost ? 0 : i / 2;
         struct stage stage;
         stage_open_on(&stage, i % 2, 0);
         sb_context *context = test_context_on("cuda:0");
         sb_mem *inside = mem_inside(context, LARGE), *outside = test_filled(context, LARGE, 0x11);
         const uint64_t leaked = leaked_bytes();
-        fail_from(function, 1);
+        fake_fail(functions[function], 1, FAKE_ALWAYS,
+                  lost ? losses[i - 2 * FUNCTIONS] : CUDA_ERROR_UNKNOWN);
         test_end(inside);
         test_end(outside);
         test_end(context);
         fail_no_more();
         const struct fake_live live = fake_live();
-        if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
+        const uint64_t left = live.device_bytes + live.pinned_bytes;
+        if (leaked_bytes() - leaked != (lost ? 0 : left))
             fail_with("after %s failed %d bytes are left, %d count as leaked", name_of(function),
-                      (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
-        if (function < 3) /* these failures prevent every free */
+                      (int)left, (int)(leaked_bytes() - leaked));
+        if (function < 3 && !lost) /* these failures prevent every free */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
-        stage_abandon(&stage);
-    }
-}
-
-/* The destruction of a lost context frees its memory, and a process exit frees all memory. */
-TEST(memory_of_a_lost_context_is_not_leaked) {
-    static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        struct stage stage;
-        stage_open(&stage);
-        sb_context *context = test_context_on("cuda:0");
-        sb_mem *mem = mem_inside(context, LARGE);
-        const uint64_t leaked = leaked_bytes();
-        fake_fail("cuCtxGetCurrent", 1, FAKE_ALWAYS, codes[i]);
-        test_end(mem);
-        test_end(context);
-        fail_no_more();
-        assert_int_equal(leaked_bytes(), leaked);
         stage_abandon(&stage);
     }
 }

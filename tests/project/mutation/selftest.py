@@ -62,39 +62,19 @@ int main(void) {
 }
 """
 
-EXPECTED = {"killed": """
-|| becomes && in value < 0 || value > LIMIT
-always true: value < 0 || value > LIMIT
-always false: value < 0
-always false: value > LIMIT
-return SB_ERR_INTERNAL becomes SB_OK
-return SB_OK becomes SB_ERR_INTERNAL
-+ becomes - in value + 1
-1 becomes 2 at *out = TWICE(value + 1);
-left out: *out = power(2, 3);
-left out: *out = TWICE(value + 1);
-2 becomes 3 at *out = power(2, 3);
-3 becomes 4 at *out = power(2, 3);
-arguments 1 and 2 swapped in power(2, 3)
-always true: exponent
-always false: exponent
-* becomes / in base * power(base, exponent - 1)
-- becomes + in exponent - 1
-1 becomes 2 at return exponent ? base * power(base, exponent - 1) : 1;
-1 becomes 2 at return exponent ? base * power(base, exponent - 1) : 1;
-arguments 1 and 2 swapped in power(base, exponent - 1)
-""", "survived": """
-< becomes <= in value < 0
-0 becomes 1 at if (value < 0 || value > LIMIT)
-> becomes >= in value > LIMIT
-left out: count(1);
-left out: calls += by;
+# Of each verdict the number of mutants, or their texts, sorted.
+EXPECTED = {"killed": 20, "survived": """
 += becomes -= in calls += by
-1 becomes 2 at count(1);
 0 becomes 1 at char room[LIMIT + 2] = {0};
+0 becomes 1 at if (value < 0 || value > LIMIT)
+1 becomes 2 at count(1);
+< becomes <= in value < 0
+> becomes >= in value > LIMIT
+left out: calls += by;
+left out: count(1);
 """, "not reached": """
-== becomes != in value == 7
 7 becomes 8 at return value == 7;
+== becomes != in value == 7
 """}
 
 
@@ -122,8 +102,10 @@ def check_verdicts(folder):
     programs.measure(runner, [program], len(mutants), lambda text: None)
     the_judge, found = judge.Judge(runner, [program], mutants), collections.defaultdict(list)
     judge.each(the_judge.verdict, mutants, 2, lambda m, verdict: found[verdict[0]].append(m.what))
-    expected = {word: sorted(lines.strip().split("\n")) for word, lines in EXPECTED.items()}
-    assert {word: sorted(lines) for word, lines in found.items()} == expected, found
+    for word, expected in EXPECTED.items():
+        lines = sorted(found.pop(word))
+        assert expected in (len(lines), "\n".join(["", *lines, ""])), lines
+    assert not found, found
 
 
 def check_scores(folder):

@@ -3,7 +3,6 @@
    the storage that it was lent. The same call must then succeed without a leak. */
 #include "blobs.h"
 #include "every_call.h"
-#include "faults.h"
 #include "pointers.h"
 
 #define MOST ((size_t)64) /* bytes of a memory */

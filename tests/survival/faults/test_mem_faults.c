@@ -3,7 +3,6 @@
    and the same call must then succeed. Storage that may be in use must not be reused or returned to
    its lender, and nothing may leak. The device runs its work as late as it can, which exposes any
    access to storage that was reused too early. */
-#include "faults.h"
 #include "pointers.h"
 #include "scene.h"
 
@@ -245,7 +244,7 @@ static bool fail_write(const struct start *start, sb_side side, uint32_t flags, 
     sb_write_destroy(write);
     if (sb_context_device_status(scene.rig.context) == SB_OK && st != SB_OK) {
         if (start->head != SB_HEAD_UNINITIALIZED)
-            assert_true(bytes_are(read_cpu(scene.mem), BYTES, CURRENT));
+            assert_true(bytes_are(mem_pointer(scene.mem, CPU_DATA), BYTES, CURRENT));
         assert_ok(sb_write_begin(scene.mem, side, flags, &ptr, &write, &err));
         assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
         sb_write_destroy(write);
