@@ -123,11 +123,12 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|first|opencl|rust|onnx|simgrid|web|--instructions ARGUMENT... | [OPTION...] [CASE...]
+bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
     local argument arguments=() cases=() peers='' record='' program=() part
     case ${1:-} in
     comm | first | opencl | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
+    --show) python3 tests/bench/show.py "$2"; return ;;
     esac
     for argument in "$@"; do
         case $argument in
