@@ -1,5 +1,5 @@
 // Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...]. FOLDER
-// has the files that ./dev web makes, and receives pictures of the page; PART is a name of PARTS.
+// has the files that ./dev web makes; PART is a name of PARTS.
 import { spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -321,33 +321,9 @@ async function sizes({ browser, urls }) {
   if (text.length > MOST) fail(`the page has ${text.length} bytes, more than ${MOST}`);
 }
 
-// Pictures of a model, of its conversion and of a refused file, for a person to look at.
-async function pictures({ browser }) {
-  const to = path.join(folder, "screenshots"), stem = "mtcnn_kpzhang93_det1";
-  const [cut] = written({ "cut.caffemodel": fs.readFileSync(path.join(data, `${stem}.caffemodel`)).subarray(0, 9000) });
-  for (const colorScheme of ["light", "dark"])
-    for (const width of [1200, 400]) {
-      const page = await openPage(browser, pathToFileURL(single).href, { colorScheme, viewport: { width, height: 900 } });
-      const shoot = (name) => page.screenshot({ path: path.join(to, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      await page.setInputFiles("#files", [path.join(data, `${stem}.caffemodel`), path.join(nets, `${stem}.prototxt`)]);
-      await page.frameLocator("#report").locator("h1").waitFor();
-      await shoot("model");
-      await page.click("button[value=onnx]");
-      await page.waitForSelector("#saved a");
-      await shoot("conversion");
-      await page.setInputFiles("#files", cut);
-      await page.waitForSelector("#refusal:not([hidden])");
-      await shoot("refused");
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (wide > width) fail(`the page is ${wide} pixels wide in a window of ${width}`);
-      await page.close();
-    }
-  console.log(`pictures: ${to}`);
-}
-
 const users = parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written });
-const OF_DATA = ["files", "nets", "use", ...Object.keys(users), "pictures", "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
-const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, ...users, pictures, large: big, mutants };
+const OF_DATA = ["files", "nets", "use", ...Object.keys(users), "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
+const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, ...users, large: big, mutants };
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const served = await serve(site);
 try {
