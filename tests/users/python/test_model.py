@@ -71,6 +71,8 @@ class Looking(files.InFolder):
         self.assertIn(layer[1], layer)
         for other in (layer[1], files.made()["conv_1"][0], None, 3):
             self.assertNotEqual(layer[0], other)
+        for other in (model["bn_1"], files.made()["conv_1"]):
+            self.assertNotEqual(layer, other)
         self.assertTrue((np.asarray(layer[0]) == layer[0]).all())
         self.assertTrue((layer[0] == np.asarray(layer[0])).all())
 
