@@ -12,6 +12,7 @@ FLT_DENORMAL, DBL_DENORMAL = 2.0**-149, 5e-324
 def made_files(messages):
     for name, blob in blobs(messages):
         yield f"blob, {name}", "blob", blob.SerializeToString()
+    yield from merged(messages)
     yield "V0 net", "caffemodel", v0_net(messages).SerializeToString()
     yield "V1 net, a layer of every type", "caffemodel", v1_net(messages).SerializeToString()
     yield "current net", "caffemodel", current_net(messages).SerializeToString()
@@ -57,6 +58,18 @@ def blobs(messages):
         messages, [2], **raw("data", "FLOAT16", "e", 6e-8, 65504), **raw("diff", "INT", "i", 16777217, -1))
     yield "raw unsigned integers", legacy(messages, (1, 1, 2, 1), **raw("data", "UINT", "I", 7, 0xffffffff))
     yield "raw data beside float data", shaped(messages, [1], data=[3], **raw("data", "FLOAT16", "e", 4))
+
+
+def merged(messages):
+    """Yields concatenated messages, which are a message with the values of all of them, and the last bytes."""
+    for name, *parts in (
+            ("data in two pieces", {"data": [1, 2]}, {"data": [3, 4]}),
+            ("raw data twice", {"raw_data_type": 3, "raw_data": bytes(8)},
+             {"raw_data_type": 2, "raw_data": b"\0\x3c\0\x40\0\x3c\0\x40"})):
+        message = shaped(messages, [4]).SerializeToString()
+        for part in parts:
+            message += messages.BlobProto(**part).SerializeToString()
+        yield f"blob, {name}", "blob", message
 
 
 def v0_net(messages):
