@@ -6,7 +6,6 @@ import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
-import zlib from "node:zlib";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { beyondFiles, filesOf, large, mutated, random, refusals } from "./cases.mjs";
 import parts from "./use.mjs";
@@ -15,7 +14,6 @@ const { chromium } = (await import(pathToFileURL(`${process.env.PLAYWRIGHT}/inde
 const [folder, command, ...wanted] = process.argv.slice(2).map((word, i) => (i < 2 ? path.resolve(word) : word));
 const data = process.env.SYNCBLOB_TEST_DATA, nets = path.join(data, "nets");
 const single = path.join(folder, "syncblob.html"), site = path.join(folder, "site");
-const wasm = fs.readFileSync(path.join(site, "syncblob.wasm"));
 const scratch = fs.mkdtempSync(path.join(process.env.SYNCBLOB_WEB_SCRATCH ?? os.tmpdir(), "syncblob-web-"));
 const MOST = 700000; // bytes of the page
 const failures = [];
@@ -304,21 +302,10 @@ async function requests({ browser, urls }) {
   for (const { server } of [other, own]) server.close();
 }
 
-async function sizes({ browser, urls }) {
-  const text = fs.readFileSync(single);
-  const brotli = zlib.brotliCompressSync(text).length, packed = zlib.gzipSync(wasm, { level: 9 }).length;
-  console.log(`sizes: page ${text.length} bytes, gzip ${zlib.gzipSync(text, { level: 9 }).length}, brotli ${brotli}; program ${wasm.length}, ` +
-    `gzip ${packed}, brotli ${zlib.brotliCompressSync(wasm).length}`);
-  for (const url of urls) {
-    const times = [];
-    for (let i = 0; i < 5; i++) {
-      const page = await openPage(browser, url);
-      times.push(Number(await page.evaluate(() => document.documentElement.dataset.ready)));
-      await page.close();
-    }
-    console.log(`start to ready: ${times.sort((a, b) => a - b).join(", ")} ms, ${url.slice(0, 5)}`);
-  }
-  if (text.length > MOST) fail(`the page has ${text.length} bytes, more than ${MOST}`);
+async function sizes() {
+  const size = fs.statSync(single).size;
+  console.log(`sizes: page ${size} bytes`);
+  if (size > MOST) fail(`the page has ${size} bytes, more than ${MOST}`);
 }
 
 const users = parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written });
