@@ -43,7 +43,7 @@ async function inPage(page, args, files) {
     const run = await command(args, [...document.getElementById("test").files], output);
     const bytes = run.output && (await crypto.subtle.digest("SHA-256", await run.output.arrayBuffer()));
     const hex = bytes && [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
-    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds, memory: run.memory };
+    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds };
   }, [args, output]);
 }
 
@@ -67,19 +67,6 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   await page.waitForSelector("html[data-ready]");
   await page.evaluate(() => document.body.append(Object.assign(document.createElement("input"), { id: "test", type: "file", multiple: true, hidden: true })));
   return page;
-}
-
-// Returns the peak memory of all processes of the browser that run pages, in MB.
-function rendererPeak() {
-  const peaks = fs.readdirSync("/proc").filter((id) => /^\d+$/.test(id)).map((id) => {
-    try {
-      if (!fs.readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--type=renderer")) return 0;
-      return Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${id}/status`, "utf8"))?.[1] ?? 0) / 1024;
-    } catch {
-      return 0;
-    }
-  });
-  return Math.round(Math.max(...peaks));
 }
 
 // `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
@@ -202,15 +189,12 @@ async function big({ browser, urls }) {
     const file = path.join(scratch, `made${megabytes}.caffemodel`), name = path.basename(file);
     large(file, megabytes);
     const page = await openPage(browser, url);
-    const before = rendererPeak();
     const [info, here] = [await inPage(page, ["info", name], [file]), native(["info", name], [file])];
     compare(`info ${name}`, here, info);
     const args = ["convert", name, "-o", `made${megabytes}.safetensors`], saved = native(args, [file]);
     const made = await save(page, "safetensors", [file]);
     if (digest(fs.readFileSync(made.file)) !== saved.digest) fail("other safetensors:", file);
     const [m, n, o, p] = [info, here, made, saved].map((run) => Math.round(run.milliseconds));
-    console.log(`large: ${megabytes} MB, ${url.slice(0, 5)} info ${m} ms (native ${n}), save ${o} ms (native convert ${p}, ${(o / p).toFixed(1)} times); ` +
-      `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
     for (const [what, ratio, goal] of [["info", m / n, 4], ["save", o / p, 8]])
       console.log(`${what} of ${megabytes} MB on the page, ${url.slice(0, 4)}, to the command: ${ratio.toFixed(2)}, at most ${goal}: ${ratio <= goal ? "met" : "MISSED"}`);
     await page.close();
