@@ -304,17 +304,6 @@ class StateDict(unittest.TestCase):
         self.assertFalse(arrays["bn_0.running_var"].any(), "as Caffe: times 0")
         self.assertTrue((arrays["bn_1.weight"] == 1).all() and (arrays["bn_1.bias"] == 0).all())
 
-    def test_caffes_names_are_numbers(self):
-        sources = (files.made().to_bytes(), files.carrying(), *files.real_models())
-        for model in map(syncblob.load, sources):
-            arrays = model.state_dict(names="caffe")
-            blobs = {f"{name}.{index}": blob for name, layer in model.items()
-                     for index, blob in enumerate(layer)}
-            self.assertEqual(list(arrays)[:len(blobs)], list(blobs))
-            for name, blob in blobs.items():
-                self.assertEqual((arrays[name].shape, arrays[name].tobytes()),
-                                 (blob.shape, np.asarray(blob).tobytes()), name)
-
     def test_each_array_may_be_written(self):
         model = files.made()
         for array in model.state_dict().values():
