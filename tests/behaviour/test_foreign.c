@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* A row of foreign.txt, which the tests of the crates and of the Python module also read: the
+/* A row of foreign.txt, which the tests of the crates also read: the
    beginning of a file that is not a message of Caffe. The bytes in [from, to) identify the kind of
    a file. An error describes the file with `words`, or with `shorter` if some of these bytes are
    missing. */

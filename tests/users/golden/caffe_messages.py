@@ -48,13 +48,3 @@ def with_raw_fields(file_descriptor):
         blob.field.add(name=f"{name}_type", number=number - 2, type=types.TYPE_ENUM,
                        type_name=f".{copy.package}.BlobProto.RawType", label=types.LABEL_OPTIONAL)
     return copy
-
-
-def unpacked(file_descriptor):
-    """Returns the descriptor with all fields unpacked, because some programs write no packed fields."""
-    copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
-    for message in copy.message_type:
-        for field in message.field:
-            if field.options.HasField("packed"):
-                field.options.packed = False
-    return copy

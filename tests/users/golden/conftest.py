@@ -14,7 +14,7 @@ import typing
 
 import pytest
 
-from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
+from caffe_messages import Messages, read_descriptor, with_raw_fields
 from made_files import made_files
 
 MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": "SolverState"}
@@ -46,14 +46,13 @@ def pytest_report_header(config):
 
 @functools.cache
 def messages_of(proto):
-    """Returns Caffe's message classes, and classes that write all fields unpacked."""
-    descriptor = with_raw_fields(read_descriptor(proto))
-    return Messages(descriptor), Messages(unpacked(descriptor))
+    """Returns Caffe's message classes."""
+    return Messages(with_raw_fields(read_descriptor(proto)))
 
 
 def pytest_generate_tests(metafunc):
     real = [(path.name, FORMAT_OF[path.suffix], path) for path in real_files(metafunc.config)]
-    files = [*real, *made_files(*messages_of(metafunc.config.getoption("proto")))]
+    files = [*real, *made_files(messages_of(metafunc.config.getoption("proto")))]
     if "file" in metafunc.fixturenames:
         metafunc.parametrize("file", files, ids=[name for name, *_ in files], indirect=True)
 
@@ -69,7 +68,7 @@ def file(request, messages, tmp_path):
 
 @pytest.fixture
 def messages(request):
-    return messages_of(request.config.getoption("proto"))[0]
+    return messages_of(request.config.getoption("proto"))
 
 
 @pytest.fixture

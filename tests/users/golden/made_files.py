@@ -9,14 +9,13 @@ FLT_MAX, DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
 FLT_DENORMAL, DBL_DENORMAL = 2.0**-149, 5e-324
 
 
-def made_files(messages, unpacked_messages):
+def made_files(messages):
     for name, blob in blobs(messages):
         yield f"blob, {name}", "blob", blob.SerializeToString()
-    yield from odd_encodings(messages, unpacked_messages)
+    yield from merged(messages)
     yield "V0 net", "caffemodel", v0_net(messages).SerializeToString()
     yield "V1 net, a layer of every type", "caffemodel", v1_net(messages).SerializeToString()
     yield "current net", "caffemodel", current_net(messages).SerializeToString()
-    yield "current net, unpacked", "caffemodel", current_net(unpacked_messages).SerializeToString()
     yield "net without layers", "caffemodel", messages.NetParameter(name="empty").SerializeToString()
     yield "solver state", "solverstate", solver_state(messages).SerializeToString()
     yield "solver state, legacy", "solverstate", solver_state(messages, legacy=True).SerializeToString()
@@ -37,63 +36,40 @@ def normal(count, scale=1.0, seed=1):
 
 
 def blobs(messages):
-    both = legacy(messages, (1, 1, 1, 2), data=[1, 2])
-    both.shape.dim.extend([7, 7])
-    doubles_too = shaped(messages, [2], data=[1, 2], double_data=[0.1, 0.2])
-    yield "float data", shaped(messages, [2, 3], data=normal(6))
-    yield "float data and diff", shaped(messages, [3], data=normal(3), diff=normal(3, seed=2))
-    yield "double data", shaped(messages, [5], double_data=normal(5, 1e200))
-    yield "double data and diff", shaped(messages, [2], double_data=[0.1, 0.2], double_diff=[NAN, 3])
-    yield "legacy dimensions", legacy(messages, (2, 1, 3, 1), data=normal(6))
-    yield "legacy dimensions beside a shape", both
-    yield "double data beside float data", doubles_too
-    yield "neither shape nor dimensions", messages.BlobProto(data=[4.5])
-    yield "a dimension of 0", shaped(messages, [3, 0, 2])
-    yield "32 axes", shaped(messages, [1] * 31 + [2], data=[1, 2])
-    yield "NaN and infinities", shaped(messages, [5], data=[NAN, 1.5, INF, -INF, -2])
-    yield "extreme floats", shaped(messages, [4], data=[FLT_MAX, -FLT_MAX, FLT_DENORMAL, 0])
-    yield "extreme doubles", shaped(messages, [3], double_data=[DBL_MAX, DBL_MAX, DBL_DENORMAL])
-    yield from raw_blobs(messages)
-
-
-def raw_blobs(messages):
-    """Yields blobs with NVCaffe's raw bytes, of five types."""
     raw_type = messages.BlobProto.DESCRIPTOR.enum_types_by_name["RawType"].values_by_name
 
     def raw(side, kind, code, *values):
+        """Returns fields with NVCaffe's raw bytes."""
         return {f"raw_{side}_type": raw_type[kind].number,
                 f"raw_{side}": struct.pack(f"<{len(values)}{code}", *values)}
 
-    halves = struct.pack(f"<{1 << 16}H", *range(1 << 16))
-    yield "raw, every half", shaped(messages, [256, 256], raw_data_type=2, raw_data=halves)
-    yield "raw doubles", shaped(messages, [4], **raw("data", "DOUBLE", "d", 0.1, DBL_MAX, NAN, -INF))
-    yield "raw floats", shaped(messages, [3], **raw("data", "FLOAT", "f", FLT_MAX, FLT_DENORMAL, -0.0))
-    yield "raw integers", shaped(messages, [3], **raw("data", "INT", "i", -1 << 31, 16777217, 5))
-    yield "raw unsigned integers", legacy(messages, (1, 1, 2, 1), **raw("data", "UINT", "I", 7, 0xffffffff))
-    yield "raw data and diff", shaped(messages, [2], **raw("data", "FLOAT16", "e", 1, 6e-8),
-                                      **raw("diff", "DOUBLE", "d", 0.1, 1e300))
+    both = legacy(messages, (1, 1, 1, 2), data=[1, 2])
+    both.shape.dim.extend([7, 7])
+    yield "floats", shaped(messages, [2, 4], data=[NAN, INF, -INF, FLT_MAX, -FLT_MAX, FLT_DENORMAL, -0.0, 0.1])
+    yield "doubles and diff", shaped(messages, [5], double_data=[NAN, -INF, DBL_MAX, DBL_DENORMAL, 0.1],
+                                     double_diff=normal(5, 1e200))
+    yield "legacy dimensions and diff", legacy(messages, (2, 1, 3, 1), data=normal(6), diff=normal(6, seed=2))
+    yield "legacy dimensions beside a shape", both
+    yield "double data beside float data", shaped(messages, [2], data=[1, 2], double_data=[0.1, 0.2])
+    yield "neither shape nor dimensions", messages.BlobProto(data=[4.5])
+    yield "a dimension of 0", shaped(messages, [3, 0, 2])
+    yield "32 axes", shaped(messages, [1] * 31 + [2], data=[1, 2])
     yield "raw halves with a diff of integers", shaped(
-        messages, [2], **raw("data", "FLOAT16", "e", 0.5, 65504), **raw("diff", "INT", "i", 16777217, -1))
+        messages, [2], **raw("data", "FLOAT16", "e", 6e-8, 65504), **raw("diff", "INT", "i", 16777217, -1))
+    yield "raw unsigned integers", legacy(messages, (1, 1, 2, 1), **raw("data", "UINT", "I", 7, 0xffffffff))
     yield "raw data beside float data", shaped(messages, [1], data=[3], **raw("data", "FLOAT16", "e", 4))
-    yield "raw data beside double data", shaped(messages, [1], double_data=[3], **raw("data", "INT", "i", 4))
-    yield "raw scalar", messages.BlobProto(**raw("data", "FLOAT16", "e", 2.5))
 
 
-def odd_encodings(messages, unpacked_messages):
-    one = shaped(messages, [4], data=[1, 2]).SerializeToString()
-    two = messages.BlobProto(data=[3, 4]).SerializeToString()
-    one_by_one = shaped(unpacked_messages, [3], data=[1, 2, 3], double_diff=[1, 2, 3])
-    yield "blob, data in two pieces", "blob", one + two
-    yield "blob, unpacked", "blob", one_by_one.SerializeToString()
-    mixed = unpacked_messages.BlobProto(data=[3, 4]).SerializeToString()
-    yield "blob, packed then unpacked", "blob", one + mixed
-    yield "blob, data before its shape", "blob", two + one
-    raw = shaped(messages, [2], raw_data_type=3, raw_data=bytes(8)).SerializeToString()
-    half = messages.BlobProto(raw_data_type=2, raw_data=b"\0\x3c\0\x40").SerializeToString()
-    yield "blob, raw data twice", "blob", raw + half
-    yield "blob, a raw type that is none", "blob", raw + half + b"\x50\x05"
-    cut = messages.BlobProto(raw_data=b"\0\x3c\0\x40").SerializeToString()
-    yield "blob, a raw type of 2^32 + 2", "blob", raw + cut + b"\x50\x82\x80\x80\x80\x10"
+def merged(messages):
+    """Yields concatenated messages, which are a message with the values of all of them, and the last bytes."""
+    for name, *parts in (
+            ("data in two pieces", {"data": [1, 2]}, {"data": [3, 4]}),
+            ("raw data twice", {"raw_data_type": 3, "raw_data": bytes(8)},
+             {"raw_data_type": 2, "raw_data": b"\0\x3c\0\x40\0\x3c\0\x40"})):
+        message = shaped(messages, [4]).SerializeToString()
+        for part in parts:
+            message += messages.BlobProto(**part).SerializeToString()
+        yield f"blob, {name}", "blob", message
 
 
 def v0_net(messages):

@@ -69,17 +69,6 @@ def devices():
     return ("cpu", "sim:0", "cuda:0") if has_gpu() else ("cpu", "sim:0")
 
 
-def foreign():
-    """Yields (bytes, words): the beginnings of files that are not Caffe's, and the expected words
-    of the error."""
-    for line in (ROOT / "tests/support/foreign.txt").read_text().splitlines():
-        if not line.startswith("#"):
-            words, _, _, content = line.split("\t")
-            yield content.encode().decode("unicode_escape").encode("latin-1"), words
-    yield b"", "empty: there are no bytes"
-    yield made().to_bytes()[:-3], "the beginning of a caffemodel: the rest was cut off"
-
-
 def real_models():
     found = sorted(path for path in data().glob("*")
                    if path.suffix in (".caffemodel", ".solverstate", ".binaryproto"))
@@ -148,26 +137,3 @@ def carrying():
                     field(117, b"\x08\x05\x30\x01")),
               layer("alone", "BatchNorm", ["y"], ["z"], norm(5)))
     return field(1, b"small") + b"".join(layers)
-
-
-def computed(pixels, first, second, fc, alone):
-    """Computes the output of the net in PROTOTXT for pixels, by the definitions of its layers. The last
-    two arrays of a BatchNorm are from the Scale after it."""
-    def norm(a, mean, var, weight, bias, eps):
-        def column(values):
-            return np.reshape(values, (-1, *[1] * (a.ndim - 2)))
-        return (a - column(mean)) / np.sqrt(column(var) + eps) * column(weight) + column(bias)
-
-    a = np.einsum("oc,nchw->nohw", first[0][:, :, 0, 0], pixels) + np.reshape(first[1], (2, 1, 1))
-    a = norm(a, *second, 0.001)
-    a = np.where(a > 0, a, 0.1 * a).reshape(len(pixels), -1)
-    return norm(a @ fc[0] + fc[1], *alone, 1e-5)
-
-
-def forward(model, pixels):
-    """Computes the output from Caffe's blobs: divides mean and variance by the factor, which is
-    0.5."""
-    first, second, third, fc, alone = ([np.asarray(blob) for blob in model[name]] for name in (
-        "first", "second", "third", "fc", "alone"))
-    return computed(pixels, first, (second[0] / 0.5, second[1] / 0.5, *third), fc,
-                    (alone[0] / 0.5, alone[1] / 0.5, 1, 0))

@@ -33,31 +33,8 @@ class Kinds(files.InFolder):
         error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
                            lambda: syncblob.load(content[:-3]))
         self.assertIn("3 bytes are missing", str(error))
-
-    def test_an_error_names_the_format_of_a_foreign_file(self):
-        path = "net.caffemodel"
-        for content, words in files.foreign():
-            with open(path, "wb") as file:
-                file.write(content)
-            for source in (content, path):
-                with self.assertRaises(syncblob.DataError) as caught:
-                    syncblob.load(source)
-                self.assertTrue(str(caught.exception).endswith(f"; this is {words}"),
-                                caught.exception)
-
-    def test_another_of_caffes_formats_is_named(self):
-        state = Model(format="solverstate")
-        state.add_blob([0.5])
-        state.iteration = 4000
-        made = {"blob": Blob((1, 1, 2, 2)).to_bytes(), "solverstate": state.to_bytes(),
-                "caffemodel": files.made().to_bytes()}
-        for name, content in made.items():
-            for wanted in made.keys() - {name}:
-                with self.assertRaisesRegex(syncblob.DataError, "; this is a .*, not a "):
-                    syncblob.load(content, format=wanted)
-            if name != "blob":
-                with self.assertRaisesRegex(syncblob.DataError, "not a blob such as a mean file"):
-                    syncblob.load_blob(content)
+        for call in (syncblob.load_blob, functools.partial(syncblob.load, format="solverstate")):
+            self.assertRaisesRegex(syncblob.DataError, "; this is a caffemodel, not a", call, content)
 
     def test_limits(self):
         content = files.made().to_bytes()
@@ -182,10 +159,7 @@ class Kinds(files.InFolder):
     def test_values_are_converted_to_the_blobs_type(self):
         floats = np.arange(8, dtype="float32")
         for value, expected in (([1.0, 0.1, 2, True], [1, np.float32(0.1), 2, 1]),
-                                (floats[::2], [0, 2, 4, 6]), (floats[3::-1], [3, 2, 1, 0]),
-                                (floats[:4].astype(">f4"), [0, 1, 2, 3]),
-                                (np.float16([1, 2, 3, 4]), [1, 2, 3, 4]),
-                                (np.uint8([1, 2, 3, 4]), [1, 2, 3, 4]),
+                                (floats[3::-1].astype(">f4"), [3, 2, 1, 0]),
                                 ([np.inf, -np.inf, 0, 0], [np.inf, -np.inf, 0, 0])):
             model = files.made()
             model["conv_1"][-1] = value
@@ -246,21 +220,6 @@ class Kinds(files.InFolder):
                          [True, False, False, True, True, False], lines)
         self.assertEqual([line.startswith("syncblob works in one interpreter of a process")
                           for line in lines], [False, True, True, False, False, True], lines)
-
-    def test_a_broken_file_of_any_length(self):
-        """The module reads a cut or changed file without a crash, or raises one of its errors."""
-        content = files.made().to_bytes()
-        for cut in range(0, len(content), 3):
-            self.tolerate(content[:cut])
-        for place in range(0, len(content), 7):
-            for value in (0, 0x7f, 0xff):
-                self.tolerate(content[:place] + bytes([value]) + content[place + 1:])
-
-    def tolerate(self, content):
-        try:
-            syncblob.load(content, max_memory=1 << 20).state_dict()
-        except (syncblob.DataError, syncblob.ArgumentError, syncblob.OutOfMemoryError):
-            pass
 
 
 class Odd:

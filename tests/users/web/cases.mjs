@@ -84,36 +84,16 @@ beyondFiles["length.caffemodel"] = Buffer.concat([Buffer.from([0xa2, 6]), varint
 beyondFiles["length.safetensors"] = Buffer.concat([Buffer.from("0200000001000000", "hex"), Buffer.from("{}")]);
 beyondFiles["member.npz"] = npz(npy([4]), 0xffffffff);
 
-const net = (layers) => Buffer.from(`name: "n" input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\n${layers}`);
 const good = model([2, 2], Buffer.alloc(16));
 
 // Files that the command refuses, with its arguments.
 export const refusals = [
   [{ "empty.caffemodel": Buffer.alloc(0) }, ["info", "empty.caffemodel"]],
   [{ "text.caffemodel": Buffer.from("not a model at all, but words\n") }, ["info", "text.caffemodel"]],
-  [{ "cut.caffemodel": good.subarray(0, good.length - 3) }, ["info", "cut.caffemodel"]],
-  [{ "cut.caffemodel": good.subarray(0, 9) }, ["verify", "cut.caffemodel"]],
-  [{ "short.caffemodel": model([3, 2], Buffer.alloc(16)) }, ["info", "short.caffemodel"]],
   [{ "nan.caffemodel": model([2, 2], Buffer.alloc(16, 0xff)) }, ["verify", "nan.caffemodel"]],
-  [{ "onnx.caffemodel": Buffer.from("080712076d79", "hex") }, ["info", "onnx.caffemodel"]],
-  [{ "zip.caffemodel": Buffer.from("PK\x03\x04 archive") }, ["info", "zip.caffemodel"]],
-  [{ "h5.caffemodel": Buffer.from("\x89HDF\r\n\x1a\n and more", "latin1") }, ["info", "h5.caffemodel"]],
-  [{ "page.caffemodel": Buffer.from("<!DOCTYPE html><html></html>") }, ["info", "page.caffemodel"]],
-  [{ "lfs.caffemodel": Buffer.from("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n") },
-    ["info", "lfs.caffemodel"]],
-  [{ "m.caffemodel": good }, ["convert", "m.caffemodel", "-o", "m.onnx"]],
   [{ "m.caffemodel": good }, ["convert", "m.caffemodel", "-o", "m.unknown"]],
-  [{ "m.caffemodel": good }, ["show", "m.caffemodel", "-o", "m.png"]],
-  [{ "m.caffemodel": good }, ["convert", "--scheme", "m.caffemodel", "-o", "m.npz"]],
-  [{ "m.caffemodel": good, "n.prototxt": net('layer { name: "a" type: "Nothing" bottom: "data" top: "a" }') },
+  [{ "m.caffemodel": good, "n.prototxt": Buffer.from('input: "x" input_shape { dim: 1 } layer { name: ') },
     ["convert", "n.prototxt", "m.caffemodel", "-o", "m.onnx"]],
-  [{ "m.caffemodel": good, "n.prototxt": net("layer { name: ") },
-    ["convert", "n.prototxt", "m.caffemodel", "-o", "m.onnx"]],
-  [{ "m.caffemodel": good, "n.prototxt": net('layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" ' +
-    "inner_product_param { num_output: 5 } }") }, ["convert", "n.prototxt", "m.caffemodel", "-o", "m.onnx"]],
-  [{ "n.prototxt": net("layer { name: \"a\" type: } ") }, ["info", "n.prototxt"]],
-  [{ "a.npy": npy([4]).subarray(0, 60) }, ["verify", "a.npy"]],
-  [{ "a.safetensors": safetensors([4], 12) }, ["verify", "a.safetensors"]],
   [{ "a.npz": npz(npy([9])) }, ["convert", "a.npz", "-o", "a.safetensors"]],
 ];
 

@@ -1,12 +1,11 @@
 // Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...]. FOLDER
-// has the files that ./dev web makes, and receives pictures of the page; PART is a name of PARTS.
+// has the files that ./dev web makes; PART is a name of PARTS.
 import { spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
-import zlib from "node:zlib";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { beyondFiles, filesOf, large, mutated, random, refusals } from "./cases.mjs";
 import parts from "./use.mjs";
@@ -15,7 +14,6 @@ const { chromium } = (await import(pathToFileURL(`${process.env.PLAYWRIGHT}/inde
 const [folder, command, ...wanted] = process.argv.slice(2).map((word, i) => (i < 2 ? path.resolve(word) : word));
 const data = process.env.SYNCBLOB_TEST_DATA, nets = path.join(data, "nets");
 const single = path.join(folder, "syncblob.html"), site = path.join(folder, "site");
-const wasm = fs.readFileSync(path.join(site, "syncblob.wasm"));
 const scratch = fs.mkdtempSync(path.join(process.env.SYNCBLOB_WEB_SCRATCH ?? os.tmpdir(), "syncblob-web-"));
 const MOST = 700000; // bytes of the page
 const failures = [];
@@ -45,7 +43,7 @@ async function inPage(page, args, files) {
     const run = await command(args, [...document.getElementById("test").files], output);
     const bytes = run.output && (await crypto.subtle.digest("SHA-256", await run.output.arrayBuffer()));
     const hex = bytes && [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
-    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds, memory: run.memory };
+    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds };
   }, [args, output]);
 }
 
@@ -69,19 +67,6 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   await page.waitForSelector("html[data-ready]");
   await page.evaluate(() => document.body.append(Object.assign(document.createElement("input"), { id: "test", type: "file", multiple: true, hidden: true })));
   return page;
-}
-
-// Returns the peak memory of all processes of the browser that run pages, in MB.
-function rendererPeak() {
-  const peaks = fs.readdirSync("/proc").filter((id) => /^\d+$/.test(id)).map((id) => {
-    try {
-      if (!fs.readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--type=renderer")) return 0;
-      return Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${id}/status`, "utf8"))?.[1] ?? 0) / 1024;
-    } catch {
-      return 0;
-    }
-  });
-  return Math.round(Math.max(...peaks));
 }
 
 // `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
@@ -204,15 +189,12 @@ async function big({ browser, urls }) {
     const file = path.join(scratch, `made${megabytes}.caffemodel`), name = path.basename(file);
     large(file, megabytes);
     const page = await openPage(browser, url);
-    const before = rendererPeak();
     const [info, here] = [await inPage(page, ["info", name], [file]), native(["info", name], [file])];
     compare(`info ${name}`, here, info);
     const args = ["convert", name, "-o", `made${megabytes}.safetensors`], saved = native(args, [file]);
     const made = await save(page, "safetensors", [file]);
     if (digest(fs.readFileSync(made.file)) !== saved.digest) fail("other safetensors:", file);
     const [m, n, o, p] = [info, here, made, saved].map((run) => Math.round(run.milliseconds));
-    console.log(`large: ${megabytes} MB, ${url.slice(0, 5)} info ${m} ms (native ${n}), save ${o} ms (native convert ${p}, ${(o / p).toFixed(1)} times); ` +
-      `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
     for (const [what, ratio, goal] of [["info", m / n, 4], ["save", o / p, 8]])
       console.log(`${what} of ${megabytes} MB on the page, ${url.slice(0, 4)}, to the command: ${ratio.toFixed(2)}, at most ${goal}: ${ratio <= goal ? "met" : "MISSED"}`);
     await page.close();
@@ -304,50 +286,15 @@ async function requests({ browser, urls }) {
   for (const { server } of [other, own]) server.close();
 }
 
-async function sizes({ browser, urls }) {
-  const text = fs.readFileSync(single);
-  const brotli = zlib.brotliCompressSync(text).length, packed = zlib.gzipSync(wasm, { level: 9 }).length;
-  console.log(`sizes: page ${text.length} bytes, gzip ${zlib.gzipSync(text, { level: 9 }).length}, brotli ${brotli}; program ${wasm.length}, ` +
-    `gzip ${packed}, brotli ${zlib.brotliCompressSync(wasm).length}`);
-  for (const url of urls) {
-    const times = [];
-    for (let i = 0; i < 5; i++) {
-      const page = await openPage(browser, url);
-      times.push(Number(await page.evaluate(() => document.documentElement.dataset.ready)));
-      await page.close();
-    }
-    console.log(`start to ready: ${times.sort((a, b) => a - b).join(", ")} ms, ${url.slice(0, 5)}`);
-  }
-  if (text.length > MOST) fail(`the page has ${text.length} bytes, more than ${MOST}`);
-}
-
-// Pictures of a model, of its conversion and of a refused file, for a person to look at.
-async function pictures({ browser }) {
-  const to = path.join(folder, "screenshots"), stem = "mtcnn_kpzhang93_det1";
-  const [cut] = written({ "cut.caffemodel": fs.readFileSync(path.join(data, `${stem}.caffemodel`)).subarray(0, 9000) });
-  for (const colorScheme of ["light", "dark"])
-    for (const width of [1200, 400]) {
-      const page = await openPage(browser, pathToFileURL(single).href, { colorScheme, viewport: { width, height: 900 } });
-      const shoot = (name) => page.screenshot({ path: path.join(to, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      await page.setInputFiles("#files", [path.join(data, `${stem}.caffemodel`), path.join(nets, `${stem}.prototxt`)]);
-      await page.frameLocator("#report").locator("h1").waitFor();
-      await shoot("model");
-      await page.click("button[value=onnx]");
-      await page.waitForSelector("#saved a");
-      await shoot("conversion");
-      await page.setInputFiles("#files", cut);
-      await page.waitForSelector("#refusal:not([hidden])");
-      await shoot("refused");
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (wide > width) fail(`the page is ${wide} pixels wide in a window of ${width}`);
-      await page.close();
-    }
-  console.log(`pictures: ${to}`);
+async function sizes() {
+  const size = fs.statSync(single).size;
+  console.log(`sizes: page ${size} bytes`);
+  if (size > MOST) fail(`the page has ${size} bytes, more than ${MOST}`);
 }
 
 const users = parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written });
-const OF_DATA = ["files", "nets", "use", ...Object.keys(users), "pictures", "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
-const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, ...users, pictures, large: big, mutants };
+const OF_DATA = ["files", "nets", "use", ...Object.keys(users), "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
+const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, ...users, large: big, mutants };
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const served = await serve(site);
 try {

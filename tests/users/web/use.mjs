@@ -268,7 +268,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log("starts: after a failure, early, without scripts, in part");
   }
 
-  // Colours, a report that is too large, and paper.
+  // Colours, a narrow window, a report that is too large, and paper.
   async function looks({ browser }) {
     const colours = [["#drop", null, "borderTopColor", 3], ["#options", null, "borderTopColor", 3], ["#options", "::placeholder", "color", 4.5]];
     for (const colorScheme of ["light", "dark"]) {
@@ -288,9 +288,13 @@ export default function parts({ fail, data, nets, scratch, single, site, command
       }
       await page.close();
     }
-    const page = await openPage(browser, pathToFileURL(single).href);
-    await choose(page, model(1));
-    await shown(page);
+    const page = await openPage(browser, pathToFileURL(single).href, { viewport: { width: 400, height: 900 } });
+    for (const files of [[bad], [model(1), net(1)]]) {
+      await choose(page, ...files);
+      await shown(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (wide > 400) fail(`the page is ${wide} pixels wide in a window of 400`);
+    }
     await page.emulateMedia({ media: "print" });
     if (await page.isVisible("#report")) fail("on paper the report would be cut");
     await page.emulateMedia({ media: "screen" });
