@@ -89,7 +89,7 @@ def check_net(net, messages, arguments):
     """Yields whether a net is right with its prototxt and, if Caffe's messages can express the net,
     whether it is right without its prototxt."""
     ways = [("", running.by_command(f"{arguments.command} {running.FILES}"), None)]
-    if messages and net.wanted and net.name not in whole.TRAINED:
+    if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
         ways.append((", without its prototxt", running.by_command(f"{arguments.command} {{caffemodel}} -o {{onnx}}"),
                      whole.model_with_net(messages, net)))
     for what, convert, model in ways:

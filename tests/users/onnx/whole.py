@@ -37,7 +37,6 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "opencv_contrib__ssd_ilsvrc15_300x300")
 # The nets that the Caffe used for these tests cannot run, and why.
 NO_ANSWER = {
-    TEXTBOX: "PriorBox layers with two centres in each place",
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template with words instead of numbers",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
 }
@@ -47,6 +46,50 @@ MUST_BE_REFUSED = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": ("line 2397", "'cls3x'"),
     "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)",),
 }
+
+
+# TextBoxes' PriorBox layers have two centres in each place. The Caffe of the tests lacks such layers, so the
+# boxes are computed as OpenCV does, and Caffe reads the boxes as inputs.
+IMAGE = 700
+PLACES = {"conv4_3_norm": 88, "fc7": 44, "conv6_2": 22, "conv7_2": 11, "conv8_2": 6, "pool6": 1}
+BOX_LAYERS = re.compile(r'(?ms)^layer \{\n  name: "(\w+)_mbox_priorbox"\n  type: "PriorBox"\n.*?^\}\n')
+INPUT = 'layer {{ name: "{0}" type: "Input" top: "{0}" input_param {{ shape {{ dim: 1 dim: 2 dim: {1} }} }} }}\n'
+
+
+def numbers(name, text):
+    return [float(number) for number in re.findall(rf"\b{name}: *(\S+)", text)]
+
+
+def boxes(text):
+    """Yields the boxes' widths and heights."""
+    least, most = numbers("min_size", text), numbers("max_size", text)
+    yield from [(size, size) for size in least]
+    yield from [(size, size) for size in numpy.sqrt([a * b for a, b in zip(least, most)])]
+    for ratio in numpy.sqrt(numbers("aspect_ratio", text)):
+        yield least[0] * ratio, least[0] / ratio
+
+
+def priors(name, text):
+    """Returns the box for each place, size and centre, followed by the boxes' variances."""
+    places = PLACES[name]
+    centres = list(zip(numbers("offset_w", text), numbers("offset_h", text)))
+    corners = [[(column + x) * IMAGE / places - width / 2, (row + y) * IMAGE / places - height / 2,
+                (column + x) * IMAGE / places + width / 2, (row + y) * IMAGE / places + height / 2]
+               for row in range(places) for column in range(places)
+               for width, height in boxes(text) for x, y in centres]
+    clipped = numpy.clip(numpy.float32(corners) / numpy.float32(IMAGE), 0, 1).reshape(-1)
+    return numpy.stack([clipped, numpy.tile(numbers("variance", text), len(corners))])[None].astype("<f4")
+
+
+def box_inputs(text):
+    """Returns the boxes of the PriorBox layers, by the names of their tops."""
+    return {f"{layer[1]}_mbox_priorbox": priors(layer[1], layer[0]) for layer in BOX_LAYERS.finditer(text)}
+
+
+def with_box_inputs(text):
+    """Returns the net's text with the PriorBox layers replaced by inputs."""
+    return BOX_LAYERS.sub(lambda layer: INPUT.format(f"{layer[1]}_mbox_priorbox",
+                                                 priors(layer[1], layer[0]).shape[2]), text)
 
 
 def names():
@@ -63,7 +106,7 @@ def text_of(name):
 
 
 def text_for_caffe(name):
-    text = text_of(name)
+    text = with_box_inputs(text_of(name)) if name == TEXTBOX else text_of(name)
     for pattern, word in SPELLINGS:
         text = re.sub(pattern, word, text)
     return text
@@ -92,7 +135,9 @@ class Shapes:
 
 def input_arrays(name, shapes):
     draw = Draw(f"{name}, inputs", 0)
-    return {each: draw.numbers(shape) for each, shape in shapes.inputs.items()}
+    boxes = box_inputs(text_of(name)) if name == TEXTBOX else {}
+    return {each: boxes[each] if each in boxes else draw.numbers(shape)
+            for each, shape in shapes.inputs.items()}
 
 
 def first_weights(kind, shapes, draw):
@@ -219,6 +264,6 @@ class WholeNet:
         return weights_of(self.name, self.kept.shapes(self.name), self.kept.factors(self.name))
 
     def model(self):
-        if self.name not in self.kept.index:
+        if not self.wanted:
             return NO_WEIGHTS
         return model_of(self.name, self.kept.shapes(self.name), self.kept.factors(self.name))

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
+import zlib from "node:zlib";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { beyondFiles, filesOf, large, mutated, random, refusals } from "./cases.mjs";
 import parts from "./use.mjs";
@@ -14,6 +15,7 @@ const { chromium } = (await import(pathToFileURL(`${process.env.PLAYWRIGHT}/inde
 const [folder, command, ...wanted] = process.argv.slice(2).map((word, i) => (i < 2 ? path.resolve(word) : word));
 const data = process.env.SYNCBLOB_TEST_DATA, nets = path.join(data, "nets");
 const single = path.join(folder, "syncblob.html"), site = path.join(folder, "site");
+const wasm = fs.readFileSync(path.join(site, "syncblob.wasm"));
 const scratch = fs.mkdtempSync(path.join(process.env.SYNCBLOB_WEB_SCRATCH ?? os.tmpdir(), "syncblob-web-"));
 const MOST = 700000; // bytes of the page
 const failures = [];
@@ -43,7 +45,7 @@ async function inPage(page, args, files) {
     const run = await command(args, [...document.getElementById("test").files], output);
     const bytes = run.output && (await crypto.subtle.digest("SHA-256", await run.output.arrayBuffer()));
     const hex = bytes && [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
-    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds };
+    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds, memory: run.memory };
   }, [args, output]);
 }
 
@@ -67,6 +69,19 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   await page.waitForSelector("html[data-ready]");
   await page.evaluate(() => document.body.append(Object.assign(document.createElement("input"), { id: "test", type: "file", multiple: true, hidden: true })));
   return page;
+}
+
+// Returns the peak memory of all processes of the browser that run pages, in MB.
+function rendererPeak() {
+  const peaks = fs.readdirSync("/proc").filter((id) => /^\d+$/.test(id)).map((id) => {
+    try {
+      if (!fs.readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--type=renderer")) return 0;
+      return Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${id}/status`, "utf8"))?.[1] ?? 0) / 1024;
+    } catch {
+      return 0;
+    }
+  });
+  return Math.round(Math.max(...peaks));
 }
 
 // `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
@@ -189,12 +204,15 @@ async function big({ browser, urls }) {
     const file = path.join(scratch, `made${megabytes}.caffemodel`), name = path.basename(file);
     large(file, megabytes);
     const page = await openPage(browser, url);
+    const before = rendererPeak();
     const [info, here] = [await inPage(page, ["info", name], [file]), native(["info", name], [file])];
     compare(`info ${name}`, here, info);
     const args = ["convert", name, "-o", `made${megabytes}.safetensors`], saved = native(args, [file]);
     const made = await save(page, "safetensors", [file]);
     if (digest(fs.readFileSync(made.file)) !== saved.digest) fail("other safetensors:", file);
     const [m, n, o, p] = [info, here, made, saved].map((run) => Math.round(run.milliseconds));
+    console.log(`large: ${megabytes} MB, ${url.slice(0, 5)} info ${m} ms (native ${n}), save ${o} ms (native convert ${p}, ${(o / p).toFixed(1)} times); ` +
+      `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
     for (const [what, ratio, goal] of [["info", m / n, 4], ["save", o / p, 8]])
       console.log(`${what} of ${megabytes} MB on the page, ${url.slice(0, 4)}, to the command: ${ratio.toFixed(2)}, at most ${goal}: ${ratio <= goal ? "met" : "MISSED"}`);
     await page.close();
@@ -286,10 +304,21 @@ async function requests({ browser, urls }) {
   for (const { server } of [other, own]) server.close();
 }
 
-async function sizes() {
-  const size = fs.statSync(single).size;
-  console.log(`sizes: page ${size} bytes`);
-  if (size > MOST) fail(`the page has ${size} bytes, more than ${MOST}`);
+async function sizes({ browser, urls }) {
+  const text = fs.readFileSync(single);
+  const brotli = zlib.brotliCompressSync(text).length, packed = zlib.gzipSync(wasm, { level: 9 }).length;
+  console.log(`sizes: page ${text.length} bytes, gzip ${zlib.gzipSync(text, { level: 9 }).length}, brotli ${brotli}; program ${wasm.length}, ` +
+    `gzip ${packed}, brotli ${zlib.brotliCompressSync(wasm).length}`);
+  for (const url of urls) {
+    const times = [];
+    for (let i = 0; i < 5; i++) {
+      const page = await openPage(browser, url);
+      times.push(Number(await page.evaluate(() => document.documentElement.dataset.ready)));
+      await page.close();
+    }
+    console.log(`start to ready: ${times.sort((a, b) => a - b).join(", ")} ms, ${url.slice(0, 5)}`);
+  }
+  if (text.length > MOST) fail(`the page has ${text.length} bytes, more than ${MOST}`);
 }
 
 const users = parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written });
