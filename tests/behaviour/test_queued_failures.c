@@ -11,8 +11,6 @@
 #include <syncblob/sim_comm.h>
 
 #include <pthread.h>
-#include <sched.h>
-#include <time.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -483,60 +481,6 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists ------
- */
-
-static struct rig *observed;
-static struct look observation;
-
-static sb_status observe_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
-                              const void *x, void *y, sb_stream stream, sb_error *err) {
-    const sb_status st = sb__sim_backend.axpy(device, dtype, count, alpha, x, y, stream, err);
-    rig_look(&observation, observed, stream, y, BYTES);
-    return st;
-}
-
-/* Updates read-only bytes, so the library writes to a copy of the bytes. The nth record of an event
-   fails, and so does the second wait for a stream. Returns whether the arithmetic was queued. */
-static bool update_copy(struct scene *s, int64_t nth) {
-    sb_backend table = sb__sim_backend;
-    table.axpy = observe_axpy;
-    observed = &s->rig;
-    scene_reopen_on(s, &table, SB_SIM_LAZY);
-    make_step(s, LEND_DATA, 0);
-    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
-    device_fail_run(s->rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, 1);
-    ignore(sb_blob_update_on(s->blob, s->streams[ONE], NULL));
-    return observation.ptr;
-}
-
-TEST_ON(scene, a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
-    int64_t nth = 1;
-    while (!update_copy(f, nth))
-        assert_true(++nth < 10);
-    scene_reopen(f, ON_SIM, SB_SIM_LAZY); /* waits for the device */
-    assert_true(observation.ran && observation.reached);
-}
-
-/* --- bytes that no call requests ------------------------------------------------------------- */
-
-/* The upload before a caller's kernel fails, and then only the host has bytes: old ones. */
-TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
-    sb_comm *comm;
-    sb_reducer *reducer;
-    void *out;
-    (void)blob_pointer(f->blob, SB_DIFF, MUTABLE_CPU);
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-    assert_ok(sb_reducer_create(comm, &f->blob, 1, NULL, &reducer, &err));
-    fails(f, SB_SIM_UPLOAD);
-    assert_ok(sb_blob_mutable_gpu_on(f->blob, SB_DIFF, f->streams[ONE], &out, &err));
-    assert_ok(sb_reducer_ready(reducer, f->blob, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_reducer_wait(reducer, &err));
-    assert_ok(sb_reducer_wait(reducer, &err));
-    sb_reducer_destroy(reducer);
-    sb_comm_destroy(comm);
-}
-
 /* A call that waits for all work of a stream reports the failure of that work once. */
 TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     for (int i = 0; i < 8; i++) {
@@ -554,54 +498,7 @@ TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     }
 }
 
-/* The failed work has read the diff, but not written it, so the diff remains valid. */
-TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
-    const float *in;
-    fails(f, SB_SIM_AXPY);
-    make_step(f, UPDATE, ONE);
-    assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
-    assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-}
-
 /* --- waits that fail ------------------------------------------------------------------------- */
-
-struct fill {
-    sb_context *context;
-    void *ptr;
-};
-
-static void fill_with_threes(void *user) {
-    const struct fill *fill = user;
-    fill_values(SB_DTYPE_F32, COUNT, 3, 0, sb_sim_address(fill->context, fill->ptr, BYTES));
-}
-
-/* A copy that failed, because its waits failed, must not overwrite the results of later work. */
-TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
-    for (int times = 1; times <= 4; times += 3) {
-        int failed = 0;
-        for (int64_t nth = 1; nth <= 3; nth++) {
-            double sum;
-            scene_reopen(f, ON_SIM, SB_SIM_LAZY);
-            sb_context *context = f->rig.context;
-            struct fill fill = {context, NULL};
-            (void)blob_pointer_on(f->blob, SB_DATA, MUTABLE_GPU_ON, f->streams[ONE]);
-            sb_blob *target = test_vector(context, SB_DTYPE_F32, COUNT);
-            (void)blob_pointer(target, SB_DATA, MUTABLE_CPU);
-            device_fail_run(context, SB_SIM_STREAM_SYNCHRONIZE, nth, times);
-            const sb_status st = sb_blob_copy_from(target, SB_DATA, f->blob, 0, &err);
-            device_fail_no_more(context);
-            if (st != SB_ERR_DEVICE_FAILURE)
-                continue;
-            failed++;
-            fill.ptr = blob_pointer_on(target, SB_DATA, OVERWRITE_GPU_ON, f->streams[ONE]);
-            assert_ok(sb_sim_launch(context, f->streams[ONE], fill_with_threes, &fill, &err));
-            assert_ok(sb_blob_asum(target, SB_DATA, &sum, &err));
-            assert_true(sum == 3 * COUNT);
-        }
-        assert_true(failed > 0);
-    }
-}
 
 /* A table whose waits for events or streams fail: after `num_before` such waits, the next
    `num_failing` return `status`. */
@@ -708,39 +605,11 @@ TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
     }
 }
 
-/* All waits fail, so the copy may still run when its memory is destroyed. */
-TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
-    for (int pulls = 0; pulls < 2; pulls++) {
-        sb_mem *mem;
-        void *out;
-        scene_reopen_failing(f, true, true);
-        struct lent lent = lend_host(BYTES, 1);
-        assert_ok(sb_mem_create(f->rig.context, BYTES, &mem, &err));
-        assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-        if (pulls)
-            assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-        assert_ok(
-            (pulls ? sb_mem_async_cpu_pull : sb_mem_async_gpu_push)(mem, f->streams[ONE], &err));
-        fail_waits(0, 1000, SB_ERR_OUT_OF_MEMORY);
-        sb_mem_release(mem);
-        assert_int_equal(lent.deleted, 0);
-        waits.num_failing = 0;
-        sb_context_trim(f->rig.context);
-        assert_int_equal(lent.deleted, 1);
-        lent_free(&lent);
-    }
-}
-
-/* Makes recording an event after the next work fail; the first event orders the streams. */
-static void fail_second_event(struct scene *s) {
-    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
-}
-
 /* If work without an event fails, the device counts as lost: no later call could report the
    failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    fail_second_event(f);
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW); /* the first orders */
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
@@ -814,14 +683,6 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
 
 /* --- failures that another thread's wait returns ------------------------------------------- */
 
-static sb_status on_thread(void *(*task)(void *arg), void *arg) {
-    pthread_t thread;
-    void *status;
-    assert_int_equal(pthread_create(&thread, NULL, task, arg), 0);
-    assert_int_equal(pthread_join(thread, &status), 0);
-    return (sb_status)(intptr_t)status;
-}
-
 static void *sum_other(void *arg) {
     struct scene *s = arg;
     double sum;
@@ -834,41 +695,14 @@ static sb_status sum_of_another;
 
 static void interrupt(void) {
     struct scene *s = interrupted;
+    pthread_t thread;
+    void *status;
     interrupted = NULL;
-    if (s)
-        sum_of_another = on_thread(sum_other, s);
-}
-
-/* Another thread waits for the queued operation before the core knows that it is queued. */
-static sb_status scale_and_interrupt(void *device, sb_dtype dtype, int64_t count, double alpha,
-                                     void *x, sb_stream stream, sb_error *err) {
-    const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
-    interrupt();
-    return st;
-}
-
-TEST_ON(scene, arithmetic_whose_failure_another_thread_gets_first_loses_the_device) {
-    const float *in;
-    sb_backend table = sb__sim_backend;
-    table.scale = scale_and_interrupt;
-    scene_reopen_on(f, &table, SB_SIM_LAZY);
-    interrupted = f;
-    fails(f, SB_SIM_SCALE);
-    ignore(sb_blob_scale(f->blob, SB_DATA, 3, &err));
-    assert_int_equal(sum_of_another, SB_ERR_DEVICE_LOST);
-    assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
-    assert_int_equal(sb_context_device_status(f->rig.context), SB_ERR_DEVICE_LOST);
-}
-
-static void *number_of_thread(void *arg) {
-    return (void *)(intptr_t)sb__thread_number();
-}
-
-/* The simulated device distinguishes threads by number. A new thread may have the handle of a
-   thread that has ended. */
-TEST(the_number_of_an_ended_thread_is_not_used_again) {
-    const int first = on_thread(number_of_thread, NULL);
-    assert_int_not_equal(on_thread(number_of_thread, NULL), first);
+    if (!s)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, sum_other, s), 0);
+    assert_int_equal(pthread_join(thread, &status), 0);
+    sum_of_another = (sb_status)(intptr_t)status;
 }
 
 /* Queues a copy to the host on the library's stream. */
@@ -879,78 +713,6 @@ static void pull_on_own(sb_blob *blob) {
 static void make_host_old(sb_blob *blob) {
     (void)blob_pointer(blob, SB_DATA, CPU_DATA);
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-}
-
-/* The first event that a thread records after its work reports the work's failure; later events
-   need not. A read of `target` waits for all events that the context keeps. */
-TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_either) {
-    const void *in;
-    for (int waits = 0; waits < 2; waits++)
-        for (int other = 0; other < 2; other++) {
-            scene_reopen(f, ON_SIM, SB_SIM_LAZY);
-            make_host_old(f->blob);
-            pull_on_own(f->target);
-            fails(f, other ? SB_SIM_DOWNLOAD : SB_SIM_SCALE);
-            assert_ok(sb_blob_scale(other ? f->other : f->blob, SB_DATA, 2, &err));
-            pull_on_own(f->blob);
-            if (waits)
-                ignore(sb_blob_cpu(f->target, SB_DATA, &in, &err));
-            assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
-        }
-}
-
-/* --- a table that makes a wait end while another thread records its next event ---------------- */
-
-static _Atomic int meeting; /* the number of the steps that are done */
-
-static void meet(int steps) {
-    meeting = steps;
-    while (meeting == steps)
-        (void)sched_yield();
-}
-
-static sb_status synchronize_and_meet(void *device, sb_stream stream, sb_error *err) {
-    const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
-    if (meeting == 1)
-        meet(2);
-    return st;
-}
-
-static sb_status record_and_meet(void *device, sb_stream stream, void **out, sb_error *err) {
-    const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
-    if (meeting == 2 && stream == table_own)
-        meet(3);
-    return st;
-}
-
-static void *wait_and_meet(void *arg) {
-    struct scene *s = arg;
-    const sb_status st = sb_context_synchronize(s->rig.context, NULL);
-    meeting = 4;
-    return (void *)(intptr_t)st;
-}
-
-/* The event that the library records for the arithmetic must not cover the copy, whose failure no
-   other event would then report. */
-TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
-    const void *in;
-    pthread_t thread;
-    sb_backend table = sb__sim_backend;
-    table.stream_synchronize = synchronize_and_meet;
-    table.event_record = record_and_meet;
-    scene_reopen_on(f, &table, SB_SIM_LAZY);
-    make_host_old(f->blob);
-    assert_ok(sb_blob_scale(f->other, SB_DATA, 2, &err));
-    meeting = 1;
-    assert_int_equal(pthread_create(&thread, NULL, wait_and_meet, f), 0);
-    while (meeting == 1)
-        (void)sched_yield();
-    fails(f, SB_SIM_DOWNLOAD);
-    pull_on_own(f->blob);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    for (int i = 0; i < 3; i++) /* until the stream and the kept event have reported */
-        ignore(sb_context_synchronize(f->rig.context, &err));
-    assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
 }
 
 /* Waits fail while another memory's event is waited for, also waits for the two kept
@@ -992,32 +754,4 @@ TEST_ON(scene, a_failure_that_another_wait_returns_meanwhile_counts_for_all_memo
         assert_null(interrupted);
         assert_int_equal(sum_of_another, SB_ERR_DEVICE_FAILURE);
     }
-}
-
-/* Another thread's wait has got the failure from the backend, but not returned yet. */
-static _Atomic bool is_taken;
-
-static sb_status wait_slowly(void *device, void *event, sb_error *err) {
-    const struct timespec some = {0, 30000000};
-    const bool was_reported = failed_kernel.is_reported;
-    const sb_status st = wait_for_kernel(device, event, err);
-    if (st == SB_ERR_DEVICE_FAILURE && !was_reported) {
-        is_taken = true;
-        (void)nanosleep(&some, NULL);
-    }
-    return st;
-}
-
-TEST_ON(scene, a_failure_that_another_wait_is_about_to_return_counts) {
-    pthread_t thread;
-    const void *in;
-    scene_reopen(f, KERNELS, SB_SIM_LAZY);
-    kernel(f);
-    f->rig.context->backend.event_wait = wait_slowly;
-    is_taken = false;
-    assert_int_equal(pthread_create(&thread, NULL, sum_other, f), 0);
-    while (!is_taken)
-        (void)sched_yield();
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
-    assert_int_equal(pthread_join(thread, NULL), 0);
 }
