@@ -1,11 +1,10 @@
-/* Tests host-coherent memory: both sides share one storage, calls copy nothing, and the host waits
-   for the device before it writes. The device runs its work as late as possible. */
+/* Tests host-coherent memory: both sides share one storage, calls copy nothing, and an import waits
+   for the device. The device runs its work as late as possible. The fuzz target synced_memory tests
+   that the host waits for the device before it writes. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"
 #include "sim_tables.h"
-
-#include "sim/table.h"
 
 #include <syncblob/dlpack.h>
 
@@ -64,186 +63,31 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 /* --- waits ---------------------------------------------------------------------------- */
 
-/* A kernel that reads a memory and, if `writes`, fills the memory with `fill`. */
+/* A kernel that may fill a memory with nines. */
 struct kernel {
     void *ptr;
-    int fill, found; /* found: the value of all bytes; -1: the bytes differ */
     bool writes, ran;
 };
 
 static void run_kernel(void *user) {
     struct kernel *kernel = user;
-    const unsigned char *bytes = kernel->ptr;
-    kernel->found = bytes_are(bytes, BYTES, *bytes) ? *bytes : -1;
     if (kernel->writes)
-        memset(kernel->ptr, kernel->fill, BYTES);
+        memset(kernel->ptr, 9, BYTES);
     kernel->ran = true;
-}
-
-static void queue(struct rig *f, sb_mem *mem, sb_stream stream, struct kernel *kernel) {
-    kernel->ptr = mem_pointer_on(mem, GPU_DATA_ON, stream);
-    assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
-}
-
-/* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
-static sb_stream another_default;
-
-static sb_status after_default(void *device, sb_error *err) {
-    void *event = NULL;
-    const sb_stream own = sb__sim_backend.own_stream(device);
-    sb_status st = sb__sim_backend.event_record(device, another_default, &event, err);
-    if (st == SB_OK)
-        st = sb__sim_backend.stream_wait(device, own, event, err);
-    if (event)
-        sb__sim_backend.event_destroy(device, event);
-    return st;
-}
-
-TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
-    static sb_backend table;
-    struct kernel kernel = {.found = -1};
-    table = *coherent_table();
-    table.after_default = after_default;
-    reopen_on(f, &table);
-    another_default = rig_stream(f);
-    sb_mem *mem = test_filled(f->context, BYTES, 5);
-    kernel.ptr = mem_pointer(mem, GPU_DATA);
-    assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
-    (void)mem_pointer(mem, MUTABLE_CPU);
-    assert_int_equal(kernel.found, 5);
-}
-
-/* The fuzz target synced_memory tests the other calls that write, and the default stream. */
-TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
-    struct kernel kernel = {.found = -1};
-    sb_write *write;
-    void *out;
-    reopen(f);
-    sb_mem *mem = test_filled(f->context, BYTES, 5);
-    queue(f, mem, rig_stream(f), &kernel);
-    assert_false(kernel.ran);
-    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
-    memset(out, 6, BYTES);
-    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-    sb_write_destroy(write);
-    assert_int_equal(kernel.found, 5);
-    assert_no_copies(f);
-}
-
-TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
-    float *values;
-    reopen(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 2;
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* the data is 0 */
-    assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 100;
-    assert_true(value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), COUNT - 1) == -2);
-    assert_no_copies(f);
-}
-
-/* A caller can lend managed memory as the storage of both sides. */
-TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
-    float ones[COUNT];
-    reopen(f);
-    void *bytes = mem_pointer(test_mem(f->context, BYTES), OVERWRITE_CPU);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_ptr_equal(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), bytes);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
-    memcpy(bytes, ones, BYTES);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_memory_equal(host_of(blob, SB_DATA), ones, BYTES);
-}
-
-/* --- failures ------------------------------------------------------------------------- */
-
-static sb_blob *synced_blob(struct rig *f) {
-    float values[COUNT];
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    fill_values(SB_DTYPE_F32, COUNT, 3, 0, values);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    return blob;
-}
-
-TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
-    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
-    for (int i = 0; i < 2; i++) {
-        const void *in;
-        reopen(f);
-        sb_blob *blob = synced_blob(f);
-        device_fail(f->context, SB_SIM_SCALE, 1, modes[i]);
-        assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-        assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(blob, SB_DATA, &in, &err));
-        void *out = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
-        memset(out, 1, BYTES);
-        assert_true(mem_holds(data_of(blob), out, BYTES));
-    }
-}
-
-/* A failed prefetch may have queued a fill with zeros, which must not overwrite later bytes. */
-TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
-    reopen(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    device_fail_run(f->context, SB_SIM_EVENT_RECORD, 1, 2);
-    device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 2);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, rig_stream(f), &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    (void)read_cpu(mem);
-    void *out = mem_pointer(mem, MUTABLE_CPU);
-    memset(out, 7, BYTES);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_true(bytes_are(out, BYTES, 7));
-}
-
-TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
-    const void *in;
-    reopen(f);
-    sb_blob *blob = synced_blob(f);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-    (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
-}
-
-/* --- tensors -------------------------------------------------------------------------- */
-
-/* The tensors of both sides share one storage, which is freed after the last tensor. */
-TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
-    for (int order = 0; order < 2; order++) {
-        sb_dl_managed_versioned *tensors[2];
-        reopen(f);
-        sb_blob *blob = synced_blob(f);
-        for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
-            assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensors[side], &err));
-        assert_int_equal(tensors[0]->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
-        assert_int_equal(tensors[1]->dl_tensor.device.device_type, SB_DL_DEVICE_EXTENSION);
-        assert_ptr_equal(tensors[0]->dl_tensor.data, tensors[1]->dl_tensor.data);
-        test_end(blob);
-        tensors[order]->deleter(tensors[order]);
-        sb_dl_managed_versioned *last = tensors[1 - order];
-        assert_true(((const float *)last->dl_tensor.data)[COUNT - 1] == 3);
-        last->deleter(last);
-        assert_int_equal(rig_stats(f).device_bytes, 0);
-    }
 }
 
 /* The importing blob has a separate memory, which has no record of the exporter's queued work. */
 TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
     for (int is_written = 0; is_written < 2; is_written++) {
-        struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};
+        struct kernel kernel = {.writes = is_written};
         sb_dl_managed_versioned *tensor;
         sb_blob *copy;
         float *values;
         reopen(f);
         const sb_stream stream = rig_stream(f);
-        sb_blob *blob = synced_blob(f);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        (void)blob_pointer(blob, SB_DATA, CPU_DATA);
+        (void)blob_pointer(blob, SB_DATA, GPU_DATA);
         assert_ok(sb_blob_to_mutable_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
         assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &kernel.ptr, &err));
         assert_ok(sb_sim_launch(f->context, stream, run_kernel, &kernel, &err));
