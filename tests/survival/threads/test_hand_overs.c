@@ -3,7 +3,6 @@
    that ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
    concurrent calls; the library's own state must stay valid even during such calls. */
 #include "blobs.h"
-#include "mirror.h"
 #include "plain.h"
 #include "pointers.h"
 #include "team.h"
@@ -502,50 +501,6 @@ TEST_ON(stage, two_threads_export_one_side) {
 
 /* --- calls during other calls ------------------------------------------------------------- */
 
-/* The engine of mirror.h, whose reduction fails after another thread has read on the device. */
-struct failing {
-    struct mirror mirror; /* must be first: the engine's other slots point to it */
-    struct stage stage;
-    sb_comm *comm;
-    quiet_flag reducing, read;
-};
-
-static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
-                                sb_error *err) {
-    struct failing *f = comm;
-    quiet_raise(&f->reducing);
-    quiet_await(&f->read);
-    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "planted");
-}
-
-static void reduce_or_read(void *arg, int member) {
-    struct failing *f = arg;
-    if (member == 0) {
-        assert_status(SB_ERR_COMM_FAILURE, sb_comm_all_reduce_blobs(f->comm, f->stage.blobs, 1,
-                                                                    SB_DATA, SB_COMM_SUM, &err));
-        return;
-    }
-    quiet_await(&f->reducing);
-    take_stream_0(&f->stage);
-    quiet_raise(&f->read);
-}
-
-TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
-    sb_comm_engine engine = mirror_engine_at_once;
-    engine.all_reduce = failing_reduce;
-    struct failing f = {.read = 0};
-    struct stage *s = &f.stage;
-    stage_open(s);
-    assert_ok(sb_comm_create(s->context, &engine, &f, &f.comm, &err));
-    (void)mem_pointer(s->mem, CPU_DATA);
-    (void)mem_pointer(s->mem, GPU_DATA);
-    s->blobs[0] = blob_on(s, SB_DATA);
-    team_run(2, reduce_or_read, &f);
-    assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
-    sb_comm_destroy(f.comm);
-    stage_close(s);
-}
-
 /* A read replaces read-only device storage and retires the old storage while another thread begins
    to use the device side on a stream. To retire storage, the library waits for the storage's users.
    The first wait fails, and the other thread begins before the retry. */
@@ -589,30 +544,6 @@ TEST(storage_is_retired_beside_new_readers) {
     assert_int_equal(atomic_load(&s->deleted), 1);
     assert_int_equal(sb_mem_storage(s->mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     stage_close(s);
-}
-
-static void use_stream_1(void *arg, int member) {
-    assert_ok(use_stream(arg, 1));
-}
-
-static sb_status use_another_stream(void *user) {
-    struct replacing *r = user;
-    r->stage.tiny.on_event_wait = NULL;
-    team_run(1, use_stream_1, &r->stage);
-    quiet_raise(&r->joined);
-    return SB_OK;
-}
-
-/* A wait holds no lock. */
-TEST(a_stream_is_forgotten_beside_users_of_others) {
-    struct replacing r = {.waits = 0};
-    stage_open(&r.stage);
-    take_stream_0(&r.stage);
-    r.stage.tiny.on_event_wait = use_another_stream;
-    r.stage.tiny.user = &r;
-    assert_ok(forget_stream_0(&r.stage, 0));
-    assert_true(r.joined);
-    stage_close(&r.stage);
 }
 
 static void lose_device(void *arg, int member) {
