@@ -94,6 +94,24 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     assert_true(busy.ran);
 }
 
+/* A read waits for the library's writes, and for writes through a pointer from a call without a
+   stream. */
+TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
+    struct look busy;
+    for (int exposed = 0; exposed < 2; exposed++) {
+        reopen_without_default(f);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        if (exposed)
+            (void)mem_pointer(mem, MUTABLE_GPU);
+        else
+            (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
+        make_busy(f, &busy);
+        assert_false(busy.ran);
+        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_true(busy.ran);
+    }
+}
+
 /* If a wait fails, the queued work may still be running and use the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
