@@ -2,7 +2,6 @@
    if many waits in a row fail. The device runs its work as late as it can, which exposes any access
    to storage that was reused too early. */
 #include "blobs.h"
-#include "child.h"
 #include "pointers.h"
 #include "scene.h"
 #include "sim_tables.h"
@@ -42,33 +41,6 @@ static void stuck_close(struct stuck *s) {
     rig_close(&s->rig);
 }
 
-/* Checks that in the child a trim and the release of a memory do not run the parent's deleter. */
-static void give_nothing_back(void *arg) {
-    const struct stuck *s = arg;
-    sb_mem *mem = NULL;
-    sb_context_trim(s->rig.context);
-    child_wants(sb_mem_create(s->rig.context, BYTES, &mem, NULL) == SB_OK);
-    sb_mem_release(mem);
-    child_wants(s->lent.deleted == 0);
-}
-
-/* Checks that the child frees storage that it has retired, but not storage of the parent. */
-static void give_its_own_back(void *arg) {
-    const struct stuck *s = arg;
-    struct rig own;
-    struct lent other;
-    const void *in;
-    rig_open(&own);
-    sb_mem *mem = at_device(&own, &other);
-    device_fail_run(own.context, SB_SIM_ANY, 2, 16);
-    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_ERR_DEVICE_FAILURE);
-    test_end(mem);
-    child_wants(rig_stats(&own).quarantined_bytes == BYTES);
-    device_fail_no_more(own.context);
-    sb_context_trim(NULL);
-    child_wants(other.deleted == 1 && s->lent.deleted == 0);
-}
-
 TEST_ON(stuck, a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     assert_int_equal(f->lent.deleted, 0);
     sb_stats stats = rig_stats(&f->rig);
@@ -77,8 +49,6 @@ TEST_ON(stuck, a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     sb_context_trim(f->rig.context); /* retries the wait, which still fails */
     assert_int_equal(f->lent.deleted, 0);
     device_fail_no_more(f->rig.context);
-    in_child(give_nothing_back, f);
-    in_child(give_its_own_back, f);
     sb_context_trim(f->rig.context);
     assert_int_equal(f->lent.deleted, 1);
     assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
