@@ -580,42 +580,6 @@ TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     }
 }
 
-/* Two waits for an event fail. A later call waits again, and returns the bytes or, if the work has
-   failed, a failure. */
-TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
-    const float *in;
-    for (int work = 0; work < 6; work++) {
-        const bool pulls = work / 2, work_fails = work % 2;
-        scene_reopen_failing(f, true, false);
-        if (work_fails)
-            fails(f, pulls ? SB_SIM_DOWNLOAD : SB_SIM_SCALE);
-        assert_ok(pulls ? sb_blob_scale(f->blob, SB_DATA, 2, &err)
-                        : sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
-        if (pulls)
-            assert_ok(sb_mem_async_cpu_pull(data_of(f->blob),
-                                            work / 2 == 1 ? f->streams[ONE] : table_own, &err));
-        fail_waits(0, 2, SB_ERR_OUT_OF_MEMORY);
-        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-        if (work_fails) {
-            assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
-            continue;
-        }
-        assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-        assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
-    }
-}
-
-/* If work without an event fails, the device counts as lost: no later call could report the
-   failure. */
-TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
-    const void *in = NULL;
-    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW); /* the first orders */
-    assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
-    assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
-}
-
 /* The library's memory for queued work is bounded, even in a loop without waits. */
 TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
