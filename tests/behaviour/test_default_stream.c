@@ -1,5 +1,4 @@
-/* Tests a device without a default stream: a NULL stream means the library's stream. After a call
-   without a stream, other streams wait for the library's stream only if a caller obtained it. */
+/* Tests a device without a default stream: a NULL stream means the library's stream. */
 #include "pointers.h"
 #include "scene.h"
 
@@ -71,40 +70,6 @@ TEST_ON(rig, null_is_the_librarys_stream) {
     assert_ok(sb_context_synchronize(f->context, &err));
 }
 
-TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
-    reopen_without_default(f);
-    const sb_stream stream = rig_stream(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    (void)mem_pointer(mem, MUTABLE_GPU);
-    struct tally before = rig_tally(f);
-    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
-    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, stream);
-    assert_int_equal(orders_since(f, &before), 0);
-    (void)mem_pointer(mem, MUTABLE_GPU);
-    (void)own_stream(f);
-    before = rig_tally(f);
-    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
-    assert_int_equal(orders_since(f, &before), 1);
-}
-
-/* The caller queues work on the library's stream. Other streams that use the memory must wait for
-   that work, and so must the release of the memory. */
-TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
-    struct look looks[2];
-    reopen_without_default(f);
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    const sb_stream stream = rig_stream(f), own = own_stream(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    rig_look(&looks[0], f, own, mem_pointer(mem, MUTABLE_GPU), BYTES);
-    (void)mem_pointer_on(mem, GPU_DATA_ON, stream);
-    assert_ok(sb_context_forget_stream(f->context, stream, &err));
-    assert_true(looks[0].ran); /* `stream` waited for the caller's work */
-    rig_look(&looks[1], f, own, mem_pointer(mem, MUTABLE_GPU), BYTES);
-    test_end(mem);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_true(looks[1].ran && looks[1].reached);
-}
-
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
 /* Queues work on the library's stream. The work does not run before a call waits for the work. */
@@ -144,23 +109,6 @@ TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
         assert_false(busy.ran);
         assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
         assert_true(busy.ran);
-    }
-}
-
-TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
-    static const sb_sim_failure modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
-    const void *in;
-    reopen_without_default(f);
-    for (int i = 0; i < 2; i++) {
-        sb_mem *mem = test_mem(f->context, BYTES);
-        (void)mem_pointer(mem, MUTABLE_GPU);
-        device_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i]);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
-        (void)mem_pointer(mem, MUTABLE_GPU);
-        device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
-        assert_ok(sb_mem_cpu(mem, &in, &err)); /* the retried wait succeeds */
     }
 }
 

@@ -71,18 +71,6 @@ TEST(sums_propagate_nan_and_infinity) {
             }
 }
 
-/* In a float, the sums of the first values and their squares are infinite; the squares of the
-   second values are 0. */
-TEST(sums_of_huge_and_tiny_values_and_of_zeros_are_exact) {
-    static const double values[] = {0x1p127, 0x1p-100, 0};
-    float x[5000];
-    for (size_t k = 0; k < COUNT_OF(values); k++) {
-        fill_values(SB_DTYPE_F32, 5000, values[k], 0, x);
-        assert_true(sb__host_asum(&alone, SB_DTYPE_F32, 5000, x) == 5000 * values[k]);
-        assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, 5000, x) == 5000 * values[k] * values[k]);
-    }
-}
-
 /* --- every kind of vectors ------------------------------------------------------------------ */
 
 #define MOST 2100 /* more than two blocks; a block is four groups of 256 */
@@ -421,96 +409,68 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Maps the same CHUNK_BYTES of memory at MAPS consecutive addresses, or skips the test. */
-static float *map_over_and_over(void) {
+/* Gives `mem` the same CHUNK_BYTES of memory at MAPS consecutive addresses, each float `value`, or
+   skips the test. */
+static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
-    if (base)
-        return base;
-    print_message("skipped: this machine cannot map %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
-                  strerror(errno));
-    test_skip();
+    if (!base) {
+        print_message("skipped: this machine cannot map %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
+                      strerror(errno));
+        test_skip();
+    }
+    fill_values(SB_DTYPE_F32, CHUNK, (double)value, 0, base);
+    assert_ok(sb_mem_set_cpu(mem, base, (size_t)ELEMENTS * sizeof(float), 0, NULL, NULL, &err));
+    return base;
 }
 
-static void unmap(void *user, void *ptr) {
-    ++*(int *)user;
-    (void)munmap(ptr, CHUNK_BYTES * MAPS);
-}
-
-struct large {
-    sb_blob *blob;
-    float *x;
-    int unmapped, diffs, diffs_unmapped;
-};
-
-static void large_open(struct large *large) {
-    skip_when_quick();
-    skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
-    *large = (struct large){.x = map_over_and_over()};
-    assert_true(ELEMENTS > INT64_C(1) << 31);
-    large->blob = blob_of_count(NULL, SB_DTYPE_F32, ELEMENTS);
-    assert_ok(sb_blob_set_cpu(large->blob, SB_DATA, large->x, CHUNK_BYTES * MAPS, 0, unmap,
-                              &large->unmapped, &err));
-}
-
-static void large_close(struct large *large) {
-    sb_blob_destroy(large->blob);
-    assert_int_equal(large->unmapped, 1);
-    assert_int_equal(large->diffs_unmapped, large->diffs);
-}
-
-TEST_ON(large, sums_and_reads_reach_past_two_to_the_31) {
-    double sum = 0;
-    float value = 0;
-    const int64_t last = ELEMENTS - 1;
-    fill_values(SB_DTYPE_F32, CHUNK, -1, 0, f->x);
-    f->x[PART - 1] = 3; /* sets MAPS elements, including the blob's last element */
-    f->x[PART] = 5;     /* sets MAPS - 1 elements of the blob */
-    assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
-    double expected = (double)ELEMENTS + 2.0 * MAPS + 4.0 * (MAPS - 1);
+static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
-    assert_ok(sb_blob_sumsq(f->blob, SB_DATA, &sum, &err));
-    expected = (double)ELEMENTS + 8.0 * MAPS + 24.0 * (MAPS - 1);
-    assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
-    assert_ok(sb_blob_at_f32(f->blob, SB_DATA, &last, 1, &value, &err));
-    assert_true(value == 3);
-    assert_ok(sb_blob_data_at_legacy(f->blob, last, 0, 0, 0, &value, &err));
-    assert_true(value == 3);
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
-                  sb_blob_at_f32(f->blob, SB_DATA, &(int64_t){ELEMENTS}, 1, &value, &err));
 }
 
 /* The blob contains the chunk 256 times, and its first PART elements 257 times. An update subtracts
    2 each time, and scaling by -1 flips the sign each time. */
-TEST_ON(large, update_scaling_and_clearing_touch_each_element_once) {
-    double sum = -1;
-    float *diff = map_over_and_over();
-    f->diffs++;
-    fill_values(SB_DTYPE_F32, CHUNK, 1000, 0, f->x);
-    fill_values(SB_DTYPE_F32, CHUNK, 2, 0, diff);
-    assert_ok(sb_mem_set_cpu(diff_of(f->blob), diff, (size_t)ELEMENTS * sizeof(float), 0, unmap,
-                             &f->diffs_unmapped, &err));
-    assert_ok(sb_blob_update(f->blob, &err));
-    assert_ok(sb_blob_scale(f->blob, SB_DATA, -1, &err));
-    for (int64_t i = 0; i < CHUNK; i++)
-        if (f->x[i] != (i < PART ? -(1000.0f - 2.0f * MAPS) : 1000.0f - 2.0f * (MAPS - 1)))
-            fail_with("element %lld of a chunk is %g", (long long)i, (double)f->x[i]);
-    assert_ok(sb_blob_clear(f->blob, SB_DATA, &err));
-    assert_ok(sb_blob_asum(f->blob, SB_DATA, &sum, &err));
-    assert_true(sum == 0);
-}
-
-/* The target's last chunk is separate memory, so its bytes show how many elements were copied. */
-TEST_ON(large, copying_reaches_past_two_to_the_31) {
+TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
-    struct large to;
-    skip_without_memory(3 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
-    large_open(&to);
-    fill_values(SB_DTYPE_F32, CHUNK, 7, 0, f->x);
-    float *end = mmap(to.x + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
+    const int64_t last = ELEMENTS - 1;
+    double sum = 0;
+    float value = 0;
+    skip_when_quick();
+    skip_without_memory(4 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
+    assert_true(ELEMENTS > INT64_C(1) << 31);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
+    sb_blob *copy = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
+    float *x = lend_chunks(data_of(blob), -1), *diff = lend_chunks(diff_of(blob), 2);
+    float *target = lend_chunks(data_of(copy), 0);
+    x[PART - 1] = 3; /* sets MAPS elements, including the blob's last element */
+    x[PART] = 5;     /* sets MAPS - 1 elements of the blob */
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    check_large_sum((double)ELEMENTS + 2.0 * MAPS + 4.0 * (MAPS - 1), sum);
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+    check_large_sum((double)ELEMENTS + 8.0 * MAPS + 24.0 * (MAPS - 1), sum);
+    assert_ok(sb_blob_at_f32(blob, SB_DATA, &last, 1, &value, &err));
+    assert_true(value == 3);
+    assert_ok(sb_blob_data_at_legacy(blob, last, 0, 0, 0, &value, &err));
+    assert_true(value == 3);
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_blob_at_f32(blob, SB_DATA, &(int64_t){ELEMENTS}, 1, &value, &err));
+
+    fill_values(SB_DTYPE_F32, CHUNK, 1000, 0, x);
+    assert_ok(sb_blob_update(blob, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, -1, &err));
+    for (int64_t i = 0; i < CHUNK; i++)
+        if (x[i] != (i < PART ? -(1000.0f - 2.0f * MAPS) : 1000.0f - 2.0f * (MAPS - 1)))
+            fail_with("element %lld of a chunk is %g", (long long)i, (double)x[i]);
+
+    /* The copy's last chunk is separate memory, so its bytes show how many elements were copied. */
+    float *end = mmap(target + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    assert_ptr_equal(end, to.x + CHUNK * (MAPS - 1));
-    assert_ok(sb_blob_copy_from(to.blob, SB_DATA, f->blob, 0, &err));
+    assert_ptr_equal(end, target + CHUNK * (MAPS - 1));
+    assert_ok(sb_blob_copy_from(copy, SB_DATA, blob, 0, &err));
     for (size_t i = 0; i < WINDOW / sizeof(float); i++)
-        assert_true(end[i] == (i < PART ? 7 : 0));
-    large_close(&to);
+        assert_true(end[i] == (i < PART ? x[i] : 0));
+    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_true(sum == 0);
+    for (int i = 0; i < 3; i++)
+        (void)munmap(i == 0 ? x : i == 1 ? diff : target, CHUNK_BYTES * MAPS);
 }

@@ -75,6 +75,15 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     assert_int_equal(since.calls[SB_SIM_STREAM_WAIT], 1);
 }
 
+TEST_ON(rig, the_host_writes_separate_storage_without_a_wait) {
+    sb_mem *mem = test_filled(f->context, BYTES, CURRENT);
+    (void)mem_pointer(mem, GPU_DATA);
+    const struct tally before = rig_tally(f);
+    (void)mem_pointer(mem, MUTABLE_CPU);
+    const struct tally since = rig_since(f, &before);
+    assert_no_work(&since);
+}
+
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     uint64_t first = 0;
     sb_mem *mem = test_mem(f->context, BYTES);

@@ -161,23 +161,3 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     sb_write_destroy(write);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
-
-/* Until a write ends, eviction fails, because the end may move the head to the evicted side, which
-   would have no storage. */
-TEST_ON(rig, no_side_is_evicted_while_a_write_is_open) {
-    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
-        for (int how = 0; how < 3; how++) {
-            sb_write *write;
-            void *out;
-            sb_mem *mem = test_mem(f->context, 64);
-            assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
-            assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
-            assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
-            if (how < 2) /* how == 2: no sb_write_end */
-                assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
-            sb_write_destroy(write);
-            assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
-            assert_non_null(mem_pointer(mem, CPU_DATA));
-            assert_ok(sb_mem_evict_gpu(mem, &err)); /* succeeds: no write is open */
-        }
-}

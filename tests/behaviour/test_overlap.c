@@ -102,23 +102,6 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     try_all(try_update);
 }
 
-static void try_read_only(const struct pair *p, size_t place) {
-    float values[16];
-    set(p, data_of(p->blob), places[place].first, SB_READ_ONLY);
-    set(p, data_of(p->other), places[place].second, 0);
-    assert_ok(sb_blob_copy_from(p->blob, SB_DATA, p->other, 0, &err));
-    look(p, values);
-    assert_true(mem_holds(data_of(p->blob), values + places[place].second, SIZE));
-    assert_true(mem_holds(data_of(p->other), values + places[place].second, SIZE));
-    for (int i = 0; i < 16; i++)
-        assert_true(values[i] == (float)i);
-}
-
-/* A copy to a memory with read-only storage goes to new storage, which overlaps nothing. */
-TEST(a_copy_to_read_only_bytes_does_not_write_them) {
-    try_all(try_read_only);
-}
-
 /* Copies `count` elements. If `is_stale`, only the device has the target's newest bytes. A
    download of the elements after `count` would overwrite a source that overlaps these elements. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {

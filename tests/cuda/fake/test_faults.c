@@ -222,17 +222,18 @@ static int64_t writes_queued(void) {
            fake_calls("cuMemsetD8Async");
 }
 
-struct fault {
+struct fake_fault {
     enum fake_mode mode;
     unsigned int code;
 };
 
-static bool loses(const struct fault *fault) {
+static bool loses(const struct fake_fault *fault) {
     return fault->mode == FAKE_LATE || fault->mode == FAKE_STICKY || fault->mode == FAKE_EXIT;
 }
 
-static const char *wrong_status(const struct operation *o, const struct fault *fault, bool is_pair,
-                                sb_status st, bool wrote, sb_status device, const char *fired) {
+static const char *wrong_status(const struct operation *o, const struct fake_fault *fault,
+                                bool is_pair, sb_status st, bool wrote, sb_status device,
+                                const char *fired) {
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE &&
         st != SB_ERR_DEVICE_LOST && st != SB_ERR_NO_DEVICE)
         return sb_status_name(st);
@@ -270,7 +271,7 @@ static int64_t trials;
 
 /* Makes the call number `first` fail and, unless `second` is 0, also the call `second` calls later.
    Returns how many calls failed. */
-static int trial(const struct operation *o, const struct fault *fault, int64_t first,
+static int trial(const struct operation *o, const struct fake_fault *fault, int64_t first,
                  int64_t second) {
     struct scene s;
     open_scene(&s, o);
@@ -306,7 +307,7 @@ static int trial(const struct operation *o, const struct fault *fault, int64_t f
 }
 
 TEST(one_failure_loses_nothing) {
-    static const struct fault faults[] = {
+    static const struct fake_fault faults[] = {
         {FAKE_NOW, CUDA_ERROR_UNKNOWN},        {FAKE_NOW, CUDA_ERROR_OUT_OF_MEMORY},
         {FAKE_LATE, CUDA_ERROR_LAUNCH_FAILED}, {FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS},
         {FAKE_TRANSIENT, CUDA_ERROR_UNKNOWN},  {FAKE_EXIT, CUDA_ERROR_DEINITIALIZED},
@@ -321,7 +322,7 @@ TEST(one_failure_loses_nothing) {
 
 /* Tests every pair of failing calls whose distance is at most `apart` calls. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
-    const struct fault fault = {FAKE_NOW, code};
+    const struct fake_fault fault = {FAKE_NOW, code};
     for (size_t i = 0; i < OPERATION_COUNT; i++) {
         const int64_t most = operations[i].kind & LONG && apart > NEAR ? NEAR : apart;
         for (int64_t first = 1, failures = 1; failures; first++) {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *fault_name = "";
+const char *failed_function = "";
 struct world *world;
 struct descriptors descriptors;
 
@@ -20,7 +20,7 @@ static int calls;
 void fault_set(struct system_fault wanted) {
     fault = wanted;
     calls = 0;
-    fault_name = "";
+    failed_function = "";
 }
 
 int fault_end(void) {
@@ -79,7 +79,7 @@ static bool fires(const char *function) {
         fault.error = fault.then;
     else if (calls < fault.nth || calls > fault.last)
         return false;
-    fault_name = function;
+    failed_function = function;
     errno = fault.error > 0 ? fault.error : EIO;
     return true;
 }

@@ -26,7 +26,7 @@ struct system_fault {
 void fault_set(struct system_fault fault);
 /* Ends the fault. Returns the number of calls of its function since fault_set. */
 int fault_end(void);
-extern const char *fault_name; /* the function that failed last since fault_set, or "" */
+extern const char *failed_function; /* the function that failed last since fault_set, or "" */
 
 /* A simulated file system that lacks some system calls; its other calls fail at random. */
 struct world {

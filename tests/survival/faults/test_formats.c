@@ -457,7 +457,7 @@ static bool disarm(struct scene *s, const struct failure *how, int n) {
 }
 
 static bool failed(const char *system_call) {
-    return strcmp(fault_name, system_call) == 0;
+    return strcmp(failed_function, system_call) == 0;
 }
 
 /* Returns whether a call whose n-th step failed may return `st`. A failed close or fchown may be
@@ -473,7 +473,7 @@ static bool is_expected(const struct failure *how, sb_status st) {
 }
 
 static void blame(const struct row *row, int n, const char *what) {
-    fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
+    fail_with("%s, step %d (%s) failing: %s", row->name, n, failed_function, what);
 }
 
 /* Returns whether the target is replaced, and checks that the error message agrees. */
@@ -635,7 +635,7 @@ TEST(a_dangling_link_stays_a_link) {
         fired = fault_end() >= n;
         bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
         if (st == SB_OK && fired && !failed("close"))
-            fail_with("call %d (%s) failed, but no error was returned", n, fault_name);
+            fail_with("call %d (%s) failed, but no error was returned", n, failed_function);
         assert_int_equal(access(made, F_OK) == 0, in_place);
         assert_int_equal(files_in(s.rig.folder), files + in_place);
         assert_int_equal(readlink(s.target, link, sizeof link), 4);

@@ -2,17 +2,14 @@
    if many waits in a row fail. The device runs its work as late as it can, which exposes any access
    to storage that was reused too early. */
 #include "blobs.h"
-#include "child.h"
 #include "pointers.h"
 #include "scene.h"
 #include "sim_tables.h"
 
 #include "context/context.h"
-#include "memory/write.h"
 #include "sim/table.h"
 
 #define BYTES ((size_t)192)
-#define COUNT ((int64_t)(BYTES / sizeof(float)))
 
 /* --- one lent buffer in quarantine ----------------------------------------------------------- */
 
@@ -44,33 +41,6 @@ static void stuck_close(struct stuck *s) {
     rig_close(&s->rig);
 }
 
-/* Checks that in the child a trim and the release of a memory do not run the parent's deleter. */
-static void give_nothing_back(void *arg) {
-    const struct stuck *s = arg;
-    sb_mem *mem = NULL;
-    sb_context_trim(s->rig.context);
-    child_wants(sb_mem_create(s->rig.context, BYTES, &mem, NULL) == SB_OK);
-    sb_mem_release(mem);
-    child_wants(s->lent.deleted == 0);
-}
-
-/* Checks that the child frees storage that it has retired, but not storage of the parent. */
-static void give_its_own_back(void *arg) {
-    const struct stuck *s = arg;
-    struct rig own;
-    struct lent other;
-    const void *in;
-    rig_open(&own);
-    sb_mem *mem = at_device(&own, &other);
-    device_fail_run(own.context, SB_SIM_ANY, 2, 16);
-    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_ERR_DEVICE_FAILURE);
-    test_end(mem);
-    child_wants(rig_stats(&own).quarantined_bytes == BYTES);
-    device_fail_no_more(own.context);
-    sb_context_trim(NULL);
-    child_wants(other.deleted == 1 && s->lent.deleted == 0);
-}
-
 TEST_ON(stuck, a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     assert_int_equal(f->lent.deleted, 0);
     sb_stats stats = rig_stats(&f->rig);
@@ -79,8 +49,6 @@ TEST_ON(stuck, a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     sb_context_trim(f->rig.context); /* retries the wait, which still fails */
     assert_int_equal(f->lent.deleted, 0);
     device_fail_no_more(f->rig.context);
-    in_child(give_nothing_back, f);
-    in_child(give_its_own_back, f);
     sb_context_trim(f->rig.context);
     assert_int_equal(f->lent.deleted, 1);
     assert_int_equal(rig_stats(&f->rig).quarantined_bytes, 0);
@@ -121,74 +89,6 @@ TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
     test_end(mem);
     assert_true(lent_holds(&host, LENT));
-}
-
-/* Gives `mem` host storage that has no values, as a failed load does. Returns the storage. */
-static const void *leave_host_storage(sb_mem *mem) {
-    struct sb__write write;
-    assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
-    memset(write.ptr, LENT, BYTES);
-    sb__write_cancel(&write);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    return write.ptr;
-}
-
-/* Checks that the update of a blob with this memory is refused: the memory has no values. */
-static void refuse_update(struct rig *rig, sb_mem *mem) {
-    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
-    (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
-    test_end(blob);
-}
-
-/* The first access zeroes the storage that leave_host_storage left. If a queued fill may still use
-   that storage, the access makes and zeroes new storage instead. */
-TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
-    for (int in_use = 0; in_use < 2; in_use++)
-        for (int writes = 0; writes < 2; writes++) {
-            const void *in;
-            rig_reopen_on(f, "sim:0", 0);
-            sb_mem *mem = test_mem(f->context, BYTES);
-            const void *old = leave_host_storage(mem);
-            refuse_update(f, mem);
-            if (in_use) {
-                rig_schedule(f, SB_SIM_LAZY, 0);
-                device_fail_run(f->context, SB_SIM_ANY, 3, 12); /* the fill is queued */
-                assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(mem, &in, &err));
-            }
-            if (writes)
-                (void)mem_pointer(mem, MUTABLE_CPU);
-            in = mem_pointer(mem, CPU_DATA);
-            assert_int_equal(in == old, !in_use);
-            assert_true(bytes_are(in, BYTES, 0));
-            assert_true(!in_use || bytes_are(old, BYTES, LENT));
-            assert_int_equal(rig_stats(f).quarantined_bytes, in_use ? BYTES : 0);
-            device_fail_no_more(f->context);
-            sb_context_trim(f->context);
-            assert_int_equal(rig_stats(f).quarantined_bytes, 0);
-        }
-}
-
-/* A wait that fails is retried once, and the retry's status counts. The library waits for its own
-   stream first, then for the legacy stream, which has no event. */
-TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
-    for (int failures = 0; failures < 3; failures++) {
-        rig_reopen_on(f, "sim:0", 0);
-        struct lent lent = lend_device(f->context, BYTES, LENT);
-        sb_mem *mem = test_mem(f->context, BYTES);
-        assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-        device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
-        device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, failures);
-        struct tally before = rig_tally(f);
-        test_end(mem);
-        struct tally since = rig_since(f, &before);
-        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 2 : 3);
-        assert_int_equal(lent.deleted, failures < 2);
-        device_fail_no_more(f->context);
-        sb_context_trim(f->context);
-        assert_int_equal(lent.deleted, 1);
-    }
 }
 
 struct owner {
@@ -232,45 +132,6 @@ TEST(a_loan_that_owns_its_context_is_returned) {
     assert_int_equal(owner.lent.deleted, 1);
     assert_true(lent_holds(&owner.lent, TAKEN));
     counting_allocator_assert_clean(&rig.counting);
-}
-
-/* The library cannot wait for a stream that the caller has destroyed. */
-TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
-    struct look look;
-    sb_stream stream = rig_stream(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    (void)blob_pointer(blob, SB_DATA, GPU_DATA);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    const void *in = mem_pointer_on(mem, GPU_DATA_ON, stream);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    rig_look(&look, f, stream, in, BYTES);
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
-    assert_true(look.ran && look.reached);
-    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    test_end_after(f->owned_before);
-    assert_int_equal(rig_stats(f).quarantined_bytes, 0);
-}
-
-/* Cached storage is freed to make room under the cap, but quarantined storage is not freed. */
-TEST_ON(rig, a_cap_counts_quarantined_storage) {
-    const size_t mib = 1 << 20;
-    void *out;
-    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .flags = SB_CONTEXT_NO_PINNED,
-                                          .max_host_bytes = 8 * mib));
-    sb_mem_release(mem_filled(f->context, 3 * mib, 0)); /* stays in the cache */
-    sb_mem *mem = test_mem(f->context, 4 * mib);
-    (void)mem_pointer(mem, MUTABLE_GPU);
-    mem_fail_wait(mem);
-    test_end(mem);
-    sb_mem *next = test_mem(f->context, 4 * mib);
-    assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
-    assert_int_equal(rig_stats(f).cached_bytes, 0);
-    assert_int_equal(rig_stats(f).quarantined_bytes, 4 * mib);
-    device_fail_no_more(f->context);
-    sb_context_trim(f->context);
-    assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
 }
 
 /* --- several memories in quarantine ----------------------------------------------------------- */
@@ -395,30 +256,10 @@ TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
 }
 
 static sb_status query_status;
-static int queries_to_interrupt; /* number of queries in which another context ends */
 
 static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
-    if (queries_to_interrupt > 0) {
-        queries_to_interrupt--;
-        end_another_context();
-    }
     return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "planted by the test");
-}
-
-/* Another context ends during a query, which simulates another thread. */
-TEST_ON(crowd, two_queries_may_overlap) {
-    quarantine_one_after_the_other(f);
-    f->rig.context->backend.event_query = query;
-    query_status = SB_OK;
-    queries_to_interrupt = 1;
-    end_another_context();
-    assert_int_equal(f->lent.deleted, 0);
-    run_stream(f, CAPTURED);
-    end_another_context();
-    assert_int_equal(f->lent.deleted, 1);
-    sb_context_trim(NULL);
-    assert_int_equal(f->lent.deleted, 2);
 }
 
 /* If the backend has no query slot, if that slot fails, or if no event can be recorded, storage

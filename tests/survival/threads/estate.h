@@ -43,9 +43,9 @@ static inline void estate_memories(struct estate *e) {
     assert_ok(sb_mem_async_cpu_pull(e->pulled, e->stream, &err));
 }
 
-static inline void estate_open_on(struct estate *e, const sb_backend *backend) {
+static inline void estate_open(struct estate *e) {
     memset(e, 0, sizeof *e);
-    assert_ok(create_with_backend(backend, "sim:0", &e->context, &err));
+    assert_ok(create_with_backend(NULL, "sim:0", &e->context, &err));
     assert_ok(sb_sim_stream_create(e->context, &e->stream, &err));
     estate_memories(e);
     e->blob = blob_of_count(e->context, SB_DTYPE_F32, 100);
@@ -53,10 +53,6 @@ static inline void estate_open_on(struct estate *e, const sb_backend *backend) {
     e->sharer = blob_of_count(e->context, SB_DTYPE_F32, 100);
     assert_ok(sb_blob_share(e->sharer, SB_DATA, e->blob, &err));
     e->model = small_model(e->context);
-}
-
-static inline void estate_open(struct estate *e) {
-    estate_open_on(e, NULL);
 }
 
 static inline void estate_release(struct estate *e) {

@@ -273,40 +273,6 @@ TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_only_in_the_parent) {
     sb_mem_release(mem);
 }
 
-static void read_from_the_device(void *mem) {
-    const void *ptr;
-    child_is_refused(sb_mem_cpu(mem, &ptr, NULL));
-}
-
-TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
-    static sb_backend table; /* in use until the fixture ends */
-    table = sb__sim_backend;
-    table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
-    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
-    sb_mem *mem = mem_filled(f->context, BYTES, 1);
-    (void)mem_pointer(mem, MUTABLE_GPU);
-    in_child(read_from_the_device, mem);
-    assert_true(host_holds(mem, BYTES, 1));
-    sb_mem_release(mem);
-}
-
-static void open_another(void *arg) {
-    struct estate *e = arg, own;
-    const void *ptr;
-    estate_open(&own);
-    read_current_bytes(&own);
-    child_wants(sb_mem_gpu(own.pinned, &ptr, NULL) == SB_OK);
-    child_wants(host_holds(own.pulled, BYTES, 3));
-    child_wants(host_holds(own.lent_device, BYTES, 6));
-    child_is_refused(sb_mem_gpu(e->lent_host, &ptr, NULL));
-    estate_release(&own);
-    estate_release(e);
-}
-
-TEST_ON(estate, a_child_may_open_another_context) {
-    in_child(open_another, f);
-}
-
 /* --- backends ------------------------------------------------------------------------------- */
 
 static sb_backend first_backend, second_backend;
@@ -438,25 +404,6 @@ TEST_ON(estate, calls_that_need_a_lock_held_at_the_fork_are_refused_in_the_child
     sb_mem_release(mem);
 }
 
-/* The child's threads wait for each other as usual, even in a context of the parent. */
-static void touch_first(void *arg, int member) {
-    const void *in;
-    child_wants(sb_mem_cpu(arg, &in, NULL) == SB_OK);
-}
-
-static void touch_with_threads(void *arg) {
-    for (int i = 0; i < 50; i++) {
-        sb_mem *mem = NULL;
-        child_wants(sb_mem_create(NULL, (size_t)4 << 20, &mem, NULL) == SB_OK);
-        team_run(4, touch_first, mem);
-        sb_mem_release(mem);
-    }
-}
-
-TEST(threads_of_a_child_share_memories) {
-    in_child(touch_with_threads, NULL);
-}
-
 struct slow {
     sb_mem *mem;
     quiet_flag holds;
@@ -491,29 +438,6 @@ TEST_ON(rig, a_child_waits_for_its_own_threads_without_a_limit) {
     rig_reopen_on(f, "cpu", 0);
     /* The memory was never written, so that a write takes the lock. */
     in_child(wait_for_a_slow_thread, test_mem(f->context, BYTES));
-}
-
-static void trim_and_release(void *arg) {
-    struct estate *e = arg;
-    sb_mem *mem = NULL;
-    const void *in;
-    child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
-    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_OK && bytes_are(in, LARGE, 0));
-    sb_mem_release(mem);
-    sb_context_trim(e->context);
-    sb_context_release(e->context);
-}
-
-TEST(host_only_contexts_work_despite_held_locks) {
-    struct estate e = {.context = NULL};
-    for (int builtin = 0; builtin < 2; builtin++) {
-        if (!builtin)
-            assert_ok(sb_context_create(NULL, &e.context, &err));
-        sb_mem_release(mem_filled(e.context, LARGE, 1));
-        fork_while_held(&sb__context(e.context)->cache.lock, trim_and_release, &e);
-        sb_context_release(e.context);
-        e.context = NULL;
-    }
 }
 
 /* --- a busy parent --------------------------------------------------------------------------- */

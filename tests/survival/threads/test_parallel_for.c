@@ -217,38 +217,6 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     free(lent);
 }
 
-/* --- a caller who breaks the contract -------------------------------------------------------- */
-
-static void run_the_first(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
-                          void *arg) {
-    const int64_t *most = user;
-    for (int64_t i = 0; i < tasks && i < *most; i++)
-        task(arg, i);
-}
-
-static bool is_sum_of(double sum, double whole, int64_t tasks) {
-    if (tasks == 0)
-        return sum == 0;
-    return tasks == 1 ? sum > 0 && sum < whole : sum == whole;
-}
-
-/* The sum contains exactly the terms of the tasks that ran. */
-TEST(tasks_that_are_not_run_add_nothing) {
-    enum { COUNT = 1 << 21 };
-    static const int64_t most[] = {1000, 1, 0};
-    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
-        double sum;
-        int64_t tasks = most[i];
-        sb_context *context = context_with(NULL, run_the_first, &tasks);
-        sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
-        fill_values(SB_DTYPE_F32, COUNT, 1, 0, blob_pointer(blob, SB_DATA, OVERWRITE_CPU));
-        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-        assert_true(is_sum_of(sum, COUNT, tasks));
-        assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
-        assert_true(is_sum_of(sum, COUNT, tasks));
-    }
-}
-
 int main(void) {
     (void)alarm(LIMIT);
     return run_all_tests();

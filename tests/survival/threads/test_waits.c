@@ -29,33 +29,6 @@ static bool host_is(sb_blob *blob, sb_part part, float value) {
     return true;
 }
 
-/* Work queued after arithmetic, on the same stream or another, sees the result; the host does not
-   wait. */
-TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
-    for (int way = 0; way < 3; way++) {
-        const sb_part part = way == 2 ? SB_DIFF : SB_DATA;
-        const float expected = way == 2 ? 4 : 3;
-        float first;
-        rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f);
-        sb_stream stream = rig_stream(f), other = rig_stream(f);
-        rig_schedule(f, SB_SIM_LAZY, 0);
-        struct tally before = rig_tally(f);
-        assert_ok(way == 0   ? sb_blob_update_on(blob, stream, &err)
-                  : way == 1 ? sb_blob_scale_on(blob, SB_DATA, 0.75, stream, &err)
-                             : sb_blob_scale_on(blob, SB_DIFF, 4, stream, &err));
-        const void *in = blob_pointer_on(blob, part, GPU_DATA_ON, other);
-        struct tally since = rig_since(f, &before);
-        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
-                         0);
-        assert_ok(sb_context_forget_stream(f->context, stream, &err)); /* waits for this stream */
-        assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
-        assert_true(first == expected && host_is(blob, part, expected));
-        rig_end_stream(f, stream);
-        rig_end_stream(f, other);
-    }
-}
-
 /* A kernel that writes nines. */
 static void write_nines(void *user) {
     const struct look *look = user;
@@ -108,30 +81,6 @@ TEST_ON(rig, an_update_reads_the_diff_before_its_next_writer) {
         rig_end_stream(f, stream);
         rig_end_stream(f, other);
     }
-}
-
-/* Operands at the host are first copied to the device. On the library's own stream the update waits
-   for these copies; on the caller's stream they are only queued. */
-TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
-    for (int named = 0; named < 2; named++)
-        for (int at_host = 0; at_host < 2; at_host++)
-            for (int at_device = 0; at_device < 2; at_device++) {
-                rig_reopen_on(f, "sim:0", 0);
-                sb_blob *blob = only_on_device(f);
-                sb_stream stream = rig_stream(f);
-                if (at_device)
-                    (void)mem_pointer_on(diff_of(blob), MUTABLE_GPU_ON, stream);
-                if (at_host)
-                    (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
-                struct tally before = rig_tally(f);
-                assert_ok(named ? sb_blob_update_on(blob, stream, &err)
-                                : sb_blob_update(blob, &err));
-                struct tally since = rig_since(f, &before);
-                assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], at_host && !named);
-                assert_int_equal(since.uploads, at_host);
-                assert_true(host_is(blob, SB_DATA, 3));
-                rig_end_stream(f, stream);
-            }
 }
 
 /* --- failures -------------------------------------------------------------------------------- */
