@@ -9,12 +9,12 @@
 
 static const int64_t none[] = {0, 5};
 
-enum { BLOBS = 3 };
+enum { BLOBS = 4 };
 
 struct place {
     struct rig rig;
     const char *file, *wanted;
-    sb_blob *blobs[BLOBS]; /* a blob of floats, a blob of doubles, a blob without values */
+    sb_blob *blobs[BLOBS]; /* of floats, of doubles, without values, without a shape */
 };
 
 static void place_open(struct place *p) {
@@ -24,6 +24,7 @@ static void place_open(struct place *p) {
     p->blobs[0] = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     p->blobs[1] = test_vector(NULL, SB_DTYPE_F64, 4);
     p->blobs[2] = test_blob(NULL, SB_DTYPE_F32, 2, none);
+    p->blobs[3] = test_unshaped(NULL, SB_DTYPE_F32);
     for (int i = 0; i < 2; i++) {
         double values[6];
         fill_values(sb_blob_dtype(p->blobs[i]), sb_blob_count(p->blobs[i]), 0, 0.1, values);
@@ -55,7 +56,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* Adds a layer with three blobs and a layer with one blob; announces or adds the blobs. */
+/* Adds a layer with all blobs and a layer with one blob; announces or adds the blobs. */
 static void add_layers(const struct place *p, sb_model *model, bool announced) {
     int64_t layer;
     for (int i = 0; i < 2; i++) {
@@ -69,87 +70,68 @@ static void add_layers(const struct place *p, sb_model *model, bool announced) {
     }
 }
 
-static sb_model *new_net(void) {
-    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
-    assert_ok(sb_model_set_name(model, "net", 3, &err));
-    return model;
-}
-
-/* Checks that `file` has the bytes of the model, and that `size` is the model's size. */
-static void assert_saved(const struct place *p, const sb_model *model, size_t size) {
-    size_t expected_size;
-    assert_ok(sb_model_size(model, &expected_size, &err));
-    assert_int_equal(size, expected_size);
-    assert_ok(sb_model_save_file(model, p->wanted, &err));
-    const struct wire found = wire_of_file(p->file), expected = wire_of_file(p->wanted);
-    assert_wire(&found, &expected);
-}
-
-/* A save writes the announced blobs of a layer after the blobs that the layer has in the file. */
-TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
+/* A save requests the blobs of the edited net of a file, also a blob without a shape, and writes
+   the announced blobs of a layer after the blobs that the layer has in the file. */
+TEST_ON(place, test_announced_blobs_are_saved_as_added_blobs) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};
+        struct lender of_another_type = {.instead = f->blobs[0]};
         const struct wire net = small_net(generation);
         sb_model *models[2];
-        size_t size;
+        size_t sizes[2];
         for (int i = 0; i < 2; i++) {
             models[i] = test_model_of(&net, SB_FORMAT_AUTO);
             assert_ok(i ? sb_model_add_blob(models[i], 1, f->blobs[1], 0, &err)
                         : sb_model_announce_blob(models[i], 1, f->blobs[1], &err));
             add_layers(f, models[i], i == 0);
+            assert_ok(sb_model_size(models[i], &sizes[i], &err));
         }
-        assert_ok(sb_model_size(models[0], &size, &err));
+        assert_int_equal(sizes[0], sizes[1]);
         assert_status(SB_ERR_IO, sb_model_save_file_from(models[0], f->file, lend, &failing, &err));
         assert_int_equal(failing.calls, 1);
+        assert_status(SB_ERR_DTYPE_MISMATCH,
+                      sb_model_save_file_from(models[0], f->file, lend, &of_another_type, &err));
         assert_ok(sb_model_save_file_from(models[0], f->file, lend, &lender, &err));
-        assert_int_equal(lender.calls, 5);
-        assert_saved(f, models[1], size);
+        assert_int_equal(lender.calls, BLOBS + 2);
+        assert_ok(sb_model_save_file(models[1], f->wanted, &err));
+        const struct wire found = wire_of_file(f->file), expected = wire_of_file(f->wanted);
+        assert_wire(&found, &expected);
     }
 }
 
-/* A save also requests a blob that was announced without a shape. */
-TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
-    size_t size;
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    sb_blob *shaped = test_blob(NULL, SB_DTYPE_F32, 1, none); /* of shape 0 (0) */
-    sb_model *model = test_model(NULL, SB_FORMAT_BLOB);
-    sb_model *added = test_model(NULL, SB_FORMAT_BLOB);
-    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
-    const sb_blob_info info = blob_info_of(model, SB_NO_LAYER, 0);
-    assert_true(info.num_axes == 0 && info.count == 0);
-    assert_ok(sb_model_add_blob(added, SB_NO_LAYER, blob, 0, &err));
-    assert_ok(sb_model_size(model, &size, &err));
-    struct lender lender = {.instead = shaped};
-    assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_model_save_file_from(model, f->file, lend, &lender, &err));
-    lender.instead = blob;
-    assert_ok(sb_model_save_file_from(model, f->file, lend, &lender, &err));
-    assert_saved(f, added, size);
+static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                              sb_error *err) {
+    return SB_OK;
 }
 
 TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
-    sb_model *model = new_net();
+    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
+    sb_model *unshaped = test_model(NULL, SB_FORMAT_BLOB);
     char buffer[256];
     add_layers(f, model, true);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64), *ints = test_vector(NULL, SB_DTYPE_I32, 4);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_announce_blob(model, 0, ints, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_announce_blob(model, 2, f->blobs[0], &err));
     assert_int_equal(num_blobs(model, 0), BLOBS);
-    sb_blob_info info = blob_info_of(model, 0, 1);
-    assert_int_equal(info.dtype, SB_DTYPE_F64);
-    assert_int_equal(info.diff_dtype, SB_DTYPE_F64);
-    assert_int_equal(info.count, 4);
-    assert_int_equal(info.num_axes, 1);
-    assert_int_equal(info.shape[0], 4);
-    assert_int_equal(info.data_count, 0);
-    assert_int_equal(info.offset, -1);
-    assert_int_equal(info.data_offset, -1);
-    assert_int_equal(info.diff_offset, -1);
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
-    assert_reports(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err),
-                   "blob 1 of layer 0");
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
-    info = blob_info_of(model, 0, 2); /* 2 is the index of a blob, not of a layer */
-    assert_int_equal(info.offset, -1);
-    assert_int_equal(info.count, sb_blob_count(f->blobs[2]));
-    assert_int_equal(info.num_axes, sb_blob_num_axes(f->blobs[2]));
+    for (int64_t k = 0; k < BLOBS; k++) {
+        const sb_blob_info info = blob_info_of(model, 0, k);
+        assert_int_equal(info.dtype, sb_blob_dtype(f->blobs[k]));
+        assert_int_equal(info.diff_dtype, info.dtype);
+        assert_int_equal(info.count, sb_blob_count(f->blobs[k]));
+        assert_int_equal(info.num_axes, sb_blob_num_axes(f->blobs[k]));
+        assert_memory_equal(info.shape, sb_blob_shape(f->blobs[k]), (size_t)info.num_axes * 8);
+        assert_int_equal(info.data_count, 0);
+        assert_true(info.offset == -1 && info.data_offset == -1 && info.diff_offset == -1);
+        assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, k, blob, &err));
+    }
+    assert_non_null(strstr(err.message, "blob 3 of layer 0"));
+    assert_reports(SB_ERR_INVALID_ARGUMENT,
+                   sb_model_save_file_from(model, f->file, lend_nothing, NULL, &err),
+                   "the lent blob");
+    struct lender empty = {.instead = f->blobs[2]};
+    assert_ok(sb_model_announce_blob(unshaped, SB_NO_LAYER, f->blobs[3], &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_model_save_file_from(unshaped, f->file, lend, &empty, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_int_equal(access(f->file, F_OK), -1);
@@ -162,27 +144,10 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
 
-static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
-                              sb_error *err) {
-    return SB_OK;
-}
-
-TEST_ON(place, test_arguments_are_checked) {
-    sb_model *model = new_net();
-    sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 4);
-    add_layers(f, model, true);
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_announce_blob(model, 0, ints, &err));
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_announce_blob(model, 2, f->blobs[0], &err));
-    assert_reports(SB_ERR_INVALID_ARGUMENT,
-                   sb_model_save_file_from(model, f->file, lend_nothing, NULL, &err),
-                   "the lent blob");
-    assert_int_equal(num_blobs(model, 0), BLOBS);
-}
-
 /* An announced blob needs no memory for its values, so the test can announce more than 2 GiB. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
     struct lender lender = {.place = f};
-    sb_model *model = new_net();
+    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     int64_t layer;
     size_t size;
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 300000000); /* 1.2 GB */

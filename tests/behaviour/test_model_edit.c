@@ -129,86 +129,82 @@ TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     }
 }
 
-/* The memory of a removed layer is reused for the next layer, whose texts contain no old bytes. */
-TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
-    char name[700];
-    memset(name, 'x', sizeof name);
-    rig_reopen_on(f, "cpu", 0);
-    sb_model *model = test_model(f->context, SB_FORMAT_CAFFEMODEL);
-    assert_ok(sb_model_add_layer(model, "kept", 4, "Scale", 5, NULL, &err));
-    assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
-    const size_t bytes = f->counting.live_bytes;
-    for (int i = 0; i < 1000; i++) {
-        assert_ok(sb_model_pop_layer(model, &err));
-        assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
-        assert_int_equal(f->counting.live_bytes, bytes);
-    }
-    assert_ok(sb_model_pop_layer(model, &err));
-    assert_ok(sb_model_add_layer(model, "ab", 2, "c", 1, NULL, &err));
-    assert_string_equal(layer_of(model, 1).name.bytes, "ab");
-    assert_string_equal(layer_of(model, 1).type.bytes, "c");
-    assert_string_equal(layer_of(model, 0).name.bytes, "kept");
-    assert_string_equal(layer_of(model, 0).type.bytes, "Scale");
+enum { NAMES = 340, MOST = 120 };
+
+/* Returns a text of 0 to 4 bytes, which differs for each number. */
+static sb_text numbered(int64_t n, char *bytes) {
+    size_t size = 0;
+    for (; n > 0; n = (n - 1) / 4)
+        bytes[size++] = "ab\0\xff"[(n - 1) % 4];
+    return (sb_text){bytes, size};
 }
 
-TEST(test_added_layers_can_be_removed) {
+struct added {
+    int64_t name, blobs;
+};
+
+/* Compares the layers from `first` on with a list. A search finds the first layer of a name. */
+static void check_added(const sb_model *model, int64_t first, const struct added *added,
+                        int64_t count) {
+    char bytes[8];
+    for (int64_t n = count % 8; n < NAMES; n += 8) {
+        const sb_text name = numbered(n, bytes);
+        int64_t found = -7, i = 0;
+        while (i < count && added[i].name != n)
+            i++;
+        assert_status(i < count ? SB_OK : SB_ERR_NOT_FOUND,
+                      sb_model_find_layer(model, name.bytes, name.size, &found, &err));
+        assert_int_equal(found, i < count ? first + i : -7);
+    }
+    assert_int_equal(sb_model_num_layers(model), first + count);
+    assert_int_equal(num_blobs(model, first + count), 0);
+    for (int64_t i = 0; i < count; i++) {
+        const sb_layer_info info = layer_of(model, first + i);
+        const sb_text name = numbered(added[i].name, bytes);
+        assert_int_equal(info.name.size, name.size);
+        assert_memory_equal(info.name.bytes, name.bytes, name.size);
+        assert_int_equal(info.name.bytes[name.size], 0);
+        assert_string_equal(info.type.bytes, "Scale");
+        assert_int_equal(info.num_blobs, added[i].blobs);
+        if (added[i].blobs > 0 && i + 3 > count)
+            assert_loads(model, first + i, added[i].blobs - 1, "4 (4)", (double)i);
+    }
+}
+
+/* Adds layers and blobs and removes layers at random. The memory of a removed layer is reused. */
+TEST_ON(rig, added_layers_come_and_go) {
+    struct added added[MOST];
+    char name[8];
+    size_t bytes = 0;
+    rig_reopen_on(f, "cpu", 0);
     const struct wire wire = small_net(SB_LAYER_CURRENT);
-    char name[24];
-    int64_t found;
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_own_model(small_model(f->context));
     const int64_t first = sb_model_num_layers(model);
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int64_t i = 0; i < 30; i++) {
-        (void)snprintf(name, sizeof name, "layer%d", (int)i % 20);
-        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, NULL, &err));
-        add_four(model, first + i, 1);
-        add_four(model, first + i, 2);
-    }
-    for (int64_t left = 30; left > 0; left--) {
-        for (int64_t i = 0; i < 20; i++) {
-            (void)snprintf(name, sizeof name, "layer%d", (int)i);
-            sb_status st = sb_model_find_layer(model, name, strlen(name), &found, &err);
-            assert_int_equal(st, i < left ? SB_OK : SB_ERR_NOT_FOUND);
-            if (st == SB_OK)
-                assert_int_equal(found, first + i);
+    for (uint64_t round = 0, seed = 11; round < 5; round++) {
+        int64_t count = 0;
+        while (count < MOST) {
+            const uint64_t what = count == 0 ? 0 : test_random(&seed) % 5;
+            if (what == 4) {
+                assert_ok(sb_model_pop_layer(model, &err));
+                count--;
+            } else if (what == 3) {
+                add_four(model, first + count - 1, (double)(count - 1));
+                added[count - 1].blobs++;
+            } else {
+                const int64_t n = (int64_t)(test_random(&seed) % NAMES);
+                assert_ok(sb_model_add_layer(model, name, numbered(n, name).size, "Scale", 5, NULL,
+                                             &err));
+                added[count++] = (struct added){.name = n};
+            }
+            check_added(model, first, added, count);
         }
-        assert_loads(model, first + left - 1, 1, "4 (4)", 2);
-        assert_ok(sb_model_pop_layer(model, &err));
-        assert_int_equal(sb_model_num_layers(model), first + left - 1);
-        assert_int_equal(num_blobs(model, first + left - 1), 0);
+        for (; count > 0; count--)
+            assert_ok(sb_model_pop_layer(model, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+        assert_saved(model, &wire);
+        assert_true(round == 0 || f->counting.live_bytes == bytes);
+        bytes = f->counting.live_bytes;
     }
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int64_t i = 0; i < 2; i++) { /* no blobs of removed layers are left */
-        assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-        assert_int_equal(num_blobs(model, first + i), 0);
-    }
-    assert_ok(sb_model_pop_layer(model, &err));
-    assert_ok(sb_model_find_layer(model, "", 0, &found, &err));
-    assert_int_equal(found, first);
-    assert_ok(sb_model_pop_layer(model, &err));
-    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
-    set_four(model, 0, 0, 9);
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int round = 0; round < 99; round++) { /* the table of names has fewer than 99 slots */
-        assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-        assert_int_equal(num_blobs(model, first), 0);
-        if (round % 2)
-            add_four(model, first, 1);
-        assert_ok(sb_model_pop_layer(model, &err));
-    }
-    assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-    assert_int_equal(num_blobs(model, first), 0);
-    assert_loads(model, 0, 0, "4 (4)", 9);
-    test_end(model);
-    model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
-    add_four(model, first, 3);
-    assert_ok(sb_model_pop_layer(model, &err));
-    assert_ok(sb_model_add_layer(model, NULL, 0, NULL, 0, NULL, &err));
-    assert_ok(sb_model_set_name(test_model(NULL, SB_FORMAT_CAFFEMODEL), NULL, 0, &err));
-    assert_int_equal(num_blobs(model, first), 0);
-    assert_ok(sb_model_pop_layer(model, &err));
-    assert_saved(model, &wire);
 }
 
 TEST(test_a_solver_state_is_edited) {
@@ -242,6 +238,8 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     assert_int_equal(f->counting.live_blocks, blocks);
     for (int i = 0; i < 5; i++) /* more layers than the first allocation has room for */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
+    assert_ok(sb_model_add_layer(net, NULL, 0, NULL, 0, NULL, &err));
+    assert_ok(sb_model_set_name(net, NULL, 0, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));
     memset(text, 'x', 3);
