@@ -1,9 +1,11 @@
-/* Tests the tree of a model's edits and the texts of its added layers. Edits that were added in any
-   order are found, listed and removed as in a sorted list, and no path through the tree is long.
-   Texts do not move, and waste little memory. */
+/* Tests the tree of a model's edits, and the texts and names of its added layers. Edits that were
+   added in any order are found, listed and removed as in a sorted list, and no path through the
+   tree is long. Texts do not move, and waste little memory. */
 #include "blobs.h"
 
+#include "base/hash.h"
 #include "model/edits.h"
+#include "model/index.h"
 #include "model/texts.h"
 
 /* --- edits ---------------------------------------------------------------------------------- */
@@ -109,60 +111,44 @@ TEST(no_search_is_long) {
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-enum { MOST = 3000 };
-
-struct taken {
+static char *take(struct sb__texts *texts, sb_context *context, size_t bytes) {
     char *at;
-    size_t bytes;
-    unsigned char fill;
-};
-
-static void take(struct sb__texts *texts, sb_context *context, struct taken *taken, size_t bytes,
-                 unsigned char fill) {
-    *taken = (struct taken){NULL, bytes, fill};
-    assert_ok(sb__texts_take(texts, context, bytes, &taken->at, &err));
-    memset(taken->at, fill, bytes);
+    assert_ok(sb__texts_take(texts, context, bytes, &at, &err));
+    memset(at, (int)(bytes % 251), bytes);
+    return at;
 }
 
-static void assert_all_there(const struct taken *taken, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        assert_true(bytes_are(taken[i].at, taken[i].bytes, taken[i].fill));
-}
-
+/* Allocates and frees texts at random, and compares the bytes of all texts. */
 TEST_ON(rig, texts_come_and_go_in_reverse_order) {
-    static struct taken taken[MOST];
+    enum { MOST = 3000 };
+    static struct {
+        char *at;
+        size_t bytes;
+    } taken[MOST];
     uint64_t seed = 11;
     struct sb__texts texts = {NULL, 0};
     const int64_t blocks = f->counting.live_blocks;
     for (int round = 0; round < 6; round++) {
         size_t count = 0, held = 0;
         while (count < MOST) {
-            const bool is_long = test_random(&seed) % 500 == 0;
-            if (count > 0 && test_random(&seed) % 3 == 0) {
+            const size_t bytes = 1 + (size_t)(test_random(&seed) % (count % 500 ? 40 : 9000));
+            taken[count].bytes = bytes;
+            taken[count++].at = take(&texts, f->context, bytes);
+            held += bytes;
+            if (test_random(&seed) % 2 && count < MOST) {
                 held -= taken[--count].bytes;
                 sb__texts_release(&texts, f->context, taken[count].bytes);
-                continue;
             }
-            const size_t bytes = 1 + (size_t)(test_random(&seed) % (is_long ? 9000 : 40));
-            take(&texts, f->context, &taken[count], bytes, (unsigned char)(1 + count % 251));
-            count++;
-            held += bytes;
         }
-        assert_all_there(taken, count);
-        assert_true(f->counting.live_blocks - blocks < 60);
-        assert_true(texts.room >= held);
-        if (round == 0) { /* frees all texts together, not one by one */
-            sb__texts_free(&texts, f->context);
-            assert_int_equal(f->counting.live_blocks, blocks);
-            continue;
-        }
-        while (count > 0) {
+        assert_true(f->counting.live_blocks - blocks < 60 && texts.room >= held);
+        for (size_t i = 0; i < count; i++)
+            assert_true(bytes_are(taken[i].at, taken[i].bytes, (int)(taken[i].bytes % 251)));
+        while (round > 0 && count > 0) /* the first round frees all texts together */
             sb__texts_release(&texts, f->context, taken[--count].bytes);
-            if (count % 100 == 0)
-                assert_all_there(taken, count);
-        }
+        assert_true(round == 0 || texts.room == 0);
+        sb__texts_free(&texts, f->context);
         assert_int_equal(f->counting.live_blocks, blocks);
-        assert_int_equal(texts.room, 0);
+        texts = (struct sb__texts){NULL, 0};
     }
 }
 
@@ -172,12 +158,11 @@ TEST_ON(rig, texts_leave_little_memory_unused) {
     for (int is_long = 0; is_long < 2; is_long++) {
         const size_t bytes = is_long ? 65536 : 25, all = (size_t)(is_long ? 40 : 3) << 20;
         const size_t ends = is_long ? (size_t)1 << 20 : 3000; /* the ends of full blocks */
-        struct taken taken;
         struct sb__texts texts = {NULL, 0};
         const int64_t blocks = f->counting.live_blocks;
         const size_t before = f->counting.live_bytes;
         for (size_t held = bytes; held <= all; held += bytes) {
-            take(&texts, f->context, &taken, bytes, 1);
+            (void)take(&texts, f->context, bytes);
             const size_t unused = f->counting.live_bytes - before - held;
             if (held > 10000)
                 assert_true(unused <= held / 4 + ends && unused < (size_t)5 << 20);
@@ -188,20 +173,63 @@ TEST_ON(rig, texts_leave_little_memory_unused) {
 }
 
 TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
-    struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    take(&texts, f->context, &taken, 900, 1);
+    (void)take(&texts, f->context, 900);
     const struct sb__texts were = texts;
-    const size_t used = texts.last->used;
     f->counting.fail_nth = 1;
     char *at = NULL;
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, 200, &at, &err));
+    for (int i = 0; i < 2; i++)
+        assert_status(SB_ERR_OUT_OF_MEMORY,
+                      sb__texts_take(&texts, f->context, i ? SIZE_MAX : 200, &at, &err));
     assert_null(at);
     assert_memory_equal(&texts, &were, sizeof texts);
-    assert_int_equal(texts.last->used, used);
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, SIZE_MAX, &at, &err));
-    assert_memory_equal(&texts, &were, sizeof texts);
-    take(&texts, f->context, &taken, 100, 2); /* fits in the last block */
+    (void)take(&texts, f->context, 100); /* fits in the last block */
     assert_ptr_equal(texts.last, were.last);
     sb__texts_free(&texts, f->context);
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+/* Changes a name after it was added, so that a search finds an equal hash, but another name. If the
+   hash had a known key, an attacker could choose names with equal hashes. */
+TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
+    static const uint64_t zeros[2];
+    char text[] = "conv1";
+    struct sb__layer layer = {.name = text, .name_size = 5};
+    struct sb__named slots[8] = {{0}};
+    struct sb__names names;
+    sb__names_begin(&names, slots, 1);
+    sb__names_add(&names, &layer, 0);
+    assert_int_equal(names.room, 8);
+    assert_int_equal(slots[0].place, 1);
+    assert_int_not_equal(slots[0].hash, (uint32_t)sb__hash(zeros, text, 5));
+    assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), 0);
+    text[4] = '2';
+    assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
+    text[4] = '1'; /* this byte is past the name */
+    layer.name_size = 4;
+    assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
+}
+
+/* The names of a full table wrap around its end, and are found. */
+TEST(names_stay_in_their_table) {
+    enum { LAYERS = 12, ROOM = 16 };
+    for (int round = 0; round < 100; round++) {
+        struct sb__layer layers[LAYERS];
+        struct sb__named slots[2 * ROOM] = {{0}};
+        struct sb__names names;
+        char texts[LAYERS][8];
+        sb__names_begin(&names, slots, LAYERS);
+        assert_int_equal(names.room, ROOM);
+        for (uint32_t i = 0; i < LAYERS; i++) {
+            const int size =
+                snprintf(texts[i], sizeof texts[i], "%u", (unsigned)round * LAYERS + i);
+            layers[i] = (struct sb__layer){.name = texts[i], .name_size = (uint32_t)size};
+            sb__names_add(&names, layers, i);
+        }
+        for (uint32_t i = 0; i < LAYERS; i++)
+            assert_int_equal(sb__names_find(&names, layers, texts[i], layers[i].name_size), i);
+        for (int i = ROOM; i < 2 * ROOM; i++)
+            assert_int_equal(slots[i].place, 0);
+    }
 }

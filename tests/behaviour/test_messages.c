@@ -165,16 +165,6 @@ TEST(the_librarys_objects_are_reported) {
                    load(&wire, &limits, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F32, 1), &err));
 }
 
-TEST(a_diff_without_values_is_reported_with_its_offset) {
-    const struct wire wire = wire_of("1:1 3:{[200]1}");
-    float value;
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_refused(SB_ERR_LENGTH_MISMATCH, 5,
-                   "history[0].diff: 0 values for a shape of 200 at offset 5",
-                   sb_model_read_values(model, SB_NO_LAYER, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, &value,
-                                        sizeof value, &err));
-}
-
 /* The source's bytes change after the model was opened: first the blob's length, then the wire type
    in the blob's tag, then the layer's field number. */
 TEST(changes_are_reported_with_the_fields_of_the_generation) {

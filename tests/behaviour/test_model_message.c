@@ -30,15 +30,6 @@ static void assert_layer_message(const sb_model *model, int64_t layer, const cha
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-TEST(a_layers_message_has_all_but_the_blobs) {
-    const struct wire net = wire_of(
-        "1:'net' 3:'input' 100:{1:'conv' 7:{[2]1} 2:'Convolution' 900:5 7:{[2]1} 7:{} 3:'bottom'} "
-        "8:1");
-    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    assert_layer_message(model, 0, "1:'conv' 2:'Convolution' 900:5 3:'bottom'");
-    assert_layer_message(model, SB_NO_LAYER, "1:'net' 3:'input' 8:1");
-}
-
 /* A layer of the first generation has its blobs in an inner layer message. */
 TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     const struct wire net = wire_of("2:{3:'top' 1:{1:'conv' 50:{[2]1} 2:'conv'} 2:'bottom'}");

@@ -117,25 +117,6 @@ TEST(a_memory_takes_what_fits) {
     }
 }
 
-TEST(test_errors_name_the_path) {
-    const struct sb__path layer = {&root, "layer", 3, names};
-    const struct sb__path blob = {&layer, "blobs", 1, names};
-    assert_error(SB_ERR_MALFORMED,
-                 sb__wire_fail(&blob, 2, SB_ERR_MALFORMED, 2048, &err, "%d bytes are missing", 12),
-                 "layer[3].blobs[1].two: 12 bytes are missing at offset 2048");
-    assert_error(SB_ERR_MALFORMED, sb__wire_fail(&blob, 77, SB_ERR_MALFORMED, 5, &err, "it stands"),
-                 "layer[3].blobs[1].field 77: it stands at offset 5");
-    char endless[400];
-    memset(endless, 'n', sizeof endless - 1);
-    endless[sizeof endless - 1] = '\0';
-    const struct sb__path deep = {&blob, endless, 1, names};
-    assert_status(SB_ERR_MALFORMED,
-                  sb__wire_fail(&deep, 2, SB_ERR_MALFORMED, 5, &err, "%s", endless));
-    assert_true(strlen(err.message) < sizeof err.message);
-    assert_int_equal(sb__wire_fail(&root, 0, SB_ERR_MALFORMED, 5, NULL, "no matter"),
-                     SB_ERR_MALFORMED);
-}
-
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
     /* Without `err`, the library does not read the bytes to describe them. The library never reads

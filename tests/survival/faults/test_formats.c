@@ -644,39 +644,3 @@ TEST(a_dangling_link_stays_a_link) {
         scene_close(&s);
     }
 }
-
-/* --- a failing device, and a cap on memory --------------------------------------------------- */
-
-/* Writes a blob whose bytes cannot be copied to the host. */
-TEST(a_failing_device_does_not_change_files_or_models) {
-    static sb_status (*const writers[])(struct scene *, sb_error *) = {to_proto, write_file,
-                                                                       set_blob, add_blob};
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        struct rig sim;
-        struct scene s;
-        rig_open(&sim);
-        scene_open(&s);
-        s.given = test_vector(sim.context, SB_DTYPE_F32, *four);
-        struct wire before = see(&s, false, true);
-        int64_t blocks = s.rig.counting.live_blocks;
-        (void)blob_pointer(s.given, SB_DATA, MUTABLE_GPU);
-        device_fail(sim.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
-        assert_status(SB_ERR_DEVICE_FAILURE, writers[i](&s, &err));
-        struct wire now = see(&s, false, true);
-        assert_int_equal(before.size, now.size); /* only a head may have changed */
-        assert_true(s.rig.counting.live_blocks <= blocks + 1);
-        assert_ok(writers[i](&s, &err));
-        scene_close(&s);
-        rig_close(&sim);
-    }
-}
-
-TEST_ON(rig, a_cap_is_not_out_of_memory) {
-    struct wire wire = {0};
-    const int64_t dims[] = {100000};
-    rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = 100000));
-    sb_blob *blob = test_unshaped(f->context, SB_DTYPE_F32);
-    wire_blob(&wire, dims, 1, 0);
-    assert_status(SB_ERR_CAP_REACHED, read_wire(blob, &wire, &err));
-    assert_int_equal(sb_blob_is_shaped(blob), 0);
-}
