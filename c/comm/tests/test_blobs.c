@@ -133,18 +133,6 @@ TEST_ON(mirrored, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_int_equal(f->mirror.begins, 3); /* one call for each blob that was broadcast */
 }
 
-TEST_ON(mirrored, overlapping_memory_of_the_caller_is_reduced_twice) {
-    static float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    for (int i = 0; i < 2; i++) {
-        mirrored_add(f, SB_DTYPE_F32, COUNT, 1, SB_HEAD_UNINITIALIZED);
-        assert_ok(
-            sb_blob_set_cpu(f->blobs[i], SB_DATA, values, sizeof values, 0, NULL, NULL, &err));
-    }
-    assert_ok(sb_comm_all_reduce_blobs(f->comm, f->blobs, 2, SB_DATA, SB_COMM_SUM, &err));
-    assert_true(mirrored_holds(f, 0, 4, 4) && mirrored_holds(f, 1, 4, 4));
-}
-
 /* --- tables ---------------------------------------------------------------------------------- */
 
 static sb_status no_barrier(void *comm, sb_error *err) {

@@ -3,8 +3,6 @@
 #include "mirror.h"
 #include "ranks.h"
 
-#include "context/context.h"
-
 #include "../src/reducer.h"
 
 #define MOST MIRROR_BLOBS
@@ -82,27 +80,6 @@ TEST_ON(mirrored, a_bucket_is_filled_to_its_limit_and_no_further) {
     }
 }
 
-TEST_ON(mirrored, a_bucket_has_one_dtype_and_may_be_empty) {
-    for (int gathers = 0; gathers < 2; gathers++) {
-        mirrored_reopen(f, &mirror_engine, false);
-        mirrored_add(f, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
-        mirrored_add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        mirrored_add(f, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
-        mirrored_add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        mirrored_register(f, SB_COMM_SUM, gathers ? 1000 : 0);
-        for (int step = 1; step <= 3; step++) {
-            for (int i = 0; i < 4; i++)
-                assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
-            assert_ok(sb_reducer_wait(f->reducer, &err));
-            assert_int_equal(f->mirror.num_sent, 2 * step); /* empty blobs are not sent */
-            assert_true(mirrored_holds(f, 0, 1 << step, 1 << step) &&
-                        mirrored_holds(f, 2, 2 << step, 1 << step));
-        }
-        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
-        assert_int_equal(f->mirror.sent[1].buffer.dtype, SB_DTYPE_F32);
-    }
-}
-
 /* --- buffers of buckets ---------------------------------------------------------------------- */
 
 /* Reopens the fixture with six blobs, each in a separate bucket; two buckets can be in flight. */
@@ -135,35 +112,6 @@ TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
 }
 
 /* --- failures of the engine ------------------------------------------------------------------ */
-
-/* The n-th call of the slot `start` fails before it sends: `ready` succeeds, `wait` reports the
-   failure once, and this step and later steps can complete. */
-TEST_ON(mirrored, a_step_continues_if_the_engine_sent_nothing) {
-    static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
-                                         SB_ERR_DEVICE_LOST};
-    for (int k = 0; k < 3; k++) {
-        for (int64_t nth = 1; nth <= MOST; nth++) {
-            world_of_rooms(f, &mirror_engine);
-            for (int step = 1; step <= 3; step++) {
-                const int64_t sent = f->mirror.num_sent;
-                f->mirror.begins = 0;
-                f->mirror.fail_begin = nth;
-                f->mirror.failure = failures[k];
-                for (int i = MOST; i--;)
-                    assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
-                /* `ready` starts only the first two buckets; `wait` retries a failed start. */
-                sb_status st = sb_reducer_wait(f->reducer, NULL);
-                assert_int_equal(st, nth > 2 ? failures[k] : SB_OK);
-                f->mirror.fail_begin = 0;
-                if (nth > 2)
-                    assert_ok(sb_reducer_wait(f->reducer, &err));
-                assert_int_equal(f->mirror.num_sent, sent + MOST);
-                for (int i = 0; i < MOST; i++)
-                    assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
-            }
-        }
-    }
-}
 
 enum slot { BEGIN, TEST, WAIT };
 
@@ -284,36 +232,6 @@ TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
         if (gathers)
             sb_mem_release(rooms[f->mirror.sent[0].buffer.ptr != first]);
     }
-}
-
-/* To write a read-only blob, the step allocates new storage. The step fails before that storage
-   belongs to the blob. */
-TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
-    static struct mirror mirror; /* static: the communicator may outlive this function */
-    rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    struct lent lent = lend_host(6 * sizeof(float), 0x3F);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
-                              &lent, &err));
-    sb_comm *comm = test_comm(f->context, &mirror_engine, &mirror);
-    sb_reducer *reducer = test_reducer(comm, &blob, 1, reducer_options(SB_DATA, SB_COMM_SUM, 0));
-    mirror = (struct mirror){.failure = SB_ERR_COMM_FAILURE, .fail_end = 1, .keeps = true};
-    assert_ok(sb_reducer_ready(reducer, blob, &err));
-    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(reducer, &err));
-    assert_int_equal(mirror.abandoned, 1);
-    void *sent = mirror.sent[0].buffer.ptr;
-    assert_ptr_not_equal(sent, lent.ptr);
-    assert_ptr_equal(host_of(blob, SB_DATA), lent.ptr);
-    sb_mem *kept = data_of(blob);
-    test_end(reducer);
-    test_end(blob);
-    test_end(comm);
-    assert_int_equal(lent.deleted, 0); /* the caller's memory is not freed either */
-    assert_true(sb_mem_is_unique(kept));
-    sb_mem_release(kept); /* so that the test leaks nothing */
-    assert_int_equal(lent.deleted, 1);
-    assert_int_equal(f->counting.live_buffers, 1);
-    sb__host_free(f->context, sent, 6 * sizeof(float), false);
 }
 
 /* --- a device that fails while it scales a mean ---------------------------------------------- */

@@ -40,64 +40,20 @@ TEST(devices_with_host_coherent_memory_conform) {
 
 /* --- a device that its first failure loses at once ------------------------------------------ */
 
-static sb_backend sim;
-static enum { WHOLE, FAILS_NOW, FAILS_LATER, LOST } device_state;
-
-static sb_status lost(sb_error *err) {
-    return sb_error_fill(err, SB_ERR_DEVICE_LOST, 0, "the device is lost");
-}
-
-#define LOSE(slot, parameters, ...)                                                                \
-    static sb_status lose_##slot parameters {                                                      \
-        return device_state == LOST ? lost(err) : sim.slot(device, __VA_ARGS__, err);              \
-    }
-LOSE(alloc, SLOT_ALLOC, bytes, stream, out)
-LOSE(zero, SLOT_ZERO, dst, bytes, stream)
-LOSE(upload, SLOT_MOVE, dst, src, bytes, stream)
-LOSE(download, SLOT_MOVE, dst, src, bytes, stream)
-LOSE(event_record, SLOT_RECORD, stream, out)
-LOSE(stream_wait, SLOT_ORDER, stream, event)
-LOSE(stream_synchronize, SLOT_STREAM, stream)
-LOSE(event_wait, SLOT_EVENT, event)
-LOSE(event_query, SLOT_QUERY, event, out_done)
-LOSE(asum, SLOT_SUM, dtype, count, x, out, stream)
-LOSE(sumsq, SLOT_SUM, dtype, count, x, out, stream)
-
-static sb_status lose_copy SLOT_MOVE {
-    if (device_state == WHOLE)
-        return sim.copy(device, dst, src, bytes, stream, err);
-    const bool is_queued = device_state == FAILS_LATER;
-    device_state = LOST;
-    return is_queued ? (sb_status)SB_OK : lost(err);
-}
-
-static sb_status open_whole(void *user, int32_t ordinal, void **out, sb_error *err) {
-    device_state = WHOLE;
-    return sim.open(user, ordinal, out, err);
-}
-
+/* The next copy fails, or succeeds before the device is lost. */
 static void lose_at_copy(void *user, void *device, int32_t later) {
-    if (device_state == WHOLE)
-        device_state = later ? FAILS_LATER : FAILS_NOW;
+    const sb_sim_device *sim = simulated_controls(device);
+    int32_t count;
+    sim->lock(device);
+    sb_sim_fault *fault = sim->faults(device, &count);
+    if (!fault->countdown)
+        *fault = (sb_sim_fault){SB_SIM_ANY, SB_SIM_FAIL_STICKY, later ? 2 : 1};
+    sim->unlock(device);
 }
 
 TEST(a_device_that_its_first_failure_loses_conforms) {
+    const sb_backend table = simulated_backend(SB_SIM_LAZY);
     sb_conformance_options options = simulated_options();
-    sim = simulated_backend(SB_SIM_LAZY);
-    sb_backend table = sim;
-    table.open = open_whole;
-    table.alloc = lose_alloc;
-    table.zero = lose_zero;
-    table.upload = lose_upload;
-    table.download = lose_download;
-    table.copy = lose_copy;
-    table.event_record = lose_event_record;
-    table.stream_wait = lose_stream_wait;
-    table.stream_synchronize = lose_stream_synchronize;
-    table.event_wait = lose_event_wait;
-    table.event_query = lose_event_query;
-    table.asum = lose_asum;
-    table.sumsq = lose_sumsq;
     options.fail_copy = lose_at_copy;
     assert_conforms("lost at once", &table, &options);
 }
