@@ -142,8 +142,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has no layer of this name, and other layers share fewer blobs with
-    /// this layer than it needs.
+    /// Returns whether the model has neither a layer of this name nor, in layers that share blobs
+    /// with this layer, all blobs that this layer needs.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

@@ -73,7 +73,7 @@ pub(crate) struct Rule {
     /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
     /// indices and sums of squares need `f32`, and some operators do not support halves.
     pub full_precision: bool,
-    /// Whether the layer may write a bottom instead of a new top, if both have the same shape. True
+    /// Whether the layer may work in place: overwrite a bottom with a top of the same shape. True
     /// if Caffe's layer never reads a value after overwriting it.
     pub in_place: bool,
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.

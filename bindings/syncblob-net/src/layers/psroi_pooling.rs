@@ -91,8 +91,9 @@ struct Bounds {
     end: Value,
 }
 
-/// Computes in doubles, and rounds each bound only after multiplying and adding, like the fused
-/// multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
+/// Returns the bounds of the bins. Computes in doubles, and rounds each bound only after
+/// multiplying and adding, like the fused multiply-add of R-FCN's GPU layer. The rounding may
+/// decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);

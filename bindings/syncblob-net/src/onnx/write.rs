@@ -322,7 +322,7 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     Ok(true)
 }
 
-/// Fails if the model's file has changed since it was opened, because then reading a value fails.
+/// Reads one value of the blob. The read fails if the model's file has changed since it was opened.
 fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
