@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A fake disk: its content, and the bytes that fit on it.
+    /// A fake disk: its content, and the maximum number of bytes that it stores.
     struct Small(Cursor<Vec<u8>>, usize);
 
     impl Write for Small {
