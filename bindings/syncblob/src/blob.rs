@@ -33,8 +33,8 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// True if the blob ever shared a memory, or exposed its C handle, by which C code can share a
-    /// memory. Methods that write check for sharers only if this is true.
+    /// True if the blob ever shared a memory, or exposed its C handle, through which C code can
+    /// share a memory. Methods that write check for other owners only if this field is true.
     may_share: AtomicBool,
     /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,

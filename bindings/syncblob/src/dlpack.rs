@@ -54,7 +54,7 @@ macro_rules! tensor {
                 unsafe { elements(self.tensor().strides, self.tensor().ndim) }
             }
 
-            /// Returns device type and number, as in `dlpack.h`.
+            /// Returns the device type and the device number, as defined in `dlpack.h`.
             pub fn device(&self) -> (i32, i32) {
                 (self.tensor().device.device_type, self.tensor().device.device_id)
             }

@@ -117,7 +117,7 @@ impl FromStr for Dtype {
 }
 
 pub(crate) mod sealed {
-    /// The library's number for the type.
+    /// The C library's number for the element type.
     pub trait Sealed {
         const CODE: i32;
     }
