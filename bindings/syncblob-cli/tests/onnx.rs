@@ -517,7 +517,8 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if the model turns out to be malformed while the .onnx is written.
+/// Tests that no file remains if writing the .onnx fails because the model turns out to be
+/// malformed.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();

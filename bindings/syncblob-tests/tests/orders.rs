@@ -12,8 +12,8 @@ struct Memory {
     bytes: UnsafeCell<u32>,
 }
 
-/// One owner reads the bytes and ends; the other owner writes the bytes if it reads that it is the
-/// only owner.
+/// One owner reads the bytes and ends. The other owner writes the bytes if it finds that it is the
+/// only owner left.
 fn one_owner_reads_and_ends_while_one_writes(release: Ordering, find: Ordering) {
     loom::model(move || {
         let memory = Arc::new(Memory { owners: AtomicI64::new(2), bytes: UnsafeCell::new(1) });

@@ -148,7 +148,7 @@ fn memory_that_a_context_leaks_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // frees the storage after the last planted failure
+        host.trim(); // frees the storage after the last injected failure
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }
