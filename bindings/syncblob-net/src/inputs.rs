@@ -156,8 +156,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch: of the first axis of the first input, and of the first axis of
-/// each other input, if it has the same size.
+/// Changes the size of the batch: of the first input's first axis, and of every other first axis
+/// that has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,

@@ -142,8 +142,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has neither a layer of this name nor, in layers that share blobs
-    /// with this layer, all blobs that this layer needs.
+    /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
+    /// has fewer than `needed` blobs that other layers share with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

@@ -1,4 +1,5 @@
-//! Makes random calls on blobs, and the same calls on arrays of `ndarray`; the values must agree.
+//! Makes random calls on blobs, and the same calls on reference copies, which are arrays of
+//! `ndarray`. The values must agree.
 
 use std::cell::RefCell;
 use std::rc::Rc;

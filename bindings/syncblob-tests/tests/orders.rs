@@ -1,6 +1,6 @@
-//! Checks with loom the memory orders that make sharing safe: an owner ends its share by a release
-//! operation, and a thread that reads an owner count of one by an acquire operation sees all
-//! accesses of former owners. `sb_mem_release` and `sb_mem_is_unique` use these orders.
+//! Checks with loom the memory orders that make sharing safe. An owner ends its share by a release
+//! operation. A thread that reads an owner count of one by an acquire operation sees all accesses
+//! of former owners. `sb_mem_release` and `sb_mem_is_unique` use these orders.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicI64, Ordering};

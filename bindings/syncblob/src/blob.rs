@@ -267,7 +267,8 @@ impl<T: Element> Blob<T> {
 
     /// Records that a memory may be shared, so methods that write must check for sharers.
     pub(crate) fn note_share(&self) {
-        // Relaxed suffices: a writer has `&mut self`, so its load is ordered after this store.
+        // Relaxed suffices: a writer has `&mut self`, so the writer's load is ordered after this
+        // store.
         self.may_share.store(true, Ordering::Relaxed);
     }
 

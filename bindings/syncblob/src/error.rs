@@ -104,7 +104,7 @@ error_kinds! {
 }
 
 /// A failure, with the library's message. If the caller's reader or writer failed, its error is the
-/// [source](std::error::Error::source), which comparisons of errors ignore.
+/// [source](std::error::Error::source). Comparisons of errors ignore the source.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,

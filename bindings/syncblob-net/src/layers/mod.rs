@@ -274,8 +274,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if the batch determines the size of one of these `axes` of the first bottom,
-/// because the layer's constants in the graph fit only one size.
+/// Refuses a layer if the size of one of these `axes` of the first bottom depends on the batch. The
+/// layer's constants in the graph fit only one size.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(

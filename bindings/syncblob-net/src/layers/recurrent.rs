@@ -52,7 +52,8 @@ struct Recurrence {
     outputs: i64,
     /// The number of input values of one sequence at one step.
     inputs: i64,
-    /// The number of values of the third bottom, if it is an input that is the same at each step.
+    /// The number of values of the third bottom, if the third bottom is the input that all steps
+    /// read.
     constant: Option<i64>,
 }
 
