@@ -40,9 +40,9 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. From now on a signal whose action would end the program is
-    /// discarded, because the program's exit status would then report a failure. The program's own
-    /// handler still runs.
+    /// Marks the work as complete. From now on, signals do not end the program, because its exit
+    /// status would report a failure although the work is complete. The program's own handler still
+    /// runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

@@ -68,7 +68,7 @@ const WITHOUT_SCALE: usize = 3;
 
 fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
     let layer_type = match (layer.layer_type(), layer.bottoms().len()) {
-        ("Scale", 2) => "Bias", // with two bottoms, its only blob is the bias
+        ("Scale", 2) => "Bias", // the only blob of a Scale with two bottoms is the bias
         (layer_type, _) => layer_type,
     };
     ROWS.iter().find(|row| row.0 == layer_type).map_or(&[], |row| row.1)

@@ -178,7 +178,7 @@ enum Failure {
 }
 
 thread_local! {
-    /// The failure of callbacks in the current call on this thread: a boxed failure or null. The
+    /// The failure of the callbacks of this thread's current call: a boxed failure, or null. The
     /// library runs the callbacks on the calling thread. The variable is a pointer, without a
     /// destructor, so that destructors of the thread's other locals can still use the variable.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
@@ -199,7 +199,7 @@ fn keep(failure: Failure) {
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // FAILURE is empty: calls nested in the drop of `lost` restore it
+    exchange(Some(kept)); // FAILURE is empty: calls in the drop of `lost` have restored it
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's

@@ -33,7 +33,7 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates an empty file at `to`, which fails if `to` exists, then replaces the empty file.
+/// Creates an empty file at `to`, or fails if `to` exists. Then replaces the empty file by `file`.
 fn put_over_empty(file: TempPath, to: &Path) -> io::Result<()> {
     let empty = File::options().write(true).create_new(true).open(to)?;
     replace(file, to).inspect_err(|_| {

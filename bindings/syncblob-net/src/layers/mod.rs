@@ -192,7 +192,7 @@ impl Layer {
     /// Returns the layer's parameters, or an empty message if the layer sets none.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
-        let field = field.unwrap_or("dropout_param"); // not read: the type has no parameters
+        let field = field.unwrap_or("dropout_param"); // any field: the type has no parameters
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {

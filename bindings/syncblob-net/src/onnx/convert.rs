@@ -39,7 +39,7 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A value of a blob, which exists until another layer writes the blob.
+/// A value of a blob. The value exists until another layer writes the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,

@@ -221,7 +221,7 @@ impl Parts {
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // no offset: the values are inside
+                Some((external.name, external.offsets[index]?)) // no offset: in the first file
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
