@@ -162,8 +162,8 @@ pub trait Element:
 /// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
 pub trait Readable: Element {}
 
-/// An [`Element`] that communicators combine: `f32`, `f64` or, with the feature `half` and an
-/// engine that supports the type, `half::f16` or `half::bf16`.
+/// An [`Element`] whose values communicators combine: `f32`, `f64` or, with the feature `half` and
+/// an engine that supports the type, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.

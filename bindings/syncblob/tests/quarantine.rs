@@ -13,7 +13,8 @@ const COUNT: usize = 64;
 const BYTES: usize = 256;
 
 /// Makes the tests run one at a time. The end of a context checks the storage that the contexts of
-/// all tests have left in quarantine, but skips this check while another thread runs it.
+/// all tests have left in quarantine, but skips the check while another thread makes the same
+/// check.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
