@@ -307,7 +307,8 @@ mod tests {
         )*};
     }
 
-    /// Compares all codes from 0 to 999, to find also types that only one of the lists contains.
+    /// Compares all codes from 0 to 999, because one of the lists may contain a type that the other
+    /// lacks.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

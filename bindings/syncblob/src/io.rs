@@ -81,7 +81,8 @@ impl ReadAt for File {
     }
 
     /// Returns a number computed from the modification time and the size: a change of the contents
-    /// that keeps both is not detected. [`Model::open`](crate::Model::open) checks more properties.
+    /// that keeps the time and the size is not detected. [`Model::open`](crate::Model::open) checks
+    /// more properties.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {

@@ -109,8 +109,8 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// Returns the index of the first bottom that contains a state, which is also the index of the
-    /// blob with the state's weights.
+    /// Returns the index of the first bottom that contains a state. The blob with this index
+    /// contains the state's weights.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }

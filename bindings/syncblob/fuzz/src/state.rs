@@ -172,7 +172,7 @@ impl State {
         is_unique(self.plain[i].part(part))
     }
 
-    /// Checks a blob's values, which copies them to the host.
+    /// Checks a blob's values. The check copies the values to the host.
     pub fn look(&self, i: usize) {
         let (blob, plain) = (&self.blobs[i], &self.plain[i]);
         assert_eq!(blob.shape(), plain.shape);
