@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers, which are inputs only if a layer reads them.
+    /// The tops of data layers. Such a top is an input only if a layer reads the top.
     of_data: HashSet<String>,
     /// Data layers' tops whose shapes are not known, each with the description of its layer.
     unknown: HashMap<String, String>,

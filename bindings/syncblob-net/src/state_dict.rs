@@ -14,9 +14,10 @@ use crate::{Limits, Net, Result, Upgraded};
 enum Form {
     /// The blob is unchanged.
     Same,
-    /// The tensor has one axis; a blob in an old file has three axes of size 1 before it.
+    /// The tensor has one axis. A blob in an old file has three axes of size 1 before this axis.
     Vector,
-    /// The tensor's axes are outputs and inputs; an old file has two axes of size 1 before them.
+    /// The tensor's axes are outputs and inputs. A blob in an old file has two axes of size 1
+    /// before these axes.
     Matrix,
     /// A mean or a variance: the blob is a sum that must be divided by the layer's third blob.
     Mean,

@@ -206,7 +206,7 @@ fn keep(failure: Failure) {
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
 /// error. If a callback has panicked, the panic continues after the call.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // This call may be nested: a callback of an outer call may have made it.
+    // This call may be nested: a callback of an outer call may have made this call.
     let outer = exchange(None);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let kept = exchange(outer);

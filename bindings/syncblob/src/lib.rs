@@ -107,10 +107,10 @@
 //! checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
-//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
-//! owner because it consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that
-//! no other code writes the memory and, unless the tensor is read-only, that no other code reads
-//! it. The library never writes the memory of a read-only tensor.
+//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the
+//! memory's only owner because its creation consumed the blob. For a [`Dlpack`] made of a pointer
+//! the caller promises that no other code writes the memory and, unless the tensor is read-only,
+//! that no other code reads it. The library never writes the memory of a read-only tensor.
 //!
 //! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
 //! drops the memory's owner, only after the device has reported the end of the copy. A failed wait

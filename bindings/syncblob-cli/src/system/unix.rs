@@ -94,7 +94,7 @@ fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }
 
-/// Calls `call` again for as long as signals interrupt it.
+/// Retries `call` for as long as signals interrupt the call.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {

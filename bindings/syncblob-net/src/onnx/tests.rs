@@ -350,7 +350,8 @@ fn only_layers_that_may_work_in_place_are_accepted() {
     }
 }
 
-/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses it.
+/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses such
+/// sizes.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
