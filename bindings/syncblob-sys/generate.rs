@@ -59,8 +59,8 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Translates C enums to integers, because a newer library may return values that a Rust
-        // enum would not define, which would be undefined behaviour.
+        // Translates C enums to integers. A newer library may return a value that a Rust enum does
+        // not define, and a Rust enum with such a value is undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)

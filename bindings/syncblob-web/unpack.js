@@ -100,7 +100,8 @@ function distances(bits) {
   };
 }
 
-// Decodes a byte. After a match, the byte at the match's distance selects chances until a bit differs.
+// Decodes a byte. Directly after a match, the bits of the byte at the match's distance also select the
+// chances, until a decoded bit differs from them.
 function literal(bits, chances, from, matched) {
   let node = 1;
   while (matched !== null && node < 256) {

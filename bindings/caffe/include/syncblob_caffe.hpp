@@ -244,7 +244,7 @@ template <typename Dtype> class Blob {
     Dtype *mutable_gpu_diff() {
         return static_cast<Dtype *>(diff()->mutable_gpu_data());
     }
-    /** Replaces the data for all blobs that share it. */
+    /** Uses the caller's memory as the data of this blob and of all blobs that share its data. */
     void set_cpu_data(Dtype *data) {
         this->data()->set_cpu_data(data);
     }

@@ -38,7 +38,7 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The library's error about a file that is too large for a protobuf message has this offset.
+/// The offset in the library's error about a file that is too large for a protobuf message.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
 /// In the library's messages, this text precedes the name of the format that the library detected.

@@ -358,7 +358,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Adds the path to a failure, unless the failure's text already contains it.
+/// Adds the path to a failure, unless the failure's text already contains the path.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::File(_) | Failure::Interrupted => failure,

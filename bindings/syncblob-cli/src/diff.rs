@@ -331,7 +331,8 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors with equal numbers of values part by part. A blob with a diff is one part.
+/// Compares two tensors with equal numbers of values, one part at a time. A blob with a diff has
+/// only one part.
 fn compare(
     parts: &[Part],
     countings: &mut [Counting],

@@ -252,7 +252,8 @@ fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
-/// Computes statistics of data and diff. May load the blob twice if their stored types differ.
+/// Computes statistics of data and diff. May load the blob twice if data and diff have different
+/// stored types.
 fn stats_of(stored: &StoredBlob, digests: bool) -> Result<(Option<Stats>, Option<Stats>)> {
     let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
     match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {

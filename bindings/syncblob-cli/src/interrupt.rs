@@ -40,8 +40,9 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. Signals, recorded or new, then do not end the program, because
-    /// its exit status would report a failure. The program's own handler still runs.
+    /// Marks the work as complete. From now on, signals do not end the program, because its exit
+    /// status would report a failure although the work is complete. The program's own handler still
+    /// runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

@@ -207,7 +207,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
 }
 
 fn not_printed(error: &io::Error, status: Status) -> Status {
-    // Reports nothing if the reader of our output has closed its pipe.
+    // If the reader of standard output has closed the pipe, only the exit status reports the error.
     if error.kind() != io::ErrorKind::BrokenPipe {
         complain(&format_args!("standard output: {error}"));
     }
@@ -248,7 +248,8 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // If `Source` cannot open the file, `reader` tries, because its errors have more details.
+        // If `Source` cannot open the file, `reader` opens the file, because the reader's errors
+        // have more details.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {
@@ -269,7 +270,8 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the format is not known, the error of another format's reader may be better.
+                // If the library does not know the file's format, another format's error may be
+                // better.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -338,7 +340,8 @@ fn complain_of(file: &Path, failure: &Failure) {
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// Returns the status's name, the error and its position, escaped, because they may contain a path.
+/// Returns one text: the status's name and the error's message, which includes the position.
+/// Escapes unprintable characters, because the message may contain a path.
 fn describe(error: &Error) -> String {
     printable(&advice::useful_half_first(error, &error.to_string())).into()
 }

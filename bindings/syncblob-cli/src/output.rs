@@ -1,4 +1,5 @@
-//! Writes a file under a hidden name in its folder, and renames it when it is complete.
+//! Writes a file under a hidden name in its folder, and renames the file when all bytes are
+//! written.
 
 use std::fs::{self, File, Metadata};
 use std::io;

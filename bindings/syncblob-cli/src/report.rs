@@ -151,7 +151,8 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     };
     let tensor = &source.tensors[index];
     let layer = source.layer_of(tensor);
-    // The note reports an element type that blobs do not support, in a file of another program.
+    // If blobs do not support the tensor's element type, the row contains a note instead of a
+    // summary.
     let (summary, note) = match Summary::of(&mut Passes::new(source, index)) {
         Err(Failure::Unsupported(text)) => (None, Some(text)),
         summary => (Some(summary?), None),

@@ -200,7 +200,8 @@ impl Source {
 }
 
 /// Returns the best failure to report for a file that the library refused with `failure`. If the
-/// first bytes or the extension belong to another format, the error of its reader may be better.
+/// first bytes or the extension belong to another format, prefers the failure of that format's
+/// reader.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {

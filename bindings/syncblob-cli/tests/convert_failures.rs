@@ -54,7 +54,8 @@ fn inconsistent_safetensors_files_are_refused() {
         let reason = refusal(&files.write("lie.safetensors", &bytes));
         assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // This file claims a header of 2^62 bytes. An option sets its format, which is not detected.
+    // This file claims a header of 2^62 bytes. An option sets the format, so the format is not
+    // detected.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);

@@ -154,7 +154,7 @@ fn progress_is_shown_only_on_a_terminal() {
         format!("stty cols 80; '{PROGRAM}' convert -f '{}' '{}'", input.display(), out.display());
     let Ok(output) = Command::new("script")
         .args(["--quiet", "--return", "--command", &command_line, "/dev/null"])
-        .env("TERM", "xterm") // without it no bar is shown
+        .env("TERM", "xterm") // without TERM no bar is shown
         .stdin(Stdio::null())
         .output()
     else {

@@ -179,7 +179,7 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
             let (status, printed, err) = run(arguments);
             let text = printed + &err;
             if arguments[0] == "info" && text.contains(": this is a safetensors file") {
-                continue; // `info` does not read such a file
+                continue; // `info` does not read this kind of file
             }
             assert!(status != 0 && text.contains(words), "{arguments:?}, {bytes:?}: {text}");
             assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");

@@ -428,8 +428,8 @@ fn info_lists_nets_with_known_shapes() {
     }
 }
 
-/// Tests a model whose layers have no bottoms and tops, and a malformed prototxt, whose error is
-/// reported.
+/// Tests a model whose layers have no bottoms and tops. Also tests that the error of a malformed
+/// prototxt is reported.
 #[test]
 fn info_lists_no_net_for_a_model_without_connections() {
     let folder = Folder::new();
@@ -517,7 +517,8 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if the model turns out to be malformed while the .onnx is written.
+/// Tests that no file remains if writing the .onnx fails because the model turns out to be
+/// malformed.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();

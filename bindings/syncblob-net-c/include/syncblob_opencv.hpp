@@ -1,6 +1,6 @@
 /**
  * Reads Caffe's models in OpenCV 5, which no longer has an importer for them. The functions have
- * the same names as in OpenCV 4, and convert a net to ONNX in memory, which OpenCV then reads.
+ * the same names as in OpenCV 4. They convert a net to ONNX in memory, and OpenCV reads the result.
  * Programs link libsyncblob-net (pkg-config syncblob-net, or the component net of CMake's package
  * syncblob) and the dnn module of OpenCV 4 or 5.
  *

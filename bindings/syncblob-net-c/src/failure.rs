@@ -10,7 +10,8 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// If an error has several problems, its message has at most this many characters of the first.
+/// The maximum number of characters of the first problem in the message of an error that has
+/// several problems.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]

@@ -300,7 +300,7 @@ pub unsafe extern "C" fn sb_net_layer_info(
 ///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
 ///  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
 ///  @param out_num_axes 0 to SB_MAX_AXES
-///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier one, is unknown
+///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier layer, is unknown
 ///  or invalid), INTERNAL.
 #[must_use]
 #[no_mangle]

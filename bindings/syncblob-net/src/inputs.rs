@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers, which are inputs only if a layer reads them.
+    /// The tops of data layers. Such a top is an input only if a layer reads the top.
     of_data: HashSet<String>,
     /// Data layers' tops whose shapes are not known, each with the description of its layer.
     unknown: HashMap<String, String>,
@@ -91,7 +91,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns text that lists some inputs, for an error about an unknown name.
+    /// Returns text that lists at most eight inputs, for an error about an unknown name.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -156,8 +156,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch, which is the first axis of the first input, and of each other
-/// input whose first axis has the same size.
+/// Changes the size of the batch: of the first input's first axis, and of every other first axis
+/// that has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,

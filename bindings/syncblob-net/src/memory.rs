@@ -38,7 +38,8 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each `place`: the last overwrite, and the last overwrite with a different `through`.
+    /// For each memory (`place`): the last overwrite, and the last overwrite through a blob other
+    /// than the first one's `through`.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
     /// The last used number. A number identifies a memory (`place`) or the time of an event.
     next: usize,
@@ -47,7 +48,7 @@ struct Memory<'n> {
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The time at which the layer wrote the blob.
+    /// The time of the last event before a layer made the blob.
     since: usize,
 }
 
@@ -72,7 +73,8 @@ impl<'n> Memory<'n> {
         read
     }
 
-    /// Checks that a blob still has the values that its own layer wrote.
+    /// Checks that a blob still has the values that its layer wrote, or that later layers wrote
+    /// through the blob's own name.
     fn check(&self, blob: &str) -> Result<()> {
         match self.overwritten(blob) {
             None => Ok(()),

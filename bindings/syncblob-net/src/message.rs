@@ -290,8 +290,8 @@ impl Message {
         })
     }
 
-    /// Marks the fields of this name, and all fields inside them, as read. The caller ignores them
-    /// because they do not change what the layer computes.
+    /// Marks the fields of this name, and all fields inside them, as read. Callers pass fields that
+    /// do not change what the layer computes.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();

@@ -65,7 +65,8 @@ impl Layer {
         }
     }
 
-    /// Returns whether `top` is also the bottom of the same index, which the layer overwrites.
+    /// Returns whether the layer works in place on the top with this index: overwrites the bottom
+    /// with the same index.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
@@ -342,8 +343,9 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
     Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
-/// Checks that an input or earlier layer makes every bottom, and that no two layers make the same
-/// blob. Returns the outputs: the blobs that no layer reads after the last layer that writes them.
+/// Checks that every bottom is an input or a top of an earlier layer, and that no two layers make
+/// the same blob. Returns the outputs: the blobs that no layer reads after the last layer that
+/// writes them.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

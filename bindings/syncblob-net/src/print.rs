@@ -70,7 +70,8 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Invalid UTF-8 is in a string, whose escapes parse to the same bytes, or in a comment.
+    // Invalid UTF-8 is either in a string, where an octal escape means the same byte, or in a
+    // comment.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

@@ -76,8 +76,8 @@ impl Net {
     }
 
     /// Returns the known shapes of every layer for the given input shapes, and the layers that
-    /// cannot be converted. Adds unsupported layers to `custom`, if `custom` allows it. Checks the
-    /// shapes of stored weights.
+    /// cannot be converted. Adds unsupported layers to `custom`, if `custom` allows additions.
+    /// Checks the shapes of stored weights.
     pub(crate) fn infer(
         &self,
         inputs: &[Shape],

@@ -14,9 +14,10 @@ use crate::{Limits, Net, Result, Upgraded};
 enum Form {
     /// The blob is unchanged.
     Same,
-    /// The tensor has one axis; a blob in an old file has three axes of size 1 before it.
+    /// The tensor has one axis. A blob in an old file has three axes of size 1 before this axis.
     Vector,
-    /// The tensor's axes are outputs and inputs; an old file has two axes of size 1 before them.
+    /// The tensor's axes are outputs and inputs. A blob in an old file has two axes of size 1
+    /// before these axes.
     Matrix,
     /// A mean or a variance: the blob is a sum that must be divided by the layer's third blob.
     Mean,
@@ -68,7 +69,7 @@ const WITHOUT_SCALE: usize = 3;
 
 fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
     let layer_type = match (layer.layer_type(), layer.bottoms().len()) {
-        ("Scale", 2) => "Bias", // with two bottoms, its only blob is the bias
+        ("Scale", 2) => "Bias", // the only blob of a Scale with two bottoms is the bias
         (layer_type, _) => layer_type,
     };
     ROWS.iter().find(|row| row.0 == layer_type).map_or(&[], |row| row.1)

@@ -142,8 +142,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has no layer of this name, and other layers share fewer blobs with
-    /// this layer than it needs.
+    /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
+    /// has fewer than `needed` blobs that other layers share with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

@@ -47,7 +47,8 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// Layers with long names. A layer becomes several ONNX nodes, each of which contains its name.
+/// Layers with long names. A layer becomes several ONNX nodes, and the name of each node contains
+/// the layer's name.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);

@@ -131,8 +131,9 @@ struct Contexts {
     by_device: Mutex<HashMap<String, Context>>,
 }
 
-/// Returns this process's contexts. A child of fork cannot use the parent's contexts, nor their
-/// lock, which another thread may have held during the fork, so the child leaks both.
+/// Returns this process's contexts. A child of fork cannot use the parent's contexts. It cannot use
+/// the lock of these contexts either, because another thread may have held the lock during the
+/// fork. So the child leaks contexts and lock.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();

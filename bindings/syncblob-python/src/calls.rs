@@ -2,9 +2,9 @@
 //!
 //! The crate `syncblob` refuses to write to memory that has another owner, because that owner may
 //! hold a slice of the memory. Here the other owners are tensors of Python arrays, which access the
-//! memory by pointer, and this crate makes no slices of exported memory. The C library also
-//! requires that no two calls write to one memory at the same time: the blob's lock, and the lock
-//! of all sharers, ensure this.
+//! memory by pointer, and this crate makes no slices of exported memory. The C library also forbids
+//! two calls that write to one memory at the same time: the blob's lock and the lock of all sharers
+//! prevent such calls.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;

@@ -2,9 +2,9 @@
 //!
 //! The library calls a tensor's deleter when a call drops the last reference to the memory. During
 //! that call, locks are held. The deleter may run any Python code, which would deadlock if it used
-//! the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's
-//! tensor; after the call, when no lock is held, the array's tensor is released. Only a tensor that
-//! a blob exported is passed directly, because the library runs no Python code to release it.
+//! the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's tensor.
+//! After the call, when no lock is held, the array's tensor is released. Only a tensor that a blob
+//! exported is passed directly, because the library runs no Python code to release such a tensor.
 
 use std::cell::RefCell;
 use std::ffi::c_void;

@@ -55,8 +55,8 @@ pub fn build() -> Result<Linked, String> {
     })
 }
 
-/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if they are in it
-/// (as symbolic links or packed copies), else the repository's root.
+/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if it contains
+/// them (as symbolic links or packed copies), else the repository's root.
 pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()

@@ -8,11 +8,12 @@
 //!
 //! By default the C sources are built and linked statically, which needs only a C compiler. The
 //! features `openblas` and `protobuf-c` link OpenBLAS and protobuf-c, which pkg-config finds.
-//! Without them the library's own code gives the same results: sums differ only by rounding, files
-//! are identical. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
-//! crate links the installed library of `pkg-config syncblob`; `sb_features` returns that library's
-//! optional parts. In the same way the feature `testing` adds libsyncblob-testing (the functions
-//! `sb_sim_*`), and `comm` adds libsyncblob-comm (the communicators).
+//! Without these features the library's own code gives the same results: sums differ only by
+//! rounding, and files are identical. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in
+//! the environment, the crate links the installed library of `pkg-config syncblob`; `sb_features`
+//! returns that library's optional parts. In the same way the feature `testing` adds
+//! libsyncblob-testing (the functions `sb_sim_*`), and `comm` adds libsyncblob-comm (the
+//! communicators).
 //!
 //! The build script of a crate that depends directly on this crate has these variables:
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`), `DEP_SYNCBLOB_ROOT` (the prefix

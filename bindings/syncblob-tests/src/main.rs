@@ -32,7 +32,7 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The maximum of the number of Rust's instructions, divided by the number of C's instructions.
+/// The maximum ratio of Rust's instructions to C's instructions for a call.
 const LIMIT: f64 = 1.05;
 /// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];

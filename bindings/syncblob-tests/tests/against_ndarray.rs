@@ -1,4 +1,5 @@
-//! Makes random calls on blobs, and the same calls on arrays of `ndarray`; the values must agree.
+//! Makes random calls on blobs, and the same calls on reference copies, which are arrays of
+//! `ndarray`. The values must agree.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +11,8 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// A memory in the model. Models of blobs that share a memory have the same `Rc`.
+/// The reference copy of a memory, which is an array. Copies of blobs that share a memory have the
+/// same `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -124,7 +126,7 @@ fn calls() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Blobs of the library and the models of these blobs.
+/// The library's blobs, and a reference copy of each blob.
 struct Pair {
     context: Context,
     blobs: Vec<Blob<f32>>,
@@ -238,8 +240,8 @@ impl Pair {
         }
     }
 
-    /// Writes the values of model `j` to model `i`, as reading a message with the values would do.
-    /// Model `i` already has the shape of `j`.
+    /// Writes the values of reference copy `j` to reference copy `i`, as reading a message with
+    /// these values would do. Copy `i` already has the shape of copy `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -321,8 +323,9 @@ impl Pair {
         self.make_memories();
     }
 
-    /// Makes all memories of the blobs now, as the model does. If a memory were made later, its
-    /// capacity, which is the blob's count at that time, could differ from the model's.
+    /// Makes all memories of the blobs now, because the reference copies make theirs now. A
+    /// memory's capacity is the blob's count when the memory is made, so a memory that is made
+    /// later could have another capacity.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();

@@ -1,7 +1,8 @@
 //! Tests that code does not compile if it would have a stale or aliased slice, or break the promise
 //! of a type. In the files in `compile_fail`, `//~ E0502` marks a line in which the compiler must
 //! report this error. Only error codes are compared, because messages differ between compilers.
-//! `works.rs` has no marks and must compile: other files then fail only for their marked reasons.
+//! `works.rs` has no marks and must compile, which shows that the other files fail only for their
+//! marked reasons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Checks with loom the memory orders that make sharing safe: an owner ends its share by a release
-//! operation, and a thread that reads an owner count of one by an acquire operation sees all
-//! accesses of former owners. `sb_mem_release` and `sb_mem_is_unique` use these orders.
+//! Checks with loom the memory orders that make sharing safe. An owner ends its share by a release
+//! operation. A thread that reads an owner count of one by an acquire operation sees all accesses
+//! of former owners. `sb_mem_release` and `sb_mem_is_unique` use these orders.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicI64, Ordering};
@@ -12,8 +12,8 @@ struct Memory {
     bytes: UnsafeCell<u32>,
 }
 
-/// One owner reads the bytes and ends; the other owner writes the bytes if it reads that it is the
-/// only owner.
+/// One owner reads the bytes and ends. The other owner writes the bytes if it finds that it is the
+/// only owner left.
 fn one_owner_reads_and_ends_while_one_writes(release: Ordering, find: Ordering) {
     loom::model(move || {
         let memory = Arc::new(Memory { owners: AtomicI64::new(2), bytes: UnsafeCell::new(1) });

@@ -17,7 +17,8 @@ struct Slice {
     is_mut: bool,
 }
 
-/// A blob or a handle, its memory (None: the owner has ended), and the slices that borrow it.
+/// A blob or a handle, its memory (None: the owner has ended), and the slices that borrow the
+/// owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Owner {
     memory: Option<usize>,

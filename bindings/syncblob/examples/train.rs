@@ -193,7 +193,8 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. If this rank fails, aborts all ranks, which would wait for this rank.
+/// Trains as a rank of MPI. If this rank fails, aborts all ranks, because the other ranks would
+/// wait for this rank.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

@@ -33,8 +33,8 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// True if the blob ever shared a memory, or exposed its C handle, by which C code can share a
-    /// memory. Methods that write check for sharers only if this is true.
+    /// True if the blob ever shared a memory, or exposed its C handle, through which C code can
+    /// share a memory. Methods that write check for other owners only if this field is true.
     may_share: AtomicBool,
     /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,
@@ -267,7 +267,8 @@ impl<T: Element> Blob<T> {
 
     /// Records that a memory may be shared, so methods that write must check for sharers.
     pub(crate) fn note_share(&self) {
-        // Relaxed suffices: a writer has `&mut self`, so its load is ordered after this store.
+        // Relaxed suffices: a writer has `&mut self`, so the writer's load is ordered after this
+        // store.
         self.may_share.store(true, Ordering::Relaxed);
     }
 

@@ -12,9 +12,9 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, such as a closure with a thread pool. The function is
-/// passed a number and a closure, must call the closure that many times, on any threads, and must
-/// return when all calls have returned.
+/// A function that splits work over threads, such as a closure with a thread pool. Its arguments
+/// are a number `n` and a closure. The function must call the closure `n` times, on any threads,
+/// and must return only after all these calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
@@ -116,7 +116,8 @@ unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
     });
 }
 
-/// A closure that returns blobs, the blob that the library is using, and the closure's failure.
+/// The state of `lend_blobs`: the closure that returns blobs, the blob that the library is using,
+/// and the failure of the closure.
 struct Lender<F, E> {
     values: F,
     lent: Option<BlobAny>,
@@ -128,7 +129,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call to the library, which requests blobs one by one; `values` returns the blobs.
+/// Makes a call of the library that requests blobs one by one. `values` returns each blob.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,

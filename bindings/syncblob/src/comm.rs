@@ -35,11 +35,11 @@
 //!
 //! # Order
 //!
-//! Every rank must call a *collective* method, with equal arguments and in the same order as the
-//! other ranks; the method returns when all ranks have called it. If a rank returns early with an
-//! error, the other ranks wait up to the engine's time limit: simulated ranks have a limit; MPI
-//! does not. After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every
-//! later collective method returns the same error.
+//! All ranks must call the same *collective* methods in the same order and with equal arguments. A
+//! collective method returns when all ranks have called it. If a rank returns early with an error,
+//! the other ranks wait up to the engine's time limit: simulated ranks have a limit; MPI does not.
+//! After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every later
+//! collective method returns the same error.
 //!
 //! # Safety
 //!
@@ -255,7 +255,7 @@ impl fmt::Debug for Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the communicator; its reducers borrow it, so they have ended.
+        // SAFETY: `self` owns the communicator. Reducers borrow `self`, so all reducers have ended.
         unsafe { sys::sb_comm_destroy(self.as_ptr()) }
     }
 }

@@ -44,15 +44,15 @@ impl Dims {
     /// Returns the dimensions as `usize`; copies the dimensions if they have changed.
     ///
     /// # Safety
-    /// The dimensions are not negative, and live as long as the result; no result of a call with
-    /// other dimensions is alive.
+    /// The dimensions are not negative, and live as long as the result. A call with different
+    /// dimensions replaces the copy, so the caller must no longer use any earlier result.
     pub(crate) unsafe fn sizes<'a>(&'a self, dims: &'a [i64]) -> &'a [usize] {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !kept.iter().map(|&size| size as i64).eq(dims.iter().copied()) {
             *kept = dims.iter().map(|&dim| dim as usize).collect();
         }
-        // SAFETY: the box is replaced only when the dimensions have changed; then this result is no
-        // longer alive, as the caller promises.
+        // SAFETY: a call with different dimensions replaces the box. The caller promises not to use
+        // this result after such a call.
         unsafe { std::slice::from_raw_parts(kept.as_ptr(), kept.len()) }
     }
 }

@@ -54,7 +54,7 @@ macro_rules! tensor {
                 unsafe { elements(self.tensor().strides, self.tensor().ndim) }
             }
 
-            /// Returns device type and number, as in `dlpack.h`.
+            /// Returns the device type and the device number, as defined in `dlpack.h`.
             pub fn device(&self) -> (i32, i32) {
                 (self.tensor().device.device_type, self.tensor().device.device_id)
             }
@@ -310,8 +310,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
-    /// Uses a tensor's memory as this blob's data or diff, without a copy. Releases the old memory;
-    /// its other owners keep it.
+    /// Uses a tensor's memory as this blob's data or diff, without a copy. Releases this blob's
+    /// share of the old memory; other owners keep the memory.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; errors of

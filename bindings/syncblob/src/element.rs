@@ -117,7 +117,7 @@ impl FromStr for Dtype {
 }
 
 pub(crate) mod sealed {
-    /// The library's number for the type.
+    /// The C library's number for the element type.
     pub trait Sealed {
         const CODE: i32;
     }
@@ -162,8 +162,8 @@ pub trait Element:
 /// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
 pub trait Readable: Element {}
 
-/// An [`Element`] that communicators combine: `f32`, `f64` or, with the feature `half` and an
-/// engine that supports the type, `half::f16` or `half::bf16`.
+/// An [`Element`] whose values communicators combine: `f32`, `f64` or, with the feature `half` and
+/// an engine that supports the type, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
@@ -307,7 +307,8 @@ mod tests {
         )*};
     }
 
-    /// Compares all codes from 0 to 999, to find also types that only one of the lists contains.
+    /// Compares all codes from 0 to 999, because one of the lists may contain a type that the other
+    /// lacks.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

@@ -50,7 +50,8 @@ error_kinds! {
     DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
     /// Shapes or counts differ.
     ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
-    /// Memory that was never written, or lost with its device or with queued work that failed.
+    /// Memory that was never written, or whose bytes were lost with the device or by queued work
+    /// that failed.
     Uninitialized = SB_ERR_UNINITIALIZED,
     /// Not supported for this type, file or device.
     Unsupported = SB_ERR_UNSUPPORTED,
@@ -103,7 +104,7 @@ error_kinds! {
 }
 
 /// A failure, with the library's message. If the caller's reader or writer failed, its error is the
-/// [source](std::error::Error::source), which comparisons of errors ignore.
+/// [source](std::error::Error::source). Comparisons of errors ignore the source.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -164,7 +165,7 @@ impl Error {
         Self { kind, code, device_code: 0, offset: None, message, path: None, source: None }
     }
 
-    /// Makes the error that a call of the C library has written, for code that also calls the C
+    /// Converts the error that a call of the C library has written, for code that also calls the C
     /// library.
     #[cold]
     pub fn from_c(error: &sys::sb_error) -> Self {

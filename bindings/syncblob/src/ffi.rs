@@ -78,7 +78,7 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
 }
 
 /// Converts a count or dimension of C, which is never negative. Returns 0 for a negative number,
-/// because a panic in this function would make `data_mut` a third slower.
+/// because code for a panic here would make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }

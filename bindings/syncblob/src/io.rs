@@ -81,7 +81,8 @@ impl ReadAt for File {
     }
 
     /// Returns a number computed from the modification time and the size: a change of the contents
-    /// that keeps both is not detected. [`Model::open`](crate::Model::open) checks more properties.
+    /// that keeps the time and the size is not detected. [`Model::open`](crate::Model::open) checks
+    /// more properties.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
@@ -178,7 +179,7 @@ enum Failure {
 }
 
 thread_local! {
-    /// The failure of callbacks in the current call on this thread: a boxed failure or null. The
+    /// The failure of the callbacks of this thread's current call: a boxed failure, or null. The
     /// library runs the callbacks on the calling thread. The variable is a pointer, without a
     /// destructor, so that destructors of the thread's other locals can still use the variable.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
@@ -199,13 +200,13 @@ fn keep(failure: Failure) {
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // FAILURE is empty: calls nested in the drop of `lost` restore it
+    exchange(Some(kept)); // FAILURE is empty: calls in the drop of `lost` have restored it
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
 /// error. If a callback has panicked, the panic continues after the call.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // This call may be nested: a callback of an outer call may have made it.
+    // This call may be nested: a callback of an outer call may have made this call.
     let outer = exchange(None);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let kept = exchange(outer);

@@ -107,19 +107,19 @@
 //! checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
-//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
-//! owner because it consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that
-//! no other code writes the memory and, unless the tensor is read-only, that no other code reads
-//! it. The library never writes the memory of a read-only tensor.
+//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the
+//! memory's only owner because its creation consumed the blob. For a [`Dlpack`] made of a pointer
+//! the caller promises that no other code writes the memory and, unless the tensor is read-only,
+//! that no other code reads it. The library never writes the memory of a read-only tensor.
 //!
 //! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
 //! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
-//! is not such a report, and neither is the loss of the device. Without a report the memory stays
-//! in quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context
-//! that it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend
-//! on its drop. A [`Stream`] borrows its owner and is used only with memories of its context, which
-//! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
-//! the caller promises that every context forgets the stream first.
+//! or the loss of the device is not such a report. Without a report the memory stays in quarantine
+//! ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that it needs
+//! ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on its drop.
+//! A [`Stream`] borrows its owner and is used only with memories of its context, which forgets the
+//! stream before the stream is destroyed. For a stream that is made from a raw handle the caller
+//! promises that every context forgets the stream first.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and

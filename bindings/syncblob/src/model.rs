@@ -123,10 +123,11 @@ impl Model {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Sets the callback to which later loads, reads of values and saves of this model report the
-    /// bytes done and the total (0 while it is unknown). Each such call runs the callback on the
-    /// thread of the call, at least once a MiB. If the callback returns [`ControlFlow::Break`], the
-    /// call returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
+    /// Sets the progress callback of this model. Later loads, reads of values and saves pass to the
+    /// callback the number of bytes done and the total, or 0 while the total is unknown. The
+    /// callback runs on the thread that makes the call, at least once a MiB. If the callback
+    /// returns [`ControlFlow::Break`], the call returns [`Cancelled`](crate::ErrorKind::Cancelled)
+    /// and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;

@@ -37,8 +37,8 @@ pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result
     result
 }
 
-/// Passes `owner` to `call`, which on success owns it until the deleter runs or `reclaim` returns
-/// it.
+/// Passes `owner` to `call`. If `call` succeeds, C owns `owner` until the deleter runs or `reclaim`
+/// returns `owner`.
 pub(crate) fn lend<O: Send + Sync + 'static, R>(
     owner: Box<O>,
     call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
@@ -46,7 +46,7 @@ pub(crate) fn lend<O: Send + Sync + 'static, R>(
     Lent(Pinned(Box::into_raw(owner))).to(call)
 }
 
-/// Like `lend`, but passes the owner's elements, which C may only read, to `call`.
+/// Like `lend`, but also passes to `call` the owner's elements, which C may only read.
 pub(crate) fn lend_shared<O, E, R>(
     owner: O,
     call: impl FnOnce(&[E], sys::sb_deleter, *mut c_void) -> Result<R>,

@@ -39,7 +39,7 @@ pub enum Schedule {
     /// Work runs when it is queued.
     #[default]
     Eager,
-    /// Work runs when a call waits for it.
+    /// Work runs when a call waits for the work.
     Lazy,
     /// Work runs at random moments, derived from the seed.
     Random(u64),

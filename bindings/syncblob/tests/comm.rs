@@ -102,7 +102,7 @@ fn shared_blobs_are_refused_before_anything_is_sent() {
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
     drop(b);
-    reducer.step(|step| step.ready(&mut a)).unwrap(); // the refused step had not begun
+    reducer.step(|step| step.ready(&mut a)).unwrap(); // the step above was refused before it began
 }
 
 /// A layer, which owns its blobs.

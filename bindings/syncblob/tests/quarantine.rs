@@ -13,7 +13,8 @@ const COUNT: usize = 64;
 const BYTES: usize = 256;
 
 /// Makes the tests run one at a time. The end of a context checks the storage that the contexts of
-/// all tests have left in quarantine, but skips this check while another thread runs it.
+/// all tests have left in quarantine, but skips the check while another thread makes the same
+/// check.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,7 +149,7 @@ fn memory_that_a_context_leaks_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // frees the storage after the last planted failure
+        host.trim(); // frees the storage after the last injected failure
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

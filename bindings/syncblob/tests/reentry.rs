@@ -386,7 +386,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // after the lock is released; other steps drop blobs under the lock
+    drop(before); // without the lock; other steps drop blobs under the lock
     Ok(())
 }
 

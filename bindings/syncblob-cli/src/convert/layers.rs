@@ -11,7 +11,8 @@ use crate::source::{Failure, Kind, Layer, Result};
 pub enum Content {
     /// The tensor with this index in the plan's items.
     Item(usize),
-    /// The value 1, as the factor of a BatchNorm whose statistics are already divided by a factor.
+    /// The value 1: the factor of a BatchNorm whose mean and variance were already divided by the
+    /// original factor.
     One,
 }
 

@@ -166,7 +166,8 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Suggests an existing blob instead of the first requested output that no layer makes.
+/// Looks for the first requested output that no layer makes. Returns text that suggests another
+/// blob instead, or an empty text.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {

@@ -26,7 +26,8 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header. `texts` has a fixed order; the crate's `Metadata` would write a random order.
+/// The header. The keys in `texts` are sorted; the crate's `Metadata` would write the keys in a
+/// random order.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]

@@ -67,7 +67,8 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob. Returns the blob's place, or None.
+/// Records how to convert the tensor back to a blob. Returns the blob's place, or None for a tensor
+/// that is not a blob.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {

@@ -133,7 +133,8 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // An error in `written` is about the output; an error in `read` is about the input.
+        // If writing fails, the output's error in `written` comes first: it has also stopped the
+        // read. An error in `read` alone is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);

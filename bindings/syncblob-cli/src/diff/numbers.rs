@@ -28,8 +28,9 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Counts two unequal values. For 64-bit integers, `integers` is their exact difference.
-    /// Returns the absolute difference, or a negative number if the tolerance allows it.
+    /// Counts two unequal values. For 64-bit integers, `integers` is the exact difference of the
+    /// values. Returns the absolute difference, infinity if a value is NaN, or a negative number if
+    /// the tolerance allows the difference.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());

@@ -96,7 +96,7 @@ mod system {
 
     pub const NOTED: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-    /// If SIGXFSZ is ignored, a call that makes a file too large returns an error.
+    /// While SIGXFSZ is ignored, a write beyond the file size limit returns an error.
     pub const IGNORED: [c_int; 1] = [libc::SIGXFSZ];
 
     extern "C" fn note(number: c_int) {

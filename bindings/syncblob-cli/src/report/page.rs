@@ -1,6 +1,6 @@
-//! Makes the page in parts: the part before the table's rows, each row, and the part after them.
-//! `html!` escapes all text from the file, and shows characters that would reorder text. The page's
-//! only script searches and sorts rows; the page also works without scripts.
+//! Makes the page in parts: the part before the table's rows, each row, and the part after the
+//! rows. `html!` escapes all text from the file, and shows characters that would reorder text. The
+//! page's only script searches and sorts rows; the page also works without scripts.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};

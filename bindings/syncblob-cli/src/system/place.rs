@@ -33,7 +33,7 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates an empty file at `to`, which fails if `to` exists, then replaces the empty file.
+/// Creates an empty file at `to`, or fails if `to` exists. Then replaces the empty file by `file`.
 fn put_over_empty(file: TempPath, to: &Path) -> io::Result<()> {
     let empty = File::options().write(true).create_new(true).open(to)?;
     replace(file, to).inspect_err(|_| {
@@ -58,7 +58,8 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     // SAFETY: both paths end in NUL.
     let status = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
-    // Older C libraries have no function for this system call, so its number is used.
+    // Older C libraries have no function for this system call, so this code uses the system call's
+    // number.
     #[cfg(not(target_vendor = "apple"))]
     // SAFETY: both paths end in NUL. All arguments have the width that the kernel reads.
     let status = unsafe {

@@ -63,14 +63,14 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// Closes a written file. Returns the error of the close, because a network file system may report
-/// lost bytes only then.
+/// lost bytes only when the file is closed.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor has no other owner.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
-            error if error.kind() == ErrorKind::Interrupted => Ok(()), // the file is closed
+            error if error.kind() == ErrorKind::Interrupted => Ok(()), // the call has closed the file
             error => Err(error),
         },
     }
@@ -94,7 +94,7 @@ fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }
 
-/// Calls `call` again for as long as signals interrupt it.
+/// Retries `call` for as long as signals interrupt the call.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether standard output was not writable when the program was started.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the loader call `look` before `main`, or when it loads a library that contains this code.
+/// Makes the loader call `look` before `main`, or while it loads a library that contains this code.
 #[used]
 #[cfg_attr(target_vendor = "apple", link_section = "__DATA,__mod_init_func")]
 #[cfg_attr(not(target_vendor = "apple"), link_section = ".init_array")]

@@ -251,7 +251,7 @@ sb_status sb_net_layer_info(const sb_net *net,
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
  *  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
  *  @param out_num_axes 0 to SB_MAX_AXES
- *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier one, is unknown
+ *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier layer, is unknown
  *  or invalid), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_blob_shape(const sb_net *net,

@@ -103,7 +103,7 @@ fn number(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, span, new.as_bytes()))
 }
 
-/// Replaces a string by another string of the text, which may connect layers differently.
+/// Replaces a string by another string of the text. The change may connect layers differently.
 fn string(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let strings = of_kind(spans, Kind::Text);
     let (to, from) = (random.pick(&strings)?, random.pick(&strings)?);

@@ -27,8 +27,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind. In a binary message, where a field has a number instead of a name,
-/// the fields whose numbers all kinds use do not identify a kind.
+/// Fields that only one kind has. In a binary message a field has only a number. All kinds use the
+/// numbers of the fields in NUMBERS_OF_ALL, so those fields identify a kind only in a text.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

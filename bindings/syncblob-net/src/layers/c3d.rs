@@ -83,7 +83,7 @@ fn convolve(e: &mut Emit<'_>) -> Result<()> {
 }
 
 /// Returns the windows. Refuses a last window that begins after the image's end: C3D keeps such a
-/// window if the axis is padded, but Caffe removes it.
+/// window if the axis is padded, but Caffe removes the window.
 fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let (p, volume) = (setup.parameters, volume(setup)?);
     let method = p.enumeration("pool");

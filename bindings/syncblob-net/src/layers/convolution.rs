@@ -182,7 +182,8 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes. All bottoms must have the same shape, share the weights, and have a top.
+/// Returns the shapes of the tops and of the weights, which all bottoms share. Refuses bottoms of
+/// different shapes, and a number of bottoms that differs from the number of tops.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {

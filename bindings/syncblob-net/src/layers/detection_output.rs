@@ -223,7 +223,8 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     of_labels(e, d, scores)
 }
 
-/// Returns the boxes that remain after non-maximum suppression: their indices in all scores.
+/// Returns the boxes that remain after non-maximum suppression, as indices into the scores of all
+/// images, classes and priors.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);

@@ -73,7 +73,7 @@ pub(crate) struct Rule {
     /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
     /// indices and sums of squares need `f32`, and some operators do not support halves.
     pub full_precision: bool,
-    /// Whether the layer may write a bottom instead of a new top, if both have the same shape. True
+    /// Whether the layer may work in place: overwrite a bottom with a top of the same shape. True
     /// if Caffe's layer never reads a value after overwriting it.
     pub in_place: bool,
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
@@ -192,7 +192,7 @@ impl Layer {
     /// Returns the layer's parameters, or an empty message if the layer sets none.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
-        let field = field.unwrap_or("dropout_param"); // not read: the type has no parameters
+        let field = field.unwrap_or("dropout_param"); // any field: the type has no parameters
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {
@@ -274,8 +274,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if the batch determines the size of one of these `axes` of the first bottom,
-/// because the layer's constants in the graph fit only one size.
+/// Refuses a layer if the size of one of these `axes` of the first bottom depends on the batch. The
+/// layer's constants in the graph fit only one size.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(

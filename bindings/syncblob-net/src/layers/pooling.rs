@@ -54,7 +54,8 @@ impl Windows {
         (self.number - 1) * self.stride
     }
 
-    /// Returns the length of each window inside the padded image, by which Caffe divides sums.
+    /// Returns for each window the length of its part inside the padded image. Caffe divides sums
+    /// by this length.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))

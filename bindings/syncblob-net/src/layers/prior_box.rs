@@ -1,6 +1,7 @@
-//! Computes SSD's prior boxes, relative to which detections are stored. Prior boxes depend only on
-//! shapes and parameters, so a constant contains them. In TextBoxes, a position may have several
-//! centres, whose offsets are in the fields that OpenCV calls `offset_h` and `offset_w`.
+//! Computes SSD's prior boxes: the network predicts boxes relative to prior boxes. Prior boxes
+//! depend only on shapes and parameters, so the graph stores them as a constant. In TextBoxes, a
+//! position may have several centres, whose offsets are in the fields that OpenCV calls `offset_h`
+//! and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};

@@ -1,7 +1,8 @@
 //! Divides regions of an image into bins and computes the bins' means. Each bin reads separate
 //! channels. The layer is from R-FCN, and the rules follow its source. The two corners of a region
-//! are rounded, the second corner is increased by one, then both are scaled. A region is at least a
-//! tenth of a pixel wide. A bin contains all pixels that it touches. The mean of an empty bin is 0.
+//! are rounded, the second corner is increased by one, then both corners are scaled. A region is at
+//! least a tenth of a pixel wide. A bin contains all pixels that it touches. The mean of an empty
+//! bin is 0.
 //!
 //! The sum of a bin is computed from a summed-area table, which needs doubles.
 
@@ -91,8 +92,9 @@ struct Bounds {
     end: Value,
 }
 
-/// Computes in doubles, and rounds each bound only after multiplying and adding, like the fused
-/// multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
+/// Returns the bounds of the bins. Computes in doubles, and rounds each bound only after
+/// multiplying and adding, like the fused multiply-add of R-FCN's GPU layer. The rounding may
+/// decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);

@@ -52,7 +52,8 @@ struct Recurrence {
     outputs: i64,
     /// The number of input values of one sequence at one step.
     inputs: i64,
-    /// The number of values of the third bottom, if it is an input that is the same at each step.
+    /// The number of values of the third bottom, if the third bottom is the input that all steps
+    /// read.
     constant: Option<i64>,
 }
 
@@ -108,8 +109,8 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// Returns the index of the first bottom that contains a state, which is also the index of the
-    /// blob with the state's weights.
+    /// Returns the index of the first bottom that contains a state. The blob with this index
+    /// contains the state's weights.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }

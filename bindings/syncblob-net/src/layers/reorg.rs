@@ -1,6 +1,7 @@
-//! Moves the squares of a plane into channels or, with `reverse`, channels into squares. This layer
-//! of YOLO reads the bottom in the shape that the opposite layer's top would have, so the two
-//! layers do not undo each other, unlike ONNX's `SpaceToDepth` and `DepthToSpace`.
+//! Moves the squares of a plane into channels or, with `reverse`, channels into squares. The rules
+//! follow YOLO: each direction reads its bottom as if the bottom had the shape of the other
+//! direction's top. Therefore one direction does not undo the other, unlike ONNX's `SpaceToDepth`
+//! and `DepthToSpace`.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};

@@ -1,4 +1,4 @@
-//! ShuffleNet's layer, which orders channels by their index in their group, then by group.
+//! ShuffleNet's layer. It sorts channels by their index in their group, and equal indices by group.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

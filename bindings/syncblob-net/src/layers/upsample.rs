@@ -1,8 +1,8 @@
 //! Enlarges a plane. The rules follow the forks' sources. With one bottom, this is MobileNet-YOLO's
-//! layer: each value becomes a square. With two bottoms, this is SegNet's layer: each value moves
-//! to the position that the second bottom, a top of a pooling, contains; all other values are 0. If
-//! the pooling's windows overlap, two values may have the same position. ONNX does not define which
-//! value is then stored; onnxruntime and SegNet store the last value.
+//! layer: each value becomes a square. With two bottoms, this is SegNet's layer: the second bottom,
+//! which a pooling makes, contains a position for each value. Each value moves to its position; all
+//! other values are 0. If the pooling's windows overlap, two values may have the same position.
+//! ONNX does not define which value is then stored; onnxruntime and SegNet store the last value.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};

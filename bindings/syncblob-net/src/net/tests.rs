@@ -153,7 +153,7 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// Layers that read an input and labels; the layers that are not omitted; the outputs.
+/// A row: layers that read an input and labels, the layers that are not omitted, and the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }

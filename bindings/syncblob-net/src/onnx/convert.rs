@@ -39,7 +39,7 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A value of a blob, which exists until another layer writes the blob.
+/// A value of a blob. The value exists until another layer writes the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
@@ -112,7 +112,8 @@ impl<'n> Plan<'n> {
 /// Builds a graph from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for a larger batch, which differ in the axes whose size depends on the batch.
+    /// The shapes for a larger batch. They differ from the plan's shapes in the axes that depend on
+    /// the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
     /// The value in the graph for each value in the plan.
@@ -188,8 +189,9 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that layers read for inputs, which are preprocessed, and the values that
-    /// layers write for outputs. In a file of halves, these values are 16-bit floats.
+    /// Makes the values that the layers use. For each input: the preprocessed input, as 16-bit
+    /// floats in a file of halves. For each output: the value that its layer writes, which in a
+    /// file of halves is a separate value of 16-bit floats.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {

@@ -189,8 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// Returns a value as text: a string unchanged, a message as prototxt, and the source text of an
-/// unknown field without the colon.
+/// Returns a field's value as text. A string is unchanged, a message becomes prototxt, and a value
+/// of an unknown field keeps its source text without the colon.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

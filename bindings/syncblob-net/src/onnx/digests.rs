@@ -62,7 +62,7 @@ impl Digests {
             write().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
             match thread.map(thread::ScopedJoinHandle::join) {
                 Some(Ok(computed)) => computed,
-                _ => self.compute(&is_stopped), // no thread computed them
+                _ => self.compute(&is_stopped), // no thread has computed the digests
             }
         })?;
         Ok(self.metadata(|digest| digest.text.get().cloned().unwrap_or_default()))

@@ -35,8 +35,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// Returns the beginning of a layer's name. Each node of the layer repeats the name, so a long name
-/// would need many times its size.
+/// Returns the beginning of a layer's name. The name of each node of the layer contains it, so a
+/// long name would be stored many times.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));

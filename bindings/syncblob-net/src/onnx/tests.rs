@@ -111,7 +111,7 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// A pooling layer whose type is known but which has an unknown parameter.
+/// A layer of a known type that has an unknown parameter, and the layer that makes its bottom.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
@@ -189,7 +189,8 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("only if the batch has a fixed size"), "{error}");
 }
 
-/// Layers, and the expected shapes of the outputs `a` and `o`. Equal names mean equal sizes.
+/// Layers, and the expected shapes of the outputs `a` and `o`. Axes with the same symbolic name,
+/// such as N, have the same size.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -349,7 +350,8 @@ fn only_layers_that_may_work_in_place_are_accepted() {
     }
 }
 
-/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses it.
+/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses such
+/// sizes.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -384,8 +386,8 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// Whether a layer is supported is known only after the previous layer has become custom. The test
-/// would take minutes if the conversion made a pass over the net for each layer.
+/// A layer's support is known only after the previous layer has become custom. If the conversion
+/// made a pass over the net for each layer, the test would take minutes.
 #[test]
 fn many_custom_layers_follow_each_other() {
     let layer = "layer { name: 'u' type: 'Unpooling' bottom: 'data' top: 'data' } ";
@@ -393,7 +395,8 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// Converts layers with an unused parameter, of an unknown type, and with an unknown input shape.
+/// Converts three layers: `pool` has an unknown parameter, the type of `a` is unknown, and `flat`
+/// has an axis that its bottom lacks.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [

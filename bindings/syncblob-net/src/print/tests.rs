@@ -140,7 +140,8 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// If bytes can be parsed, the printed text can be parsed, and prints the same text again.
+    /// If bytes can be parsed, printing the result gives a text that can be parsed. Parsing and
+    /// printing that text gives it again, without the comments for unknown fields.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -149,7 +150,8 @@ proptest! {
         }
     }
 
-    /// If a damaged text can be parsed, the printed text can be parsed, and prints the same again.
+    /// If a damaged text can be parsed, printing the result gives a text that can be parsed.
+    /// Parsing and printing that text gives it again.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
@@ -207,7 +209,7 @@ fn prints_as_itself(message: &Message, name: &str) {
     let text = message.to_string();
     let again = read_text(text.as_bytes(), name, &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("{error}: {text}"));
-    // Comments are not read.
+    // Removes the comments that stand for unknown fields, because parsing drops comments.
     let fields: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("# field ")).collect();
     assert_eq!(again.to_string().lines().collect::<Vec<_>>(), fields);

@@ -40,7 +40,7 @@ struct Parser<'a> {
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {
-    /// Reads fields up to the end of the text, or up to the closing bracket, which is consumed.
+    /// Reads fields up to the end of the text, or up to and including the closing bracket.
     fn message(&mut self, message: &mut Message, depth: usize, close: lexer::Kind) -> Result<()> {
         self.used.message(message.info, depth, message.place)?;
         let outer = is_layer(message.info).then(|| {

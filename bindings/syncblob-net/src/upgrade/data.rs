@@ -10,7 +10,8 @@ const LAYERS: [(i64, &str); 3] =
 const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
 /// Moves the parameters in `MOVED` into `transform_param`. If any layer has such a parameter, every
-/// data layer gets, as in Caffe, `transform_param` and its type's message, even if they are empty.
+/// data layer gets `transform_param` and the message of its type, even if they are empty, as in
+/// Caffe.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));

@@ -12,7 +12,7 @@ use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
 /// A `NetParameter` in Caffe's current form. The net has no V0 or V1 layers and no list of inputs.
-/// Data layers' transformations are in `transform_param`. The old `param` of BatchNorm are gone.
+/// Transformations of data layers are in `transform_param`. BatchNorm layers have no old `param`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {

@@ -45,7 +45,7 @@ const NETS: &[(&str, &str)] = &[
     ("layers { type: SOFTMAX_LOSS }", "layer { type: 'SoftmaxWithLoss' }"),
     ("layers { type: NONE }", "layer { type: '' }"),
     ("layers { name: 'a' }", "layer { name: 'a' }"),
-    // Type numbers that forks use for other layer types.
+    // Some forks use Caffe's type numbers for other layer types.
     (
         "layers { type: ARGMAX } layers { type: CONVOLUTION3D convolution_param { num_output: 3 } }
          layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }
@@ -54,7 +54,8 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // V1: if one data layer's `data_param` has transformations, all data layers get both messages.
+    // V1: if any data layer has transformation fields in `data_param`, every data layer gets
+    // `transform_param` and the message of its type, even if they are empty.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }

@@ -60,7 +60,8 @@ fn bytes_are_read_by_the_schema() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // If a singular field occurs twice, its last value is kept, at the position of the first.
+        // If a singular field occurs twice, its last value is kept, at the position of its first
+        // value.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
         // The parts of a singular message are joined into one.
         (

@@ -1,7 +1,8 @@
-//! Makes random calls of the crate `syncblob`, and the same calls on a plain model. The contents of
-//! blobs, handles and models must agree. A write must succeed if and only if the memory has one
-//! owner. Memory that the library may only read must stay unchanged, and at the end the library
-//! must have released all of the caller's memory.
+//! Makes random calls of the crate `syncblob`, and the same calls on reference copies in plain
+//! Rust. The library's blobs, handles and model files must have the contents of the reference
+//! copies. A write must succeed if and only if the memory has one owner. Memory that the library
+//! may only read must stay unchanged, and at the end the library must have released all of the
+//! caller's memory.
 
 mod calls;
 mod files;

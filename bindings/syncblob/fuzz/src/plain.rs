@@ -1,11 +1,12 @@
-//! The model of the library's blobs: shapes and shared vectors.
+//! Reference copies of the library's blobs, in plain Rust. Each blob has a copy. If blobs share a
+//! memory, their copies share a vector.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use syncblob::Part;
 
-/// A memory of the model; blobs that share the memory have the same `Rc`.
+/// The reference copy of a memory. Blobs that share the memory have the same `Rc`.
 pub type Memory = Rc<RefCell<Vec<f32>>>;
 
 pub fn memory(values: Vec<f32>) -> Memory {
@@ -35,7 +36,7 @@ pub fn from_bytes(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(value).collect()
 }
 
-/// A blob of the model.
+/// The reference copy of a blob.
 #[derive(Debug)]
 pub struct PlainBlob {
     pub shape: Vec<usize>,

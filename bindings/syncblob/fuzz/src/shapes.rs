@@ -33,8 +33,9 @@ impl State {
         }
     }
 
-    /// Shrinks a blob. The library does not shrink memory that the caller owns. The model does not
-    /// record owners, so the model shrinks the memories that the library has shrunk.
+    /// Shrinks a blob. The library does not shrink memory that the caller owns. The reference
+    /// copies do not record owners, so this function shrinks the copies of those memories that the
+    /// library has shrunk.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };

@@ -115,8 +115,9 @@ impl State {
         self.loans
     }
 
-    /// Makes all memories now, as the model does: a memory that is made later could have another
-    /// capacity, since the capacity is the blob's count at that time.
+    /// Makes all memories now, because the reference copies make theirs now. A memory's capacity is
+    /// the blob's count when the memory is made, so a memory that is made later could have another
+    /// capacity.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));
@@ -171,7 +172,7 @@ impl State {
         is_unique(self.plain[i].part(part))
     }
 
-    /// Checks a blob's values, which copies them to the host.
+    /// Checks a blob's values. The check copies the values to the host.
     pub fn look(&self, i: usize) {
         let (blob, plain) = (&self.blobs[i], &self.plain[i]);
         assert_eq!(blob.shape(), plain.shape);

@@ -16,7 +16,7 @@ impl<T: Element> Blob<T> {
         unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
-    /// Returns the dimensions, which the blob's `Display` writes as Caffe does: `2 3 4 (24)`.
+    /// Returns the dimensions. The blob's `Display` writes them as Caffe does: `2 3 4 (24)`.
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
@@ -147,8 +147,8 @@ impl<T: Element> Blob<T> {
         .map(Reallocated::from_bits)
     }
 
-    /// Changes the shape to the shape of another blob. If that blob never had a shape, this blob
-    /// becomes a scalar, as in Caffe, because the shape of a scalar has no dimensions.
+    /// Changes the shape to the shape of another blob. If the other blob never had a shape, this
+    /// blob becomes a scalar, as in Caffe: neither of the two shapes has dimensions.
     ///
     /// # Errors
     /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger than

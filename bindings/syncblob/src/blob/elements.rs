@@ -72,7 +72,7 @@ impl<T: Element> Blob<T> {
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         if data == diff && count > 0 {
-            // Possible only after `allow_shared_writes`.
+            // Data and diff can be the same memory here only after `allow_shared_writes`.
             let message = "data and diff are one memory";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }

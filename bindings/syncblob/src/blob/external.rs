@@ -85,8 +85,9 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// Uses a vector as the memory of data or diff, without a copy. Releases the old memory; its
-    /// other owners keep it. Elements beyond [`count`](Blob::count) are spare capacity.
+    /// Uses a vector as the memory of data or diff, without a copy. Releases this blob's share of
+    /// the old memory; other owners keep the memory. Elements beyond [`count`](Blob::count) are
+    /// spare capacity.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for fewer than `count` elements; out of

@@ -32,7 +32,7 @@ impl Payload {
 /// may be untrusted: they are first checked against the context's limits. An error contains the
 /// offset of the invalid bytes. For a value that an integer type cannot hold, such as a fraction,
 /// the error is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only
-/// NVCaffe's half-precision values; for others, the error is
+/// NVCaffe's half-precision values; for other values, the error is
 /// [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// Makes a blob from a `BlobProto` message.

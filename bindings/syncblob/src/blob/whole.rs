@@ -120,8 +120,8 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Returns host memory whose elements the caller must overwrite. Bytes beyond the elements must
-    /// not change, so if the memory has such bytes, uses a C call that keeps all bytes.
+    /// Returns host memory whose elements the caller must overwrite. If the memory has bytes beyond
+    /// the elements, keeps all old bytes, because those bytes must not change.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =

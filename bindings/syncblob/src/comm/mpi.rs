@@ -11,7 +11,7 @@ use crate::{Context, Error, ErrorKind, Result};
 impl Comm {
     /// Collective: makes a communicator over a duplicate of MPI's communicator `comm`. Handles and
     /// reducers' buckets are allocated in the context. Drop the result before the `Universe` of the
-    /// crate `mpi`, whose drop finalises MPI: after MPI is finalised the methods fail.
+    /// crate `mpi`: the drop of the `Universe` finalises MPI, and then the methods fail.
     ///
     /// ```no_run
     /// use syncblob::comm::{Comm, Op};

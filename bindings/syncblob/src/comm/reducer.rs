@@ -152,7 +152,7 @@ fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
 /// A step of a [`Reducer`]. The blobs are borrowed for `'env`, which is longer than the step.
 pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
-    /// The cell makes `'env` invariant, so that the compiler cannot shorten it.
+    /// The cell makes `'env` invariant, so that the compiler cannot shorten `'env`.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
     /// True from the first `ready` until the step ends, while the engine may be using a diff.
     in_flight: Cell<bool>,

@@ -43,8 +43,8 @@ impl SimOptions {
         self
     }
 
-    /// Sets the maximum delay. At each rank, each operation ends after a random delay up to this
-    /// maximum, which does not count towards the time limit.
+    /// Sets the maximum delay. Each operation of each rank ends after a random delay up to this
+    /// maximum. The delay does not count towards the time limit.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self
@@ -107,9 +107,9 @@ pub enum Failure {
 }
 
 impl Comm {
-    /// Makes the `nth` operation from now on of this simulated rank fail. 1 is the next operation;
-    /// 0 cancels the failure. An operation is a request to the engine. Each blob or bucket needs at
-    /// least one operation.
+    /// Makes the `nth` operation of this simulated rank fail, counted from now: 1 is the next
+    /// operation. 0 cancels a failure that was set before. An operation is a request to the engine.
+    /// Each blob or bucket needs at least one operation.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.
