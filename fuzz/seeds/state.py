@@ -1,4 +1,4 @@
-"""Seeds and words for synced_memory and reshape, the targets that compare the library with a model.
+"""Seeds and words for synced_memory and reshape, which compare the library with reference models.
 
 An input is a sequence of choices, which the harnesses interpret. The seeds make each call in each
 state, cause each fault, and make sequences of calls that failed in the past or are likely to fail.
@@ -82,7 +82,7 @@ ALL_CALLS = [*itertools.product(CALLS, [READ_WRITE]), ("set_cpu", READ_ONLY), ("
 
 
 def cells_of(name, first, start, size, stream):
-    """Yields every call in one state. An input has 48 steps at most, so it makes seven calls."""
+    """Yields every call in one state. An input has at most 48 steps, which are enough for seven calls."""
     for at in range(0, len(ALL_CALLS), 7):
         again = bytes([RELEASE, 0]) + create(0, size)
         yield f"{name}-{ALL_CALLS[at][0]}", first + again.join(

@@ -8,7 +8,7 @@ OTHER = 3
 
 
 def tensor(how=0, dims=(1, 2), strides=None, dtype=0, blob_dtype=0, odd=b""):
-    """`dims` and `strides` are codes: dimensions 1 to 4 have the codes 0 to 3."""
+    """Returns an input. `dims` and `strides` are codes: dimensions 1 to 4 have the codes 0 to 3."""
     strides = strides or [0] * len(dims)
     return bytes([how, len(dims), blob_dtype, *dims, *reversed(strides), dtype, 1]) + odd
 
