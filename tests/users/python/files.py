@@ -70,8 +70,8 @@ def devices():
 
 
 def foreign():
-    """Yields (bytes, words): the beginnings of files that are not Caffe's, and the expected words
-    of the error."""
+    """Yields pairs (bytes, words): the bytes of a file that the library must refuse (another program's, empty
+    or truncated), and the words that the error must contain."""
     for line in (ROOT / "tests/support/foreign.txt").read_text().splitlines():
         if not line.startswith("#"):
             words, _, _, content = line.split("\t")
