@@ -2,8 +2,8 @@
 # Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz, which pass compilers, flags, engine and sanitizer
 # in variables and use the files in $OUT. The fuzzers run on other machines, so protobuf-c is linked as an
 # archive, and the library's own loops replace OpenBLAS. MemorySanitizer would report all bytes that
-# protobuf-c, which is not instrumented, has written: builds for it replace protobuf-c with code that
-# writes the same messages. The crates' fuzzers are built only with AddressSanitizer.
+# protobuf-c, which is not instrumented, has written: builds with MemorySanitizer replace protobuf-c with
+# code that writes the same messages. The crates' fuzzers are built only with AddressSanitizer.
 set -euo pipefail
 cd "$SRC/syncblob"
 

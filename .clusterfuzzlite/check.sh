@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs build.sh as ClusterFuzzLite does, but without its image, then each fuzzer from its seeds, as for
-# a pull request. Fails if a fuzzer finds something.
+# Runs build.sh as ClusterFuzzLite does, but without its image. Then runs each fuzzer from its seeds, as
+# for a pull request. Fails if a fuzzer finds something.
 #
-#     check.sh address|undefined|memory|afl [SECONDS [TARGET...]]     seconds of each fuzzer (2)
+#     check.sh address|undefined|memory|afl [SECONDS [TARGET...]]     SECONDS of each fuzzer: by default 2
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 

@@ -6,8 +6,8 @@
     selftest.py --check                  checks that each text that a bug replaces occurs once
 
 A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
-crate, a copy of the tree is built. libFuzzer begins with seeds, corpus and regressions, AFL++ with the
-seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
+crate, a copy of the tree is built. libFuzzer begins with seeds, corpus and regressions; AFL++ begins
+with the seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures

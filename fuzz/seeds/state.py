@@ -1,4 +1,4 @@
-"""Seeds and words for synced_memory and reshape, the targets that compare the library with a model.
+"""Seeds and words for synced_memory and reshape, which compare the library with reference models.
 
 An input is a sequence of choices, which the harnesses interpret. The seeds cause each fault, and make
 sequences of calls that are likely to fail.

@@ -12,10 +12,10 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 struct field {
     uint32_t number;
     unsigned type;
-    uint64_t value;       /* of VARINT */
+    uint64_t value;       /* the number, if the type is VARINT */
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes; /* the value: after the tag and, for BYTES, the length */
-    size_t size;          /* of the value, which for GROUP includes the end tag */
+    const uint8_t *bytes; /* the value, after the tag and (only for BYTES) the length */
+    size_t size;          /* the value's size; a GROUP's value includes its end tag */
 };
 
 struct fields {
@@ -23,7 +23,7 @@ struct fields {
     size_t count, room;
     const uint8_t *bytes, *end; /* the message */
     const uint8_t *rest;        /* the first byte that belongs to no field, or `end` */
-    bool is_too_deep;           /* at `rest` groups begin that nest too deeply */
+    bool is_too_deep;           /* the groups at `rest` nest too deeply */
 };
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */

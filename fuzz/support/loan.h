@@ -1,5 +1,5 @@
-/* Memory that a caller lends to the library with a deleter. Checks that the deleter runs once and
-   when it is due, that read-only bytes do not change, and that no bytes change after it ran. */
+/* Loans: memory that the harness lends to the library with a deleter. Checks that each deleter runs
+   once, when it is due; that read-only bytes, and bytes whose deleter has run, do not change. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has accepted the loan */
-    bool due;   /* according to the model, the deleter must have run */
+    bool due;   /* according to the reference model, the deleter must have run */
     bool ended; /* the deleter has run */
     unsigned char *before;
 };

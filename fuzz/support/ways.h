@@ -16,7 +16,7 @@ enum trouble {
 /* A way to read; the members that are not set have no effect. */
 struct way {
     const char *path; /* the input as a file */
-    uint32_t flags;   /* of the opening of the file */
+    uint32_t flags;   /* the flags of sb_model_open_file */
     const sb_limits *limits;
     int64_t fail_nth;        /* the n-th allocation fails */
     const sb_source *source; /* the input as a source, which may have a trouble: */
@@ -37,8 +37,8 @@ void way_end(const struct run *run, struct way *way, sb_status status);
 void way_check(const struct way *way, sb_status status);
 
 enum way_kind { FILE_WAY, MAPPED_WAY, LIMITS_WAY, SOURCE_WAY, REFUSALS_WAY, WAYS };
-/* Reads the input in all ways of a kind. Without a trouble the status must be `status`. Tests each
-   n-th read for trouble, or each 2nd, 3rd or 4th n, which `step` selects. */
+/* Reads the input in all ways of a kind. Without a trouble the status must be `status`. Begins
+   the trouble at read 1, 1 + `step`, 1 + 2 * `step` and so on. */
 void check_way(const struct run *run, enum way_kind kind, read_way *read, const void *expected,
                sb_status status, const sb_limits *limits, int step);
 

@@ -105,7 +105,7 @@ emulate_gpu_programs() { # FOLDER
     done
 }
 
-# Runs the programs without a device. Runs the programs for aarch64 on the fake driver, too.
+# Runs the programs without a device, and the programs for aarch64 also on the fake driver.
 run_gpu_programs_elsewhere() {
     local folder status fakes=$build/gpu-build-aarch64/tests/cuda/fake emulated=$build/gpu-emulated
     emulate_gpu_programs "$emulated"

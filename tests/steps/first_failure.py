@@ -24,7 +24,7 @@ FAILURES = [
     (r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", 6),
     (r"^thread '.*' .*panicked at ", 4),
     (r"^[\w.]*(Error|Exception)\b", 1),  # the end of Python's traceback
-    (r"\*\*\*(Timeout|Exception)", 1),  # of ctest
+    (r"\*\*\*(Timeout|Exception)", 1),  # ctest
     (r"^(FAILED|MISSED|BROKEN|SURVIVED) ", 2),
 ]
 

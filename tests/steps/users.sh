@@ -61,8 +61,8 @@ check_hardened_program() { # PROFILE
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
-# Makes a wheel. The C library in the wheel of the development build, which only tests use, is not optimised. Without
-# clippy's wrapper, which has checked these crates in the workspace.
+# Makes a wheel. The C library in the wheel of the development build, which only tests use, is not optimised. Does
+# not use clippy's wrapper, which has checked these crates in the workspace.
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)

@@ -12,7 +12,8 @@
 
 struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
-    bool is_coherent;       /* the device's memory is host-coherent: owned sides share a storage */
+    bool is_coherent;       /* the device's memory is host-coherent: if both sides have
+                               SB_STORAGE_OWNED, they are one storage */
 };
 
 /* States that cover every head except LOST, and every kind of storage. */

@@ -56,7 +56,7 @@ BOXES = {  # x, y, width, height
     "SB_HEAD_SYNCED": (375, 560, 330, 90),
     "SB_HEAD_LOST": (375, 740, 330, 110),
 }
-# Each arrow's first and last head, its corners, its text's position and the text's anchor.
+# For each arrow: the SB_HEAD_* at its start and its end, its corners, its text's position and anchor.
 ARROWS = [
     ("SB_HEAD_UNINITIALIZED", "SB_HEAD_AT_CPU",
      [(375, 80), (180, 80), (180, 250)], (360, 36), "end"),

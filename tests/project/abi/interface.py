@@ -146,7 +146,7 @@ def why_not(cc):
 def difference(recorded, additions=True):
     """Returns the changes of the recorded interface, or "" if there are none; ignores additions unless
     `additions` is true. abidiff 2.2 does not compare the values of enumerators, so this function
-    compares them."""
+    compares these values."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

@@ -53,7 +53,7 @@ def name_problems(page):
 
 def table_problems():
     """Yields complaints about the tables of c/README.md and cuda/README.md: files that they do not name, and
-    names of no file."""
+    names without a file."""
     for folder, sources in (("c", ["src/**/*.c", "*/src/*.c"]), ("cuda", ["*.c"])):
         page = ROOT / folder / "README.md"
         tables = "".join(line for _, line in prose(page) if line.startswith("|"))

@@ -50,9 +50,10 @@ enum call {
 };
 
 static const struct {
-    const char *name, *lacking; /* the word for this call in DISK_LACKS */
-    int lacks;                  /* the errno of a call that DISK_LACKS names */
-    int errors[4];              /* the errnos of failures at random */
+    const char *name, /* in DISK_FAIL, DISK_SIGNAL and DISK_LOG */
+        *lacking;     /* the word in DISK_LACKS that makes this call fail; NULL: none */
+    int lacks;        /* the errno of a call that DISK_LACKS names */
+    int errors[4];    /* the errnos of failures at random */
 } calls[CALLS] = {
     [OPEN] = {"open", NULL, 0, {EINTR, EMFILE, ENOSPC, EIO}},
     [WRITE] = {"write", NULL, 0, {EINTR, EINTR, ENOSPC, EIO}},

@@ -104,7 +104,8 @@ SCENARIO(release_in_an_exit_handler) {
     child_wants(atexit(release_everything) == 0);
 }
 
-/* The threads continue while handlers and destructors run. */
+/* An exit handler: sleeps, so that the scenario's threads keep using the library during exit, then
+   checks that no deleter has run. */
 static void pause_a_bit(void) {
     const struct timespec some = {0, 3000000};
     (void)nanosleep(&some, NULL);

@@ -14,7 +14,7 @@ from conftest import SUFFIX_OF, read_message
 from made_files import normal, shaped
 
 
-RAW_CODES = "dfeiI"  # of the module struct, by NVCaffe's numbers
+RAW_CODES = "dfeiI"  # codes of the module struct; an index is NVCaffe's number of the type
 LEGACY = ("num", "channels", "height", "width")
 
 

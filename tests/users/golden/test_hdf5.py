@@ -27,8 +27,8 @@ LAYERS = {
 
 @pytest.fixture
 def make_archive(cli, tmp_path):
-    """Returns a function that runs the Python lines that the command prints, on a snapshot instead
-    of net.caffemodel.h5."""
+    """Returns a function of a snapshot's name. The function runs the Python lines that `syncblob info` prints
+    for the snapshot; in them it replaces net.caffemodel.h5 by the name."""
     def run_lines(snapshot):
         lines = [line.removeprefix("  ") for line in cli("info", snapshot).stderr.decode().splitlines()[1:]]
         program = "\n".join(lines).replace("net.caffemodel.h5", snapshot)

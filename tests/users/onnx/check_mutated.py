@@ -4,7 +4,7 @@ and onnxruntime.
 
     check_mutated.py PROGRAM NETS
 
-PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. A
+PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts. A
 converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
 the shapes in the file. If the net is small, onnxruntime also runs it, and its outputs must have the
 shapes in the file.

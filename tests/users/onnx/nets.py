@@ -71,7 +71,7 @@ class Net:
 
     def __init__(self):
         self.inputs = {}
-        self.messages = []    # of layers, as dictionaries
+        self.messages = []    # the layers' messages, as dictionaries
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections

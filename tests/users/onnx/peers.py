@@ -88,7 +88,7 @@ def outputs_of(peer, folder, arguments):
     if all(opset.version < OLDEST for opset in model.opset_import):
         try:
             model = onnx.version_converter.convert_version(model, NEWEST)
-        except Exception as error:  # of several classes
+        except Exception as error:  # onnx raises several classes
             raise Refused(f"onnx.version_converter: {error}") from error
     return run_model(model.SerializeToString(), as_declared(model, inputs))
 

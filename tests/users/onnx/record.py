@@ -95,7 +95,7 @@ def case_problems(row, build, write):
 
 
 class Caffe:
-    """Runs Caffe's program on one net, whose files are in a folder."""
+    """Writes one net and its inputs to a folder, and runs own_answers (which calls Caffe) on them."""
 
     def __init__(self, build, name, folder):
         self.build, self.name, self.folder = build, name, folder

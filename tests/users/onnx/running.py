@@ -63,7 +63,7 @@ def check_model(model):
     declares for its outputs, with None for an undeclared size."""
     try:
         onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # of several classes
+    except Exception as error:  # onnx raises several classes
         raise Wrong(f"onnx.checker: {first_line(error)}") from error
     loaded = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
     versions = {opset.domain: opset.version for opset in loaded.opset_import}

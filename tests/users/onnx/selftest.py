@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that check.py finds wrong nets, with nets whose outputs are constants: Caffe's answers, in which
-an error is planted."""
+"""Tests that check.py finds wrong nets. The outputs of each net are constants: Caffe's answers with a
+planted error."""
 
 import sys
 
@@ -59,7 +59,7 @@ PLANTED = (
 
 def case_named(name):
     """Returns the case with this name. If the name has no index, returns the row's first case with
-    more than three detections, of which the first two have the same label."""
+    more than three detections, the first two with the same label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]
@@ -68,7 +68,7 @@ def case_named(name):
 
 
 def check_planted():
-    """Yields whether each planted error has the expected status, and the message if it has not."""
+    """Yields (whether check.py's result is the expected result, a message) for each planted error."""
     nets = []
     for what, name, change, status in PLANTED:
         case = case_named(name)

@@ -106,7 +106,8 @@ static void unlink_stream(CUstream stream) {
 }
 
 /* Returns whether the legacy default stream has work from before `turn`, for which blocking streams
-   must wait. Blocking streams do not wait for event records, which cuda.h does not document. */
+   must wait. Blocking streams do not wait for event records. cuda.h does not document this
+   behaviour. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)

@@ -18,8 +18,8 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """Draws the field of an axis, counted from either end; the default axis may be left out. `old` is the
-    name of a field that counts only from the first axis."""
+    """Draws a field that numbers an axis from either end; a field for the default axis may be left out. `old`
+    is the name of a field that counts only from the first axis."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):

@@ -89,7 +89,7 @@ def scale_and_shift(draw, channels):
 
 
 def bn(draw, net, parameters, blobs, least_batch=1):
-    """Draws a BN. If it uses the batch's variance, the batch has several images, so that this is not 0."""
+    """Draws a BN. If the BN uses the batch's variance, several images keep the variance above 0."""
     shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     bn_param=parameters)
