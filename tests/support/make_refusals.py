@@ -12,7 +12,7 @@ import sys
 
 FUNCTION = re.compile(r"/\*\*((?:[^*]|\*(?!/))*)\*/\s*SB_API\s+SB_MUST_CHECK\s+sb_status\s+(sb_\w+)\s*"
                       r"\(((?:[^;()]|\(\*\w+\)\([^)]*\))*)\);")
-FLAGS = re.compile(r"@param flags ((?:0 or )?(SB_\w+\*?))")
+FLAGS = re.compile(r"@param flags ([^.;\n]*)")
 NULLABLE = re.compile(r"@param (\w+) \[[^\]]*nullable(?! when)[^\]]*\]")
 GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "w->model",
          "sb_comm *": "w->comm", "sb_reducer *": "w->reducer", "sb_blob *": "w->blob",
@@ -56,10 +56,9 @@ def given(kind, name, nullable, inits):
     return "(void *)w->bytes" if "*" in kind else "1"
 
 
-def known_flags(comment, text):
+def known_flags(comment):
     """Returns the flags that a function accepts according to the comment in its header."""
-    name = FLAGS.search(comment)[2]
-    return [name] if name[-1] != "*" else sorted(set(re.findall(rf"\b({name[:-1]}\w+) = 1 <<", text)))
+    return re.findall(r"\bSB_\w+", FLAGS.search(comment)[1])
 
 
 def main():
@@ -75,7 +74,7 @@ def main():
             listed = list(parameters(arguments))
             for kind, name in sorted({("uint32_t", "flags"), ("sb_part", "part")} & set(listed)):
                 values = [n if n == name else given(k, n, nullable, inits) for k, n in listed]
-                known = known_flags(comment, text) if name == "flags" else []
+                known = known_flags(comment) if name == "flags" else []
                 flags.update(known)
                 print(f'{name.upper()}({" | ".join(known or "0")}, {function}({", ".join(values)}))')
             for kind, name in listed:
