@@ -77,8 +77,8 @@ impl OpenOptions {
     /// # Errors
     /// Errors of [`Model::open`].
     ///
-    /// # Safety The file does not change while the model lives. If the file shrinks, an access
-    /// raises SIGBUS.
+    /// # Safety
+    /// The file does not change while the model lives. If the file shrinks, an access raises SIGBUS.
     pub unsafe fn open_mapped(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.open_file(path.as_ref(), sys::SB_OPEN_MAPPED)
     }
