@@ -182,8 +182,8 @@ impl Source {
         Ok(loaded.expect("a tensor has at least one part"))
     }
 
-    /// Passes all values to `each` in order, in blobs of at most `most` values. Tensors of Caffe's
-    /// own files, and arrays in Fortran's order, are passed as one blob.
+    /// Passes all values to `each` in order, in blobs of at most `most` values. A tensor of
+    /// a Caffe file, or an array in Fortran's order, is one blob even if it has more values.
     pub fn parts(
         &self,
         index: usize,

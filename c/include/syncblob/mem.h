@@ -38,8 +38,9 @@
  * bytes (Overlap), only the memory whose call queued the work reports the failure: make a call on
  * that memory before you read another memory. A failed wait does not make successful work count as
  * failed, but the device counts as lost in two cases. First, a wait for arithmetic that was queued
- * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure. Second, the wait
- * for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice.
+ * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure. Second, a copy or
+ * a clear overwrites the newest bytes, and the wait for this work returns DEVICE_FAILURE, or fails
+ * and fails again when the library repeats the wait.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,

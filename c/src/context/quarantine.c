@@ -1,8 +1,9 @@
 /* Quarantine: retired storage that the device may still be using. The storage counts as live. The
    library frees the storage only when the work of its users (the streams that may use it) is known
    to have ended; every synchronise, trim and release checks again. Each entry is in the list of its
-   first user whose work is not known to have ended. A check therefore waits for each stream once,
-   for any number of entries, and an entry changes lists once for each of its users. A context with
+   first user whose work is not known to have ended. A check therefore waits for each stream only
+   once, however many entries there are. When the work of an entry's first user has ended, the entry
+   moves to the list of its next user; after the last user, the library frees it. A context with
    entries may have no owner that could check the entries, for example after the program has
    released the context. A global list therefore retains all contexts with entries, and the library
    checks the list whenever a context is trimmed or ends. */

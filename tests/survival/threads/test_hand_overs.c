@@ -661,7 +661,7 @@ static void leave_waiting(sb_context *context, void *bytes, struct chained *chai
 }
 
 static void trim_often(void *arg, int member) {
-    for (int i = 0; i < 40; i++) /* until no armed fault is left */
+    for (int i = 0; i < 40; i++) /* enough to use up all armed faults */
         sb_context_trim(NULL);
 }
 

@@ -4,8 +4,8 @@
     check.py layers [--command WORDS] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
-The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets: all of them with
-random weights, some also with trained weights. WORDS is a command that converts, such as "syncblob
+"layers" checks the cases of the tables in the folder cases, "nets" the whole nets of
+SYNCBLOB_TEST_DATA/nets: all with random weights, some also with trained weights. WORDS is a command that converts, such as "syncblob
 convert"; names of files are appended. With Caffe's caffe.proto each whole net is also converted without
 its prototxt, from a caffemodel that has the layers' parameters; --small leaves out slow nets. The exit
 status is 0 if no net is wrong, and no net is refused that ONNX can express.

@@ -17,7 +17,7 @@ pub use calls::Input;
 
 use state::State;
 
-/// The maximum of calls of one input. A call can double values; this bound keeps them finite.
+/// The maximum number of calls of one input. A call can double values; this bound keeps them finite.
 const MAX_CALLS: usize = 64;
 
 /// Makes the input's calls.

@@ -66,15 +66,15 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the maximum of page-locked memory; beyond the maximum, host memory is not page-locked.
-    /// 0 means 1 GiB.
+    /// Sets the maximum number of bytes of page-locked memory; beyond the maximum, host memory is
+    /// not page-locked. 0 means 1 GiB.
     pub fn max_pinned_bytes(mut self, bytes: usize) -> Self {
         self.max_pinned_bytes = bytes;
         self
     }
 
-    /// Sets the maximum of freed host memory that is kept for reuse. 0 means 256 MiB. Kept memory
-    /// and memory in use together never exceed the peak of the memory in use.
+    /// Sets the maximum number of bytes of freed host memory that is kept for reuse. 0 means
+    /// 256 MiB. Kept memory and memory in use together never exceed the peak of the memory in use.
     pub fn max_cache_bytes(mut self, bytes: usize) -> Self {
         self.max_cache_bytes = bytes;
         self

@@ -28,7 +28,7 @@ impl Limits {
         Self::default()
     }
 
-    /// Sets the maximum of bytes that one read may keep allocated. The limit counts the index and
+    /// Sets the maximum number of bytes that one read may keep allocated. The limit counts the index and
     /// the payload, the whole memory of a blob if all of it must move to the host, objects that the
     /// library allocates for the read, and the rounding of page-locked memory (up to an eighth).
     /// Default: only the context's cap limits a read.
@@ -38,28 +38,28 @@ impl Limits {
         self
     }
 
-    /// Sets the maximum of layers in a model. Default: 100,000.
+    /// Sets the maximum number of layers in a model. Default: 100,000.
     #[must_use]
     pub fn max_layers(mut self, layers: usize) -> Self {
         self.max_layers = layers;
         self
     }
 
-    /// Sets the maximum of blobs in a model. Default: 1,000,000.
+    /// Sets the maximum number of blobs in a model. Default: 1,000,000.
     #[must_use]
     pub fn max_blobs(mut self, blobs: usize) -> Self {
         self.max_blobs = blobs;
         self
     }
 
-    /// Sets the maximum of bytes in one name or type. Default: 65,536.
+    /// Sets the maximum number of bytes in one name or type. Default: 65,536.
     #[must_use]
     pub fn max_name_bytes(mut self, bytes: usize) -> Self {
         self.max_name_bytes = bytes;
         self
     }
 
-    /// Sets the maximum of axes of a blob, up to 32. Default: 32.
+    /// Sets the maximum number of axes of a blob, up to 32. Default: 32.
     #[must_use]
     pub fn max_axes(mut self, axes: usize) -> Self {
         self.max_axes = axes;
