@@ -173,8 +173,8 @@ TEST(halves_are_rounded_to_the_nearest) {
 
 /* --- status codes and messages -------------------------------------------------------------- */
 
-/* Checks the number, the name and the text of a status. The test abi.interface compares the values of
-   all constants, and the layout of struct sb_error, with the recorded ABI. */
+/* Checks the number, the name and the text of a status. The test abi.interface compares the values
+   of all constants, and the layout of struct sb_error, with the recorded ABI. */
 #define CHECK_STATUS(name, number, text)                                                           \
     assert_int_equal(SB_##name, number);                                                           \
     assert_string_equal(sb_status_name(number), "SB_" #name);                                      \

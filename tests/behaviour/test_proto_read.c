@@ -102,8 +102,6 @@ struct refusal {
     const char *part;
 };
 
-#define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
 static const struct refusal refusals[] = {
     {"5 bytes of floats", W("\x2a\x05\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
      "data: 5 bytes are not a whole number of 4-byte values at offset 2"},

@@ -278,7 +278,8 @@ static void host_shares_memory(struct sb__kit *kit) {
                           "the host found wrong bytes in a copy of bytes that it had written");
         if (sb__kit_goes(kit))
             memset(bytes, 0, BYTES / 2);
-        expect_host_bytes(kit, from, bytes, BYTES, "the host found wrong bytes after the slot zero");
+        expect_host_bytes(kit, from, bytes, BYTES,
+                          "the host found wrong bytes after the slot zero");
     }
     sb__kit_free(kit, to, BYTES);
     sb__kit_free(kit, from, BYTES);

@@ -1,7 +1,7 @@
 /* A lease counts the holders of storage: sides of memories, and exported tensors. A memory may
    retire the storage while other holders use it; the last holder frees the storage. If the
-   storage is exported again, the new tensor is another holder of the same lease. So is a tensor of a
-   memory that has imported an exported tensor. */
+   storage is exported again, the new tensor is another holder of the same lease. So is a tensor of
+   a memory that has imported an exported tensor. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 

@@ -185,6 +185,10 @@ HOLDS(events_beside_capture,
              OK(cuEventRecord, event, blocking) && OK(cuStreamWaitEvent, blocking, event, 0)) &&
           end_capture())
 
+HOLDS(record_in_capture, BESIDE(OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING) &&
+                                OK(cuEventRecord, event, captured) && is_relaxed() &&
+                                CALL(cuEventSynchronize, event) == CUDA_ERROR_CAPTURED_EVENT))
+
 static CUfunction kernel;
 
 static bool load(void) {
@@ -203,6 +207,8 @@ static bool launch(void) {
     return OK(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, blocking, parameters, NULL);
 }
 
+HOLDS(module_wrong,
+      CALL(cuModuleLoadData, &(CUmodule){NULL}, ".entry move(){}") == CUDA_ERROR_INVALID_PTX)
 HOLDS(module_relaxed, RELAXED(load()))
 HOLDS(launch_relaxed, load() && RELAXED(launch()))
 HOLDS(launch_beside_capture, load() && launch() && BESIDE(launch()) && end_capture())

@@ -29,7 +29,7 @@ def called():
     text = "".join(source.read_text() for source in sources)
     text += re.sub(r'"sb_\w+"', "", (support / "every_call.c").read_text())  # lists of other functions
     text += subprocess.run([sys.executable, "-B", support / "make_calls.py", support / "every_call.c",
-                            ROOT / "c/include"], check=True, capture_output=True, text=True).stdout
+                            ROOT / "c/include", ROOT / "c/comm/include"], check=True, capture_output=True, text=True).stdout
     pasted = [("##noun##", "mem"), ("##noun##", "blob"), ("##kind", "dlpack"), ("##kind", "legacy_dlpack")]
     return {word for part in pasted for word in re.findall(r"\bsb_\w+", text.replace(*part))}
 

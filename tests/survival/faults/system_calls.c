@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -80,6 +81,8 @@ static bool fires(const char *function) {
     else if (calls < fault.nth || calls > fault.last)
         return false;
     failed_function = function;
+    if (fault.error == KILLS)
+        (void)kill(getpid(), SIGKILL);
     errno = fault.error > 0 ? fault.error : EIO;
     return true;
 }

@@ -11,7 +11,8 @@
 enum {
     SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
-    ENDS = -3     /* a read reports the end of the file */
+    ENDS = -3,    /* a read reports the end of the file */
+    KILLS = -4    /* SIGKILL ends the process */
 };
 
 /* The `nth` to the `last` call of `function` fail. A call to which SHORT, NOTHING or ENDS does not
@@ -19,7 +20,7 @@ enum {
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: no call fails */
-    int error;            /* an errno, or SHORT, NOTHING or ENDS */
+    int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
     int then;             /* the error of the call after number `last`; 0: that call succeeds */
 };
 

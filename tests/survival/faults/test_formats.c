@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- a scene: the objects of one test ----------------------------------------------------- */
@@ -618,6 +620,46 @@ TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
 }
 
 /* --- files that are replaced ----------------------------------------------------------------- */
+
+/* Returns whether a child that makes the call was killed at its n-th system call. A child that was
+   not killed raises another signal, because at a normal exit valgrind reports the parent's memory
+   as leaks. */
+static bool killed_at(const struct row *row, int n, struct scene *s) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        fault_set((struct system_fault){NULL, n, n, KILLS, 0});
+        raise(row->call(s, NULL) == SB_OK ? SIGTERM : SIGABRT);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_not_equal(WTERMSIG(status), SIGABRT);
+    return WTERMSIG(status) == SIGKILL;
+}
+
+/* A killed writer leaves the old file or the new one, and at most one temporary file. */
+TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
+    for (const struct row *row = rows; row < rows + num_rows; row++) {
+        bool killed = row->steps & REPLACES;
+        for (int n = 1; killed; n++) {
+            struct scene s;
+            scene_open(&s);
+            const int files = files_in(s.rig.folder);
+            killed = killed_at(row, n, &s);
+            const bool is_old = file_holds(s.target, "old");
+            const struct wire left = wire_of_file(s.target);
+            assert_true(killed || !is_old);
+            assert_true(files_in(s.rig.folder) <= files + killed);
+            assert_ok(row->call(&s, &err)); /* the temporary file does not disturb the next save */
+            const struct wire whole = wire_of_file(s.target);
+            assert_true(is_old || (left.size == whole.size &&
+                                   memcmp(left.bytes, whole.bytes, whole.size) == 0));
+            (void)remove_leftovers(s.rig.folder);
+            scene_close(&s);
+        }
+    }
+}
 
 /* Saves through a link to a file that does not exist yet. */
 TEST(a_dangling_link_stays_a_link) {
