@@ -469,10 +469,7 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* --- the cache of host memory ------------------------------------------------------------------
- */
-
-/* The test behaviour.cache_list tests that the cache is bounded. */
+/* --- the cache of host memory ---------------------------------------------------------------- */
 
 /* Pinned memory that can be cached is counted with the size of its size class; each range between
    two powers of two has eight size classes. Other pinned memory is counted with its exact size. */

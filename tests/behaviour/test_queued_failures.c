@@ -483,8 +483,7 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists ------
- */
+/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists --- */
 
 static struct rig *observed;
 static struct look observation;
@@ -502,6 +501,7 @@ static bool update_copy(struct scene *s, int64_t nth) {
     sb_backend table = sb__sim_backend;
     table.axpy = observe_axpy;
     observed = &s->rig;
+    observation = (struct look){0};
     scene_reopen_on(s, &table, SB_SIM_LAZY);
     make_step(s, LEND_DATA, 0);
     device_fail(s->rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);

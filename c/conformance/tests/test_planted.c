@@ -640,6 +640,7 @@ TEST(random_operations_find_errors) {
     static const sb_backend errors[] = {
         {.free = early_free}, {.stream_wait = ignored_stream_wait}, {.zero = short_zero}};
     right = simulated_backend(SB_SIM_LAZY);
+    assert_false(is_found(&right, "Random operations on blobs"));
     for (size_t i = 0; i < COUNT_OF(errors); i++)
         assert_found("Random operations on blobs", &errors[i], i);
 }

@@ -1,6 +1,7 @@
 /* Makes every call of every_call.c while the n-th allocation or the n-th device operation fails,
-   for every n. A failed call must not change shapes, handles, heads, bytes or outputs, nor destroy
-   the storage that it was lent. The same call must then succeed without a leak. */
+   for every n. A failed call must not change the shapes, handles, heads or bytes of the blobs, nor
+   outputs, nor destroy the storage that it was lent. The same call must then succeed without a
+   leak. faults.formats compares models. */
 #include "blobs.h"
 #include "every_call.h"
 #include "pointers.h"

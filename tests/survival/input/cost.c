@@ -28,8 +28,7 @@ static void *array_of(int64_t count, size_t size) {
     return array;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static const struct bomb *find_bomb(const char *name) {
     for (size_t i = 0; i < num_bombs; i++)
