@@ -91,8 +91,8 @@ END
     # shellcheck disable=SC2086 # several words
     x86_64-w64-mingw32-gcc -static tests/users/consumer/main.c $flags -o "$client/by_pkg_config.exe"
     # shellcheck disable=SC2016 # the inner shell's
-    WINEPATH=Z:${prefix//\//\\}\\bin in_wine bash -ec 'for program; do wine "$program" 0.1.0; done' bash \
-        "$client"/by_{shared,static,pkg_config}.exe
+    WINEPATH=Z:${prefix//\//\\}\\bin in_wine bash -ec 'cd "$0"; for name; do wine "by_$name.exe" 0.1.0; done' \
+        "$client" shared static pkg_config
 }
 
 # Checks that corpora, with malformed files, and a large model give identical results on Windows and Linux.
