@@ -120,12 +120,13 @@ TEST_ON(stage, tensors_have_the_device_of_their_memory) {
         host_fill(data_of(blob), 0x21);
         assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensor, &err));
         const sb_dl_device device = tensor->dl_tensor.device;
+        const void *const data = tensor->dl_tensor.data;
         assert_int_equal(device.device_type,
                          side == SB_SIDE_GPU ? SB_DL_DEVICE_CUDA : SB_DL_DEVICE_CUDA_HOST);
         assert_int_equal(device.device_id, 0);
         assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &other, &err));
         assert_ptr_equal(blob_pointer(other, SB_DATA, side == SB_SIDE_GPU ? GPU_DATA : CPU_DATA),
-                         tensor->dl_tensor.data);
+                         data);
         assert_true(bytes_are(blob_pointer(other, SB_DATA, CPU_DATA), 4000, 0x21));
         sb_blob_destroy(other); /* ends the tensor */
     }
