@@ -101,7 +101,7 @@ step("ONNX: all nets' outputs are Caffe's" CORES ON released_program RUN ${onnx}
   --proto download:caffe.proto --command "${released} convert")
 step("ONNX: a net with 2 GiB of weights" ON released_program RUN ${onnx} tests/users/onnx/options.py ${released} huge)
 step("ONNX: OpenCV 4's answers to layers of forks are those that are kept" RUN
-  python:tests/users/opencv/opencv-4.txt tests/users/onnx/record.py forks -)
+  python:opencv-4 tests/users/onnx/record.py forks -)
 
 # --- ./dev test --full and ./dev release
 

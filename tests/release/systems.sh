@@ -12,7 +12,7 @@ static_options=(-Clink-self-contained=no -Cstrip=symbols)
 make_zig() { # TARGET...
     local python target tool program
     [ "$(uname -m)" = x86_64 ] || skip 'zig is pinned for x86-64 alone'
-    python=$(environment tests/project/cross/zig.txt)
+    python=$(environment zig)
     program=$(echo "${python%/bin/*}"/lib/python3*/site-packages/ziglang/zig)
     zig=$cache/zig-tools
     mkdir -p "$zig"
@@ -131,8 +131,8 @@ check_static_commands() { # MACHINE
 # for this glibc, but lacks the function behind __builtin_cpu_supports, which gcc's runtime has.
 check_published_wheel() { # MACHINE
     local target=$1-unknown-linux-gnu out=$build/python-$1 linking=() python tool
-    tool=$(environment tests/users/python/published.txt)
-    python=$(environment tests/steps/requirements.txt)
+    tool=$(environment published)
+    python=$(environment pip)
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
         cross rust "$cache/rust" "$target"
         local PATH=$cache/rust/bin:$PATH CARGO_TARGET_DIR=$cache/rust-$1
@@ -162,8 +162,9 @@ emulate_python() { # FOLDER-OF-WHEEL PYTHON
         >"$sysroot/usr/bin/python3"
     chmod +x "$sysroot/usr/bin/python3"
     for list in numpy-1 numpy-2; do
+        requirements $list >"$1/$list.txt"
         "$2" -m pip --python /usr/bin/python3 download --quiet --only-binary :all: \
-            --platform manylinux2014_aarch64 --dest "$1/needed" -r "tests/users/python/$list.txt"
+            --platform manylinux2014_aarch64 --dest "$1/needed" -r "$1/$list.txt"
     done
     ulimit -d 8000000 # qemu-user never frees a page
     PIP_NO_INDEX=1 PIP_FIND_LINKS=$1/needed \

@@ -28,7 +28,7 @@ check_python_sources() {
 check_python_cuda() {
     local folder=$build/python-cuda fakes=$build/debug/tests/cuda/fake schedule
     [ -d "$fakes/lib13" ] || skip "Python on a fake driver: CUDA's headers cannot be fetched"
-    wheel_environment "$folder" python3 tests/users/python/numpy-2.txt
+    wheel_environment "$folder" python3 numpy-2
     for schedule in eager lazy random; do
         FAKE_SCHEDULE=$schedule LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13 PYTHONPATH=tests/users/python \
             "$folder/bin/python" -X faulthandler -m unittest test_blob test_threads
@@ -40,7 +40,7 @@ check_python_torch() {
     local folder=$build/python-torch model
     /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
     model=$(download model)
-    wheel_environment "$folder" /usr/bin/python3 tests/users/python/torch.txt --system-site-packages
+    wheel_environment "$folder" /usr/bin/python3 torch --system-site-packages
     SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[abdmt]*.py'
 }
 
@@ -50,8 +50,8 @@ check_python_opencv() {
     [ -d "$SYNCBLOB_TEST_DATA/nets" ] || skip "OpenCV 4 and 5: no nets in $SYNCBLOB_TEST_DATA"
     rm -rf "$folder"
     mkdir -p "$folder"
-    four=$(environment tests/users/opencv/opencv-4.txt)
-    five=$(environment tests/users/opencv/opencv-5.txt)
+    four=$(environment opencv-4)
+    five=$(environment opencv-5)
     "$five" -m pip install --quiet --no-deps --force-reinstall "$build/python-dev"/*.whl
     "$four" "$boxes" run "$folder/4.npz"
     "$five" "$boxes" run "$folder/5.npz"
@@ -73,13 +73,14 @@ find_python() { # VERSION...
 }
 
 # Makes environments in $cache/peers for the other converters of Caffe's nets and for OpenCV 4 and 5. The
-# first line of a list may give versions of Python. If there is no environment, NAME.why has the reason.
+# first line of an environment may give versions of Python. If there is no environment, NAME.why has the reason.
 make_onnx_peers() {
-    local list folder versions program
+    local name list folder versions program
     mkdir -p "$cache/peers"
-    for list in tests/users/onnx/peers/*.txt tests/users/opencv/opencv-[45].txt; do
-        folder=$cache/peers/$(basename "${list/opencv-/opencv}" .txt)
+    for name in caffe-onnx caffe2onnx mmdnn mnn x2paddle opencv-4 opencv-5; do
+        folder=$cache/peers/$name list=$cache/peers/$name.txt
         rm -f "$folder.why"
+        requirements "$name" >"$list"
         if cmp -s "$list" "$folder/installed"; then continue; fi
         versions=$(sed -n '1s/^# Python: //p' "$list")
         # shellcheck disable=SC2086 # several

@@ -52,7 +52,7 @@ bench_rust() { # [--lto]
 # Measures short processes, and the library's size.
 bench_first() {
     local python
-    python=$(environment tests/bench/peers/requirements.txt)
+    python=$(environment bench)
     make_wheel release
     build_bench -- syncblob
     cargo build --release --locked -p syncblob-cli
@@ -62,7 +62,7 @@ bench_first() {
 # Compares the conversion to ONNX with cp, as whole processes.
 bench_onnx() {
     local python model prototxt
-    python=$(environment tests/users/onnx/requirements.txt)
+    python=$(environment onnx)
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli
@@ -74,7 +74,7 @@ bench_onnx() {
 bench_python() { # [--check]
     local python model prototxt proto
     make_wheel release
-    python=$(environment tests/bench/peers/requirements.txt)
+    python=$(environment bench)
     model=$(download model)
     prototxt=$(download prototxt)
     cargo build --release --locked -p syncblob-cli

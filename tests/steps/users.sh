@@ -66,31 +66,32 @@ check_hardened_program() { # PROFILE
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
-    python=$(environment tests/users/python/requirements.txt)
+    python=$(environment maturin)
     rm -rf "$build/python-$1"
     by_hand env -u RUSTC_WORKSPACE_WRAPPER "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
         "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Makes an environment with the wheel of the development build and a list of requirements.
-wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
+# Makes an environment with the wheel of the development build and the packages of an environment in python.txt.
+wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     local pip
-    pip=$(environment tests/steps/requirements.txt)
+    pip=$(environment pip)
     rm -rf "$1"
     "$2" -m venv --without-pip "${@:4}" "$1"
-    "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
+    requirements "$3" >"$1/requirements.txt"
+    "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$1/requirements.txt"
 }
 
 # Compares the stubs with the module.
 check_python_stubs() {
     local folder=$build/python-stubs
-    wheel_environment "$folder" python3 tests/users/python/stubs.txt
+    wheel_environment "$folder" python3 mypy
     "$folder/bin/python" -m mypy.stubtest --concise syncblob._syncblob
 }
 
 check_python_tvm() {
     local folder=$build/python-tvm
-    wheel_environment "$folder" python3 tests/users/python/tvm.txt
+    wheel_environment "$folder" python3 tvm
     PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest test_arrays.tvm_ffi
 }
 
@@ -117,7 +118,7 @@ build_caffe() { # TARGET [FOLDER OF CAFFE]
         mkdir -p "$sources"
         tar -xzf "$archive" -C "$sources" --strip-components=1
     fi
-    python=$(environment tests/users/onnx/requirements.txt)
+    python=$(environment onnx)
     build caffe/library release -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_OPENCL=ON \
         -- syncblob syncblob_testing syncblob_opencl
     by_hand cmake -G Ninja -S tests/users/caffe -B "$build/caffe/whole" "-DCAFFE=$(readlink -f "$sources")" \
@@ -137,7 +138,7 @@ run_caffe() {
 write_answers() {
     local python
     build_caffe own_answers
-    python=$(environment tests/users/onnx/requirements.txt)
+    python=$(environment onnx)
     "$python" tests/users/onnx/record.py layers "$build/caffe/whole" --write
     "$python" tests/users/onnx/record.py nets "$build/caffe/whole" --write
 }

@@ -64,7 +64,7 @@ build_web() {
 check_web() {
     local modules python
     modules=$(node_modules tests/users/web)
-    python=$(environment tests/users/onnx/requirements.txt)
+    python=$(environment onnx)
     cargo build --locked --release -p syncblob-cli
     PLAYWRIGHT=$modules/playwright-core PYTHON=$python node --no-warnings tests/users/web/check.mjs \
         "$build/web" "$CARGO_TARGET_DIR/release/syncblob" "$@"

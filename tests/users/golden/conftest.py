@@ -4,7 +4,7 @@
 
 The files to test are the real files of SYNCBLOB_TEST_DATA (else ../shared/data beside the
 repository), the FILEs, and files that Google's protobuf makes here, one for each mistake that a
-reader could make. Needs protoc and requirements.txt.
+reader could make. Needs protoc and the environment golden of tests/steps/python.txt.
 """
 import functools
 import os

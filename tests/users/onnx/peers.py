@@ -43,9 +43,9 @@ CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.
 OURS = "syncblob"
 PEERS = {
     OURS: (None, [CONVERT]),
-    "CV 5 classic": ("opencv5", [CONVERT, ("run.py", "opencv", "CLASSIC")]),
-    "CV 5 new": ("opencv5", [CONVERT, ("run.py", "opencv", "NEW")]),
-    "OpenCV 4": ("opencv4", [("run.py", "opencv", "CAFFE")]),
+    "CV 5 classic": ("opencv-5", [CONVERT, ("run.py", "opencv", "CLASSIC")]),
+    "CV 5 new": ("opencv-5", [CONVERT, ("run.py", "opencv", "NEW")]),
+    "OpenCV 4": ("opencv-4", [("run.py", "opencv", "CAFFE")]),
     "caffe2onnx": ("caffe2onnx", [("-m", "caffe2onnx.convert", "--prototxt", "net.prototxt", "--caffemodel",
                                    "net.caffemodel", "--onnx", "net.onnx")]),
     "caffe-onnx": ("caffe-onnx", [("-m", "src.cli", "net.prototxt", "net.caffemodel", "net", ".")]),

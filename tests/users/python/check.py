@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ENVIRONMENTS = HERE.parents[1] / "steps/python.txt"
 MOST_SECONDS = 1800  # a longer run is stuck: each thread's stack is printed
 RUN = f"""import faulthandler, unittest
 faulthandler.dump_traceback_later({MOST_SECONDS}, exit=True)
@@ -41,14 +42,15 @@ def pythons():
     return found
 
 
-def test(python, requirements, wheel, resnet):
+def test(python, numpy, wheel, resnet):
     """Runs the tests, prints why tests are skipped; returns whether all others pass."""
     # The output goes to a file, because a pipe would stay open until the last child ends.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
-        inside = pathlib.Path(folder, "venv/bin/python")
+        inside, requirements = pathlib.Path(folder, "venv/bin/python"), pathlib.Path(folder, "requirements.txt")
+        requirements.write_text(ENVIRONMENTS.read_text().split(f"[{numpy}]\n")[1].split("\n[")[0], encoding="utf-8")
         subprocess.run([python, "-m", "venv", "--without-pip", f"{folder}/venv"], check=True)
         subprocess.run([sys.executable, "-m", "pip", "--python", inside, "install", "--quiet",
-                        "--disable-pip-version-check", wheel, "-r", HERE / requirements], check=True)
+                        "--disable-pip-version-check", wheel, "-r", requirements], check=True)
         variables = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
         variables.update({"SYNCBLOB_TEST_RESNET": str(resnet)} if resnet else {})
         done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE, "-v"],
@@ -59,7 +61,7 @@ def test(python, requirements, wheel, resnet):
         print(f"skipped: {why}")
     ended = re.search(r"^Ran [1-9]\d* tests?.*^OK.*", output, re.MULTILINE | re.DOTALL)
     passed = done.returncode == 0 and ended is not None
-    print(f"{python} with {requirements}: {' '.join(ended[0].split()) if passed else output}")
+    print(f"{python} with {numpy}: {' '.join(ended[0].split()) if passed else output}")
     return passed
 
 
@@ -71,11 +73,11 @@ def main():
     options = parser.parse_args()
     found = {version_of(options.python): options.python} if options.python else pythons()
     oldest, newest = min(found), max(found)
-    chosen = [(newest, "numpy-2.txt")]
+    chosen = [(newest, "numpy-2")]
     if oldest >= FIRST_WITHOUT_NUMPY_1:
         print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
     else:
-        chosen.insert(0, (oldest, "numpy-1.txt"))
+        chosen.insert(0, (oldest, "numpy-1"))
     return not all([test(found[version], list_, options.wheel, options.resnet) for version, list_ in chosen])
 
 
