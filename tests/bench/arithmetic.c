@@ -3,15 +3,12 @@
 #include "peers/caffe.h"
 
 #include <string.h>
-#include <time.h>
 
 #define SAME       1.02 /* limit for times that should be equal, with room for noise */
 #define SUM_LOOP   1.2  /* limit for a sum of 1 MiB, relative to a loop that adds floats */
 #define SUM_SHARED 1.08 /* limit for a sum in the shared cache, relative to Caffe's sum */
 #define TEAM       (1 / 0.9)
 #define LEAST_TEAM (8 * MIB)
-/* Caffe's threads sleep between samples; for this size the time to wake them is negligible. */
-#define THREADED_BYTES (64 * MIB)
 
 static size_t bytes, count;
 static sb_blob *blob, *target;
@@ -139,37 +136,6 @@ static void contest_team(void) {
     contest_run(&contest, bytes, 2);
 }
 
-static void repeat(void (*run)(void)) {
-    for (size_t done = 0; done < THREADED_BYTES; done += bytes)
-        run();
-}
-
-static void run_threaded(void) {
-    repeat(operation->run);
-}
-
-static void caffe_threaded(void) {
-    repeat(operation->caffe);
-}
-
-/* Waits until the threads of both contestants sleep. */
-static void nap(void) {
-    const struct timespec time = {.tv_nsec = 5000000};
-    (void)nanosleep(&time, NULL);
-}
-
-static void contest_threads(void) {
-    char what[64];
-    const struct contest contest = {
-        .what = what,
-        .contestants = {{"syncblob", run_threaded, nap}},
-        .caffe = {{"Caffe", caffe_threaded, nap}},
-        .goals = {{"Caffe", SAME, 0}},
-    };
-    snprintf(what, sizeof what, "%s, a BLAS with threads", operation->what);
-    contest_run(&contest, bytes, 2);
-}
-
 /* --- setting up ------------------------------------------------------------------------------ */
 
 static void open_caffe(void) {
@@ -204,19 +170,6 @@ static void each_operation(size_t size, sb_parallel_for parallel_for, void (*con
     sb_blob_destroy(blob);
     sb_blob_destroy(target);
     sb_context_release(context);
-}
-
-static void threads_of_size(size_t size) {
-    if (size >= MIB)
-        each_operation(size, team_run, contest_threads);
-}
-
-void bench_threads(void) {
-    if (!bench.caffe || bench.caffe->blas_threads() != 2) {
-        puts("threads: this case requires Caffe with a BLAS of two threads");
-        return;
-    }
-    each_size(threads_of_size);
 }
 
 static void arithmetic_of_size(size_t size) {

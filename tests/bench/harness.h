@@ -91,13 +91,11 @@ void loop_scale(float *x, float factor, size_t count);
 void loop_widen(const float *from, double *to, size_t count);
 void loop_narrow(const double *from, float *to, size_t count);
 
-/* The cases of the benchmark, each in a file of its name; `threads` is in arithmetic.c and requires
-   that OpenBLAS has two threads. */
+/* The cases of the benchmark, each in a file of its name. */
 void bench_allocation(void);
 void bench_messages(void);
 void bench_files(void);
 void bench_arithmetic(void);
-void bench_threads(void);
 void bench_fillers(void);
 void bench_growth(void);
 

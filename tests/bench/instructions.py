@@ -4,7 +4,7 @@
 An operation fails if it executes more than 1.10 times its budget. Unlike times, counts repeat exactly.
 callgrind counts inside the function `counted` of operations.c, including the C library and
 OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
-printed. With --caffe, a loop of 256 calls also fails if it executes more instructions than Caffe's loop.
+printed.
 """
 import argparse
 import concurrent.futures
@@ -24,10 +24,10 @@ CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_
 
 
 def count(program, name, folder):
-    """Returns the name of the operation and its instructions; `program` is the command, a list of words."""
+    """Returns the name of the operation and its instructions."""
     out = folder / f"{name}.callgrind"
     subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
-                    f"--callgrind-out-file={out}", *program, name],
+                    f"--callgrind-out-file={out}", program, name],
                    check=True, capture_output=True, env={**os.environ, **CHOICES})
     totals = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
     return name, int(totals[1]) // TIMES
@@ -71,34 +71,19 @@ def judge(found):
     return failed
 
 
-def compare(found):
-    """Prints the counts of the loops and of Caffe's; returns the names of loops that exceed Caffe's count."""
-    failed = []
-    for name in [name for name in found if name.startswith("caffe_")]:
-        ours, theirs = found[name.replace("caffe_", "") + "_calls"], found.pop(name)
-        print(f"{name.replace('caffe_', ''):<20} {ours / 256:7.1f} {theirs / 256:7.1f} of Caffe's")
-        failed += [name] if ours > theirs else []
-    return failed
-
-
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("program", help="the program operations, of a release build")
     arguments.add_argument("--write", action="store_true", help="take what is found as the budgets")
-    arguments.add_argument("--caffe", help="the library of peers/build_caffe.sh")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count())
     options = arguments.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     kind = built_with(program)
-    found = counts([program, *(("--caffe", options.caffe) if options.caffe else ())], options.jobs)
-    over_caffe = compare(found)
+    found = counts(program, options.jobs)
     if options.write:
         write(found, kind)
         return 0
     failed = judge(found)
-    if over_caffe:
-        print(f"{', '.join(over_caffe)}: fewer instructions than the library's loop")
-        return 1
     if f", {kind};" not in BUDGETS.read_text():
         print(f"skipped: the budgets are not of {kind}, so the counts are not judged")
         return 0

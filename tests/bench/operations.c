@@ -1,10 +1,8 @@
-/* "operations [--caffe LIBRARY]" prints the names of the small operations whose instructions are
-   counted. "operations [--caffe LIBRARY] NAME" runs an operation TIMES times in the function
-   `counted`, where callgrind counts instructions for instructions.py. */
+/* "operations" prints the names of the small operations whose instructions are counted.
+   "operations NAME" runs an operation TIMES times in the function `counted`, where callgrind counts
+   instructions for instructions.py. */
 #include "harness.h"
-#include "peers/caffe.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +11,10 @@
 
 static sb_blob *blob;   /* 1 x 4 x 8 x 8, written, with a diff */
 static sb_blob *source; /* likewise, without a diff */
+static sb_model *model; /* 100 layers */
 static void *message;
 static size_t message_size;
 static char buffer[4096];
-static const struct caffe_peer *caffe; /* NULL without --caffe */
-static void *caffe_blob;
 
 static const sb_filler filler = SB_FILLER_INIT;
 static const int64_t shape_of_blob[] = {1, 4, 8, 8};
@@ -35,13 +32,8 @@ static const int64_t shape_of_blob[] = {1, 4, 8, 8};
     OPERATION(sumsq, sb_blob_sumsq(blob, SB_DATA, &out.sum, NULL))                                 \
     OPERATION(update, sb_blob_update(blob, NULL))                                                  \
     OPERATION(scale, sb_blob_scale(blob, SB_DATA, 1.0, NULL))                                      \
-    OPERATION(constant, sb_blob_fill(blob, &filler, 1, NULL))
-
-/* These operations are of Caffe; each makes CALLS calls. */
-#define CAFFE_OPERATIONS(OPERATION)                                                                \
-    OPERATION(caffe_access, (caffe->access(caffe_blob), SB_OK))                                    \
-    OPERATION(caffe_offset, (caffe->offset(caffe_blob), SB_OK))                                    \
-    OPERATION(caffe_reshape, (caffe->reshape_vector(caffe_blob), SB_OK))
+    OPERATION(constant, sb_blob_fill(blob, &filler, 1, NULL))                                      \
+    OPERATION(find, sb_model_find_layer(model, "res50", 5, &out.number, NULL))
 
 union out {
     const void *data;
@@ -58,7 +50,6 @@ union out {
     }
 
 OPERATIONS(DEFINE)
-CAFFE_OPERATIONS(DEFINE)
 
 static void make_and_destroy(void) {
     sb_blob *made;
@@ -66,45 +57,14 @@ static void make_and_destroy(void) {
     sb_blob_destroy(made);
 }
 
-/* These functions make CALLS calls in a loop, like the functions of caffe.cpp. */
-
-static void access_calls(void) {
-    const void *data;
-    for (int i = 0; i < CALLS; i++) {
-        must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
-        keep(data);
-    }
-}
-
-static void offset_calls(void) {
-    int64_t at;
-    for (int i = 0; i < CALLS; i++) {
-        must(sb_blob_offset_legacy(blob, 0, 3, 5, i & 3, &at, NULL));
-        keep(&at);
-    }
-}
-
-static void reshape_calls(void) {
-    int64_t shape[] = {1, 4, 8, 8};
-    for (int i = 0; i < CALLS; i++) {
-        shape[1] = 3 + (i & 1);
-        must(sb_blob_reshape(blob, shape, 4, NULL, NULL));
-    }
-}
-
 #define ROW(name, call) {#name, name},
 
 static const struct {
     const char *name;
     void (*run)(void);
-} operations[] = {OPERATIONS(ROW){"make_and_destroy", make_and_destroy},
-                  {"access_calls", access_calls},
-                  {"offset_calls", offset_calls},
-                  {"reshape_calls", reshape_calls},
-                  CAFFE_OPERATIONS(ROW)};
+} operations[] = {OPERATIONS(ROW){"make_and_destroy", make_and_destroy}};
 
 #define NUM_OPERATIONS (sizeof operations / sizeof *operations)
-#define NUM_CAFFE      3
 
 static void set_up(void) {
     void *values;
@@ -118,6 +78,11 @@ static void set_up(void) {
     must(sb_blob_proto_size(blob, 0, &message_size, NULL));
     message = malloc(message_size);
     must(sb_blob_to_proto(blob, 0, message, message_size, NULL, NULL));
+    must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
+    for (int i = 0; i < 100; i++) {
+        int length = snprintf(buffer, sizeof buffer, "res%d", i);
+        must(sb_model_add_layer(model, buffer, (size_t)length, "Scale", 5, NULL, NULL));
+    }
 }
 
 __attribute__((noinline)) void counted(void (*run)(void));
@@ -127,26 +92,15 @@ void counted(void (*run)(void)) {
         run();
 }
 
-static void open_caffe(const char *path) {
-    void *library = dlopen(path, RTLD_NOW);
-    caffe = library ? dlsym(library, "caffe_peer") : NULL;
-    must(caffe ? SB_OK : SB_ERR_IO);
-    caffe_blob = caffe->create(2, 3, 4, 5);
-}
-
 int main(int argc, char **argv) {
-    if (argc > 2 && strcmp(argv[1], "--caffe") == 0) {
-        open_caffe(argv[2]);
-        argc -= 2;
-        argv += 2;
-    }
-    for (size_t i = 0; i < NUM_OPERATIONS - (caffe ? 0 : NUM_CAFFE); i++) {
+    for (size_t i = 0; i < NUM_OPERATIONS; i++) {
         if (argc < 2) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {
             set_up();
             operations[i].run(); /* not counted: the first call does more work than later calls */
             counted(operations[i].run);
+            sb_model_destroy(model);
             free(message);
             sb_blob_destroy(source);
             sb_blob_destroy(blob);

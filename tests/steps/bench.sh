@@ -16,12 +16,8 @@ build_bench() {
         die "the benchmarks do not build: $build/log/bench.txt"
 }
 
-check_instructions() { # [--write | --peers]
+check_instructions() { # [--write]
     build_bench -- operations
-    if [ "${1:-}" = --peers ]; then
-        make_caffe_peer
-        set -- --caffe "$cache/caffe-peer/libcaffe_peer.so"
-    fi
     python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
 }
 
@@ -34,29 +30,9 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# Compares opencl:0 with plain OpenCL.
-bench_opencl() {
-    build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
-    "$bench_folder/tests/bench/bench_opencl"
-}
-
-# Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program, but
-# optimises each loop differently, so the ratios do not measure the crate.
-bench_rust() { # [--lto]
-    if [ "${1:-}" = --lto ]; then
-        export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
-    fi
+# Measures the crate's cost beyond the C calls.
+bench_rust() {
     cargo run --quiet --release --locked -p syncblob-tests
-}
-
-# Measures short processes, and the library's size.
-bench_first() {
-    local python
-    python=$(environment bench)
-    make_wheel release
-    build_bench -- syncblob
-    cargo build --release --locked -p syncblob-cli
-    "$python" tests/bench/peers/processes.py first "$bench_folder/c" "$build/python-release" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 # Compares the conversion to ONNX with cp, as whole processes.
@@ -94,15 +70,6 @@ bench_simgrid() { # [HOSTS...]
         "$build/simgrid/c/libsyncblob.a" "$build/simgrid/results" "$@"
 }
 
-# Runs a command with an OpenBLAS that has threads: a library of the same name, unpacked from another package. Its
-# threads sleep soon after they run out of work, so that other contestants can use the processor.
-with_blas_threads() { # COMMAND...
-    local sysroot=$cache/sysroot-openblas library
-    cross sysroot "$(dpkg --print-architecture)" "$sysroot" libopenblas0-pthread
-    library=$(ls "$sysroot"/usr/lib/*/openblas-pthread/libopenblas.so.0)
-    LD_LIBRARY_PATH=${library%/*} OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
-}
-
 # Compares the times of the page in Chromium with those of the command.
 bench_web() {
     need web_packages
@@ -123,10 +90,10 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+bench() { # comm|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
     local argument arguments=() cases=() peers='' record='' program=() part
     case ${1:-} in
-    comm | first | opencl | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
+    comm | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
     --show) python3 tests/bench/show.py "$2"; return ;;
     esac
@@ -138,7 +105,7 @@ bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUME
         *) cases+=("$argument") ;;
         esac
     done
-    build_bench -- bench operations
+    build_bench -- bench
     program=("$bench_folder/tests/bench/bench" --out "$bench_folder" "${arguments[@]}")
     if [ -n "$peers" ]; then
         make_caffe_peer
@@ -147,8 +114,7 @@ bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUME
     rm -f "$bench_folder"/{goals,times}.csv
     : >"$bench_folder/processes.txt"
     case ${SYNCBLOB_VECTORS:-} in avx2) export OPENBLAS_CORETYPE=Haswell ;; portable) export OPENBLAS_CORETYPE=Nehalem ;; esac
-    if [ "${cases[*]}" != threads ]; then "${program[@]}" "${cases[@]}"; fi
-    case "$peers${cases[*]}" in 1 | 1threads) with_blas_threads "${program[@]}" threads ;; esac
+    "${program[@]}" "${cases[@]}"
     if [ "$peers${cases[*]}" = 1 ]; then
         for part in python ${record:+onnx web}; do "bench_$part"; done | tee "$bench_folder/processes.txt"
         cargo run --quiet --release --locked -p syncblob-tests --bin peers

@@ -5,11 +5,9 @@
 #include "caffe/filler.hpp"
 #include "caffe/util/math_functions.hpp"
 
-#include <cblas.h>
 #include <google/protobuf/io/coded_stream.h>
 
 #include <memory>
-#include <vector>
 
 namespace {
 
@@ -39,29 +37,11 @@ void borrow(void *blob, float *data, float *diff) {
         blob_of(blob)->diff()->set_cpu_data(diff);
 }
 
-void access(void *blob) {
-    for (int i = 0; i < CALLS; i++)
-        keep(blob_of(blob)->cpu_data());
-}
-
 void make() {
     for (int i = 0; i < CALLS; i++) {
         Blob blob(2, 3, 4, 5);
         keep(&blob);
     }
-}
-
-void reshape_vector(void *blob) {
-    std::vector<int> shape = {2, 3, 4, 5};
-    for (int i = 0; i < CALLS; i++) {
-        shape[0] = 1 + (i & 1);
-        blob_of(blob)->Reshape(shape);
-    }
-}
-
-void offset(void *blob) {
-    for (int i = 0; i < CALLS; i++)
-        keep(blob_of(blob)->offset(1, 2, 3, i & 3));
 }
 
 void update(void *blob) {
@@ -122,12 +102,7 @@ void save(const void *blob, void *buffer, size_t capacity) {
     CHECK(message.SerializeToArray(buffer, static_cast<int>(capacity)));
 }
 
-int blas_threads() {
-    return openblas_get_num_threads();
-}
-
 } // namespace
 
-extern "C" const caffe_peer caffe_peer = {
-    create, destroy, borrow, access, make, reshape_vector, offset, update,
-    asum,   sumsq,   scale,  copy,   fill, load,           save,   blas_threads};
+extern "C" const caffe_peer caffe_peer = {create, destroy, borrow, make, update, asum,
+                                          sumsq,  scale,   copy,   fill, load,   save};

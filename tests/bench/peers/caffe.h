@@ -24,12 +24,7 @@ struct caffe_peer {
     /* Makes the blob use the caller's memory as data and diff. */
     void (*borrow)(void *blob, float *data, float *diff);
 
-    /* Each of these functions makes CALLS calls. */
-    void (*access)(void *blob);
-    void (*make)(void);
-    void (*reshape_vector)(void *blob);
-    void (*offset)(void *blob);
-
+    void (*make)(void); /* CALLS times */
     void (*update)(void *blob);
     void (*asum)(void *blob);
     void (*sumsq)(void *blob);
@@ -42,7 +37,6 @@ struct caffe_peer {
     /* Returns a new blob, which the caller destroys, with a BlobProto message's values. */
     void *(*load)(const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    int (*blas_threads)(void);
 };
 
 #endif

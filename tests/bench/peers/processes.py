@@ -3,14 +3,12 @@
 
     processes.py python [--check] MODEL PROTOTXT PROGRAM
     processes.py onnx MODEL PROTOTXT PROGRAM
-    processes.py first LIBRARIES WHEELS PROGRAM
 
 PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB. All files that are read are in the page cache.
 "python" loads the net's weights: by the module and by Google's protobuf (upb) into a dict of NumPy arrays, by OpenCV
 into its net, and as bytes into fresh memory; each way first in a new process, then repeatedly in one process. Then it
 compares PROGRAM with scripts. With --check it fails if a ratio is above its bound for a busy machine. "onnx" compares
-the conversion to ONNX with cp, by seconds and peak memory, also of a VGG-16 with 528 MiB of random weights. "first"
-measures short processes and the sizes of the files; its limits apply to differences from processes without the library.
+the conversion to ONNX with cp, by seconds and peak memory, also of a VGG-16 with 528 MiB of random weights.
 """
 import argparse
 import json
@@ -24,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 
 ROUNDS = 5
 # For each contestant, the goal and the bound of --check; None if the ratio depends on the machine.
@@ -269,36 +266,10 @@ def onnx(model, prototxt, program):
     return True
 
 
-# --- short processes -------------------------------------------------------------------------------
-
-def first(libraries, wheels, program):
-    wheel, = pathlib.Path(wheels).glob("*.whl")
-    with tempfile.TemporaryDirectory() as folder:
-        zipfile.ZipFile(wheel).extractall(folder)
-        os.environ["PYTHONPATH"] = folder
-        blob, stripped = pathlib.Path(folder, "one.binaryproto"), pathlib.Path(folder, "stripped.so")
-        blob.write_bytes(b"\x08\x01\x10\x01\x18\x01\x20\x64\x2a\x90\x03" + bytes(400))  # 1 x 1 x 1 x 100
-        # Process name: its command, the name of the process to compare with, the limit of the difference in ms.
-        rows = {"true": (["/bin/true"], None, None),
-                "Python and NumPy": ([sys.executable, "-c", "import numpy"], None, None),
-                "syncblob info of one blob": ([program, "info", blob], "true", 2),
-                "Python: import": ([sys.executable, "-c", "import numpy, syncblob"], "Python and NumPy", 30)}
-        found = in_turns({name: process(row[0]) for name, row in rows.items()}, 8 * ROUNDS)
-        best = {name: 1000 * min(times) for name, times in found.items()}
-        for name, (_, base, limit) in rows.items():
-            print(f"{best[name]:8.2f} ms  {name}")
-            if base:
-                judge(f"{name}, ms more than {base}", best[name] - best[base], limit)
-        subprocess.run(["strip", "-o", stripped, pathlib.Path(libraries, "libsyncblob.so")], check=True)
-        for path in (stripped, pathlib.Path(program), wheel):
-            print(f"{path.stat().st_size:10,} bytes  {path.name}")
-    return True
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fail if a ratio is above its bound")
-    parser.add_argument("what", help="python, onnx or first; internally a function for one process")
+    parser.add_argument("what", help="python or onnx; internally a function for one process")
     parser.add_argument("arguments", nargs="+")
     options = parser.parse_args()
     within = globals()[options.what](*options.arguments)
