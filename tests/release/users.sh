@@ -103,7 +103,7 @@ watch_errors() {
     rm -rf "$folder"
     configure errors debug -DCMAKE_C_COMPILER=gcc
     python3 tests/project/documents/watch_errors.py "$folder"
-    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include \
+    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include -Ic/conformance/include \
         -c "$folder/watch.c" -o "$folder/watch.o"
     build errors debug "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
     # a control: with empty lists of errors, the failures of a test are reported

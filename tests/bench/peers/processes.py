@@ -12,7 +12,6 @@ the conversion to ONNX with cp, by seconds and peak memory, also of a VGG-16 wit
 """
 import argparse
 import json
-import math
 import mmap
 import os
 import pathlib
@@ -164,33 +163,14 @@ def compare_again(model, prototxt):
             for other, bounds in AGAIN.items()]
 
 
-def script_info(model, _):
-    import numpy
-    for name, array in by_protobuf(model)().items():
-        wide = array.astype("float64")
-        print(name, *array.shape, array.dtype, array.nbytes, wide.sum(), numpy.abs(wide).sum(),
-              numpy.square(wide).sum())
-
-
-def script_verify(model, _):
-    import numpy
-    for name, array in by_protobuf(model)().items():
-        assert array.size == math.prod(array.shape) and numpy.isfinite(array).all(), name
-
-
-def script_convert(model, out):
-    from safetensors.numpy import save_file
-    save_file(by_protobuf(model)(), out)
-
-
-def compare_scripts(model, program):
-    passed = []
+def compare_scripts(model, prototxt, program):
+    """Compares commands with a script that loads the weights by protobuf."""
+    passed, script = [], process(this_script("measure_first", "protobuf", model, prototxt))
     for name in ("info", "verify", "convert"):
         with tempfile.TemporaryDirectory() as folder:
-            outs = [os.path.join(folder, f"{side}.safetensors") for side in "ab"]
-            own = [outs[0], "--force"] if name == "convert" else []
-            found = in_turns({"ours": process([program, name, model, *own]),
-                              "other": process(this_script(f"script_{name}", model, outs[1]))}, ROUNDS)
+            own = [os.path.join(folder, "out.safetensors")] if name == "convert" else []
+            found = in_turns({"ours": process([program, name, model, *own, *(["--force"] if own else [])]),
+                              "other": script}, ROUNDS)
         ours, other = min(found["ours"]), min(found["other"])
         print(f"syncblob {name:<10}{1000 * ours:>9.1f} ms{1000 * other:>9.1f} ms")
         passed.append(judge(f"syncblob {name}, to a script", ours / other, *PROCESSES))
@@ -198,7 +178,7 @@ def compare_scripts(model, program):
 
 
 def python(model, prototxt, program):
-    return all([*compare_first(model, prototxt), *compare_again(model, prototxt), *compare_scripts(model, program)])
+    return all([*compare_first(model, prototxt), *compare_again(model, prototxt), *compare_scripts(model, prototxt, program)])
 
 
 # --- the conversion to ONNX ------------------------------------------------------------------------

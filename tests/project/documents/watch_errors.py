@@ -22,6 +22,7 @@ HEAD = """\
 
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
+#include <syncblob/conformance.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
@@ -66,7 +67,7 @@ def wrapper(function, listed):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    linked = [folder for folder in HEADERS if not {"mpi", "opencl"} & {*folder.parts}]
+    linked = [folder for folder in HEADERS if not {"mpi", "opencl", "syncblob-net-c"} & {*folder.parts}]
     functions = {f.name: f for f in read_functions(read_headers(linked))}
     source, flags = [HEAD], []
     for name, function in functions.items():

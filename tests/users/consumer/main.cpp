@@ -1,18 +1,4 @@
-// A user's program in C++: includes every public header in one translation unit and uses raii.hpp.
-#include <syncblob/backend.h>
-#include <syncblob/base.h>
-#include <syncblob/blob.h>
-#include <syncblob/context.h>
-#include <syncblob/dlpack.h>
-#include <syncblob/filler.h>
-#include <syncblob/io.h>
-#include <syncblob/mem.h>
-#include <syncblob/model.h>
-#include <syncblob/proto.h>
-#include <syncblob/status.h>
-#include <syncblob/syncblob.h>
-#include <syncblob/typed.h>
-
+// A user's program in C++, with raii.hpp.
 #include "raii.hpp"
 
 #include <algorithm>

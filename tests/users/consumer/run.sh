@@ -65,10 +65,7 @@ cxx)
     ;;
 reload)
     compile_c "$here/../../project/abi/copies.c" -DUSER=plugin -DVERSION=1 -fPIC -shared
-    mv "$work/program" "$work/plugin.so"
-    compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
-    cd "$work"
-    ./program "$libdir/libsyncblob.so.0.1" ./plugin.so
+    python3 "$here/reload.py" "$libdir/libsyncblob.so.0.1" "$work/program"
     ;;
 mpi)
     cd "$here/../../.."
