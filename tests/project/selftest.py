@@ -5,7 +5,6 @@
     selftest.py documents --prefix PREFIX --cli SYNCBLOB [--cc CC]
     selftest.py release
 """
-import json
 import pathlib
 import shutil
 import subprocess
@@ -26,7 +25,6 @@ CHECKS = {
     "compare": "abi/interface.py --cc gcc compare", "exports": "abi/interface.py --cc gcc exports core {}",
     "blocks": "documents/check_blocks.py {} page.md", "names": "documents/check_names.py page.md",
     "reference": "documents/check_reference.py", "release": "release/check.py",
-    "bill": "release/check_materials.py bill.json",
 }
 # For each check the rows: a file, a text in it, the replacement, and a part of the check's report.
 ROWS = {"abi": {
@@ -98,12 +96,6 @@ ROWS = {"abi": {
         ("c/mpi/libsyncblob-mpi.map", "SYNCBLOB_MPI_0", "SYNCBLOB_MPI_7", "libsyncblob-mpi.map has nodes of 7.1"),
         ("CHANGELOG.md", "\n", "\n\n", "not committed:  M CHANGELOG.md"),
     ],
-    "bill": [
-        ("bill.json", '"name": "syncblob"', '"name": "another"', "not listed: syncblob 0.1.0"),
-        ("bill.json", '"name": "syncblob"', '"name": "another"', "not in it: another 0.1.0"),
-        ("bill.json", '"licenses": ["MIT"]', '"licenses": []', "without a licence: "),
-        ("bill.json", "file:///bindings", "file:///home/me", "no folder of the repository: home/me"),
-    ],
 }}
 HARD = "gcc -g -O2 -fPIC -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fcf-protection=full"
 LINKED = f"{HARD} -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,ibt,-z,shstk weak.c -o weak"
@@ -142,17 +134,12 @@ def expect(what, complaint, found):
 
 
 def copy_repository(to):
-    """Copies the files, also those that are not committed, and commits them; adds a page and a bill."""
+    """Copies the files, also those that are not committed, and commits them; adds a page."""
     to.mkdir()
     shell(f"git -C {ROOT} ls-files -z -co --exclude-standard | tar -C {ROOT} --null -T - -c --ignore-failed-read | "
           "tar -x && git init -q && git add -A && git -c user.name=t -c user.email=t@t commit -qm all && "
-          "printf 'page.md\\nbill.json\\nsyncblob\\n' >.git/info/exclude", to)
+          "printf 'page.md\\nsyncblob\\n' >.git/info/exclude", to)
     (to / "page.md").write_text("")
-    sys.path.insert(0, str(HERE / "release"))
-    import check_materials
-    parts = [{"name": name, "version": version, "licenses": ["MIT"], "purl": "file:///bindings/syncblob"}
-             for name, version in sorted(check_materials.crates_of_command())]
-    (to / "bill.json").write_text(json.dumps({"metadata": {"component": parts[0]}, "components": parts[1:]}))
 
 
 def main():

@@ -67,7 +67,18 @@ list_materials() {
         --spec-version 1.5 --target all --manifest-path "$folder/bindings/syncblob-cli/Cargo.toml" \
         --override-filename syncblob.cdx
     sed "s|file://$folder/|file:///|g" "$folder/bindings/syncblob-cli/syncblob.cdx.json" >"$build/dist/syncblob.cdx.json"
-    python3 tests/project/release/check_materials.py "$build/dist/syncblob.cdx.json"
+    check_materials "$build/dist/syncblob.cdx.json"
+}
+
+# Checks that a list has cargo's crates of the command, and no other folders than the repository's.
+check_materials() { # FILE
+    diff <(cargo tree --locked -p syncblob-cli --edges normal,build --target all --prefix none --format '{p}' |
+        sed -n 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/p' | sort -u) <(python3 -c '
+import json, sys
+bill = json.load(open(sys.argv[1]))
+for part in [bill["metadata"]["component"], *bill["components"]]:
+    print(part["name"], part["version"])' "$1" | sort -u)
+    grep -oP 'file:///\K[^"#?]*' "$1" | xargs ls -d
 }
 
 pack_commands() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks a release before any part of it is built: check.py [FOLDER]
+"""Checks a release before any part of it is built.
 
 The version must be the same in every file that has it, and in the changelog; the crates must have
 the fields that a registry shows; and everything must be committed. Prints the version, and the
-crates in the order in which they can be published. FOLDER selects another repository.
+crates in the order in which they can be published.
 """
 
 import graphlib
@@ -13,20 +13,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = r"\d+\.\d+\.\d+"
 
 
-def output(root, *command):
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+def output(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def versions(root):
+def versions():
     """Returns {place: version} for each place that contains the version."""
     found = {}
 
     def look(name, pattern):
-        for at, match in enumerate(re.finditer(pattern, (root / name).read_text(), re.M)):
+        for at, match in enumerate(re.finditer(pattern, (ROOT / name).read_text(), re.M)):
             found[f"{name} ({at + 1})"] = ".".join(match.groups())
         if not any(place.startswith(name + " ") for place in found):
             found[name] = "nothing"
@@ -36,46 +36,46 @@ def versions(root):
     look("c/include/syncblob/base.h",
          r"define SB_VERSION_MAJOR (\d+)[^@]*?SB_VERSION_MINOR (\d+)[^@]*?SB_VERSION_PATCH (\d+)")
     look("Cargo.lock", rf'^name = "syncblob[a-z-]*"\nversion = "({NUMBERS})"')
-    for manifest in sorted((root / "bindings").glob("syncblob*/Cargo.toml")):
+    for manifest in sorted((ROOT / "bindings").glob("syncblob*/Cargo.toml")):
         if re.search(r"^syncblob[a-z-]* = \{ version", manifest.read_text(), re.M):
-            name = str(manifest.relative_to(root))
+            name = str(manifest.relative_to(ROOT))
             look(name, rf'^syncblob[a-z-]* = \{{ version = "({NUMBERS})"')
     return found
 
 
-def wrong_versions(root, version):
+def wrong_versions(version):
     return [f"{place} has {found}, not {version}"
-            for place, found in versions(root).items() if found != version]
+            for place, found in versions().items() if found != version]
 
 
-def wrong_changelog(root, version):
-    headings = re.findall(r"^## (.*)", (root / "CHANGELOG.md").read_text(), re.M)
+def wrong_changelog(version):
+    headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     first = headings[0] if headings else "nothing"
     if first == f"Unreleased ({version})" or re.match(rf"{re.escape(version)} \(\d{{4}}-", first):
         return []
     return [f"CHANGELOG.md begins with {first!r}, not with {version}"]
 
 
-def wrong_abi(root, version):
+def wrong_abi(version):
     """Returns the symbol version maps whose nodes do not have the version."""
     major, minor, _ = version.split(".")
     wrong = []
-    maps = [path.relative_to(root) for folder in ("c", "bindings")
-            for path in sorted((root / folder).glob("*/libsyncblob*.map"))]
+    maps = [path.relative_to(ROOT) for folder in ("c", "bindings")
+            for path in sorted((ROOT / folder).glob("*/libsyncblob*.map"))]
     for name in maps:
-        nodes = set(re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", (root / name).read_text(), re.M))
+        nodes = set(re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", (ROOT / name).read_text(), re.M))
         if f"{major}.{minor}" not in nodes or (major == "0" and len(nodes) > 1):
             wrong.append(f"{name} has nodes of {', '.join(sorted(nodes))}, not of {major}.{minor}")
     return wrong
 
 
-def wrong_tree(root):
-    printed = output(root, "git", "status", "--porcelain")
+def wrong_tree():
+    printed = output("git", "status", "--porcelain")
     return [f"not committed: {line}" for line in printed.splitlines()]
 
 
-def published(root):
-    printed = output(root, "cargo", "metadata", "--format-version=1", "--no-deps")
+def published():
+    printed = output("cargo", "metadata", "--format-version=1", "--no-deps")
     return [package for package in json.loads(printed)["packages"] if package["publish"] != []]
 
 
@@ -97,11 +97,10 @@ def in_order(packages):
 
 
 def main():
-    root = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
-    version = versions(root).get("Cargo.toml (1)", "0.0.0")
-    packages = published(root)
-    wrong = [*wrong_versions(root, version), *wrong_changelog(root, version),
-             *wrong_abi(root, version), *wrong_manifests(packages), *wrong_tree(root)]
+    version = versions().get("Cargo.toml (1)", "0.0.0")
+    packages = published()
+    wrong = [*wrong_versions(version), *wrong_changelog(version),
+             *wrong_abi(version), *wrong_manifests(packages), *wrong_tree()]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     print(version)
     print(*in_order(packages))
