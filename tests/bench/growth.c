@@ -31,15 +31,6 @@ static size_t name_of(int64_t layer, layer_name name) {
     return (size_t)snprintf(name, NAME_BYTES, "res%lld_branch2a", (long long)layer);
 }
 
-static sb_blob *small_blob(void) {
-    sb_blob *blob;
-    void *data;
-    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
-    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
-    keep(data);
-    return blob;
-}
-
 static sb_model *build_net(const struct net *net, sb_context *context) {
     sb_model *model;
     layer_name name;
@@ -210,8 +201,9 @@ static const struct contest opening = {
 };
 
 void bench_growth(void) {
-    values = small_blob();
-    target = small_blob();
+    values = make_blob(NULL, SB_DTYPE_F32, 4);
+    target = make_blob(NULL, SB_DTYPE_F32, 4);
+    (void)fill_randomly(values, SB_DATA, 9);
     thousand = make_net(1000);
     for (int64_t layers = 100; layers <= layers_of_a_run(); layers *= 10) {
         if (layers == thousand.layers)

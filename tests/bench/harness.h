@@ -91,7 +91,7 @@ void loop_scale(float *x, float factor, size_t count);
 void loop_widen(const float *from, double *to, size_t count);
 void loop_narrow(const double *from, float *to, size_t count);
 
-/* The cases of the benchmark, each in a file of its name. */
+/* The cases of the benchmark. */
 void bench_allocation(void);
 void bench_messages(void);
 void bench_files(void);

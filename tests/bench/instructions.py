@@ -7,7 +7,6 @@ OpenBLAS. The budgets are for one compiler and processor family; with others the
 printed.
 """
 import argparse
-import concurrent.futures
 import os
 import pathlib
 import platform
@@ -23,21 +22,14 @@ TIMES = 1000
 CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
 
 
-def count(program, name, folder):
-    """Returns the name of the operation and its instructions."""
-    out = folder / f"{name}.callgrind"
-    subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
-                    f"--callgrind-out-file={out}", program, name],
-                   check=True, capture_output=True, env={**os.environ, **CHOICES})
-    totals = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
-    return name, int(totals[1]) // TIMES
-
-
-def counts(program, jobs):
-    names = subprocess.run(program, check=True, text=True, capture_output=True).stdout.split()
-    with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        return dict(pool.map(lambda name: count(program, name, pathlib.Path(folder)), names))
+def count(program, name):
+    """Returns the instructions of an operation."""
+    with tempfile.NamedTemporaryFile("r") as out:
+        subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
+                        f"--callgrind-out-file={out.name}", program, name],
+                       check=True, capture_output=True, env={**os.environ, **CHOICES})
+        totals = re.search(r"^(?:totals|summary): (\d+)", pathlib.Path(out.name).read_text(), re.MULTILINE)
+    return int(totals[1]) // TIMES
 
 
 def built_with(program):
@@ -75,11 +67,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("program", help="the program operations, of a release build")
     arguments.add_argument("--write", action="store_true", help="take what is found as the budgets")
-    arguments.add_argument("--jobs", type=int, default=os.cpu_count())
     options = arguments.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     kind = built_with(program)
-    found = counts(program, options.jobs)
+    names = subprocess.run(program, check=True, text=True, capture_output=True).stdout.split()
+    found = {name: count(program, name) for name in names}
     if options.write:
         write(found, kind)
         return 0

@@ -18,7 +18,7 @@ build_bench() {
 
 check_instructions() { # [--write]
     build_bench -- operations
-    python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
+    python3 tests/bench/instructions.py "$bench_folder/tests/bench/operations" "$@"
 }
 
 # Runs two ranks of the default MPI, without the settings for ranks that share a processor.

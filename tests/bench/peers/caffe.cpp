@@ -37,13 +37,6 @@ void borrow(void *blob, float *data, float *diff) {
         blob_of(blob)->diff()->set_cpu_data(diff);
 }
 
-void make() {
-    for (int i = 0; i < CALLS; i++) {
-        Blob blob(2, 3, 4, 5);
-        keep(&blob);
-    }
-}
-
 void update(void *blob) {
     blob_of(blob)->Update();
 }
@@ -104,5 +97,5 @@ void save(const void *blob, void *buffer, size_t capacity) {
 
 } // namespace
 
-extern "C" const caffe_peer caffe_peer = {create, destroy, borrow, make, update, asum,
-                                          sumsq,  scale,   copy,   fill, load,   save};
+extern "C" const caffe_peer caffe_peer = {create, destroy, borrow, update, asum, sumsq,
+                                          scale,  copy,    fill,   load,   save};

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CALLS 256 /* calls of a small function in one run */
-
 /* Fillers with Caffe's defaults. PEER_SPARSE leaves a tenth of the elements nonzero. */
 enum peer_filler {
     PEER_CONSTANT,
@@ -24,7 +22,6 @@ struct caffe_peer {
     /* Makes the blob use the caller's memory as data and diff. */
     void (*borrow)(void *blob, float *data, float *diff);
 
-    void (*make)(void); /* CALLS times */
     void (*update)(void *blob);
     void (*asum)(void *blob);
     void (*sumsq)(void *blob);

@@ -1,6 +1,6 @@
-/* Times the reading of a blob from a BlobProto message, and the writing of the message. All
-   contestants use the same message and payload. A contestant's last result is freed after the clock
-   has stopped. */
+/* Times the allocation of fresh memory and of memory that was used before, the reading of a blob
+   from a BlobProto message, and the writing of the message. The last result of a contestant is
+   freed after the clock has stopped. */
 #include "harness.h"
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define GOAL_BYTES (64 * MIB)
+#define ALLOCATED  (256 * MIB) /* the size with goals for allocations */
 
 static size_t bytes; /* of the payload, as floats */
 static sb_context *context;
@@ -20,6 +21,88 @@ static void *memory; /* for contestants without a blob */
 static void *caffe_blob;
 static Sb__BlobProto *unpacked;
 
+static void destroy_blob(void) {
+    sb_blob_destroy(blob);
+    blob = NULL;
+}
+
+static void free_memory(void) {
+    fresh_memory_free(memory, bytes);
+    memory = NULL;
+}
+
+/* --- allocation --------------------------------------------------------------------------- */
+
+static void touch(char *data) {
+    for (size_t i = 0; i < bytes; i += 4096)
+        data[i] = 1;
+    keep(data);
+}
+
+static void allocate(void) {
+    void *data;
+    sb_blob_destroy(blob);
+    blob = make_blob(context, SB_DTYPE_F32, bytes / sizeof(float));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
+    touch(data);
+}
+
+static void allocate_again(void) {
+    void *data;
+    sb_blob_destroy(blob);
+    blob = make_blob(context, SB_DTYPE_F32, bytes / sizeof(float));
+    must(sb_blob_overwrite_cpu(blob, SB_DATA, &data, NULL));
+    memset(data, 1, bytes);
+    keep(data);
+}
+
+static void map(void) {
+    free_memory();
+    memory = fresh_memory(bytes);
+    if (bytes < 2 * MIB) /* this memory is from malloc, which does not zero it */
+        memset(memory, 0, bytes);
+    touch(memory);
+}
+
+static void write_warm(void) {
+    memset(memory, 1, bytes);
+    keep(memory);
+}
+
+static const struct contest fresh = {
+    .what = "allocate and write",
+    .contestants = {{"syncblob", allocate, destroy_blob}, {"mmap", map, free_memory}},
+    .goals = {{"mmap", 1.1, ALLOCATED}},
+};
+
+static const struct contest again = {
+    .what = "allocate again",
+    .contestants = {{"syncblob", allocate_again, destroy_blob},
+                    {"writing warm memory", write_warm, NULL}},
+    .goals = {{"writing warm memory", 1.1, ALLOCATED}},
+};
+
+static void allocation_of_size(size_t size) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    bytes = size;
+    context = make_context(SB_CONTEXT_NO_HOST_CACHE, NULL);
+    contest_run(&fresh, bytes, 1);
+    sb_context_release(context);
+
+    options.max_cache_bytes = bytes > ALLOCATED ? bytes : 0;
+    must(sb_context_create(&options, &context, NULL));
+    memory = fresh_memory(bytes);
+    contest_run(&again, bytes, 1);
+    free_memory();
+    sb_context_release(context);
+}
+
+void bench_allocation(void) {
+    each_size(allocation_of_size);
+}
+
+/* --- messages ------------------------------------------------------------------------------ */
+
 static void make_message(const sb_blob *source) {
     must(sb_blob_cpu(source, SB_DATA, &payload, NULL));
     must(sb_blob_proto_size(source, 0, &message_size, NULL));
@@ -29,11 +112,6 @@ static void make_message(const sb_blob *source) {
 
 /* --- into fresh memory ------------------------------------------------------------------- */
 
-static void destroy_blob(void) {
-    sb_blob_destroy(blob);
-    blob = NULL;
-}
-
 static void load(void) {
     must(sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL));
 }
@@ -42,11 +120,6 @@ static void load_fresh(void) {
     destroy_blob();
     must(sb_blob_create(context, SB_DTYPE_F32, &blob, NULL));
     load();
-}
-
-static void free_memory(void) {
-    fresh_memory_free(memory, bytes);
-    memory = NULL;
 }
 
 static void memcpy_warm(void) {
