@@ -19,9 +19,9 @@ expand_and_run() { # WORD...
     "${by_hand[@]}" "${words[@]}"
 }
 
-# Runs a step. Writes its output into build/log, and its seconds: elapsed, in user code, in the system.
+# Runs a step. Writes its output into build/log.
 step() { # NAME NEEDS RERUN COMMAND...
-    local need needs rerun=$3 log status TIMEFORMAT='%R %U %S'
+    local need needs rerun=$3 log status
     IFS=';' read -ra needs <<<"$2"
     for need in "${needs[@]}"; do
         if [ -e "$(log_of "$need").skipped" ]; then exit 77; fi
@@ -29,12 +29,8 @@ step() { # NAME NEEDS RERUN COMMAND...
     log=$(log_of "$1")
     shift 3
     set +e
-    {
-        time {
-            (set -e; expand_and_run "$@") >"$log.txt" 2>&1 </dev/null
-            status=$?
-        }
-    } 2>"$log.seconds"
+    (set -e; expand_and_run "$@") >"$log.txt" 2>&1 </dev/null
+    status=$?
     case $status in
     0) ;;
     77) : >"$log.skipped" ;;

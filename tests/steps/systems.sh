@@ -2,25 +2,12 @@
 # Builds and tests for other processors (run by qemu-user), i386 (run by this processor) and Windows on
 # x86-64 (built by Debian's MinGW, run by wine).
 
-cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
-
-build_s390x() { # [-- TARGET...]
-    cross sysroot s390x "$cache/sysroot-s390x" "${cross_packages[@]}"
-    build s390x release "-DSYNCBLOB_SYSROOT=$cache/sysroot-s390x" -DSYNCBLOB_OPENBLAS=OFF \
-        -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/s390x.cmake" "$@"
-}
-
-build_i386() {
-    cross sysroot i386 "$cache/sysroot-i386" "${cross_packages[@]}"
-    build i386 release "-DSYNCBLOB_SYSROOT=$cache/sysroot-i386" -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
-        -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/i386.cmake"
-}
-
-build_aarch64() {
-    cross sysroot arm64 "$cache/sysroot-arm64" "${cross_packages[@]}" libopenblas0-serial \
-        libopenblas-serial-dev libgfortran5
-    build aarch64 release "-DSYNCBLOB_SYSROOT=$cache/sysroot-arm64" \
-        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/aarch64.cmake"
+build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
+    local packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
+    [ "$1" != aarch64 ] || packages+=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
+    cross sysroot "$2" "$cache/sysroot-$2" "${packages[@]}"
+    build "$1" release "-DSYNCBLOB_SYSROOT=$cache/sysroot-$2" "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$1.cmake" \
+        "${@:3}"
 }
 
 # qemu-user never frees a page: the limit prevents a program from taking all of the machine's memory.

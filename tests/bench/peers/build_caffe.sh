@@ -14,18 +14,12 @@ flags=(-std=c++14 -O2 -DNDEBUG -DCPU_ONLY -w -fPIC
     -Igenerated "-I$sources/include" "-I$here"
     "-I$(dirname "$(ls /usr/include/*/openblas-serial/cblas.h)")")
 
-mkdir -p generated/caffe/proto objects
+mkdir -p generated/caffe/proto
 [ -e generated/caffe/proto/caffe.pb.cc ] ||
     protoc -I"$sources/src/caffe/proto" --cpp_out=generated/caffe/proto caffe.proto
-objects=()
-for source in "$sources"/src/caffe/{blob,syncedmem,common,util/math_functions}.cpp \
-    generated/caffe/proto/caffe.pb.cc "$here/caffe.cpp"; do
-    object=objects/$(basename "${source%.*}").o
-    if [ ! "$object" -nt "$source" ] || [ ! "$object" -nt "$here/caffe.h" ]; then
-        g++ "${flags[@]}" -c "$source" -o "$object"
-    fi
-    objects+=("$object")
-done
-g++ -shared -o libcaffe_peer.so "${objects[@]}" \
-    -L"$(dirname "$(ls /usr/lib/*/openblas-serial/libopenblas.so)")" -lopenblas \
-    -lprotobuf -lglog -lgflags -lboost_thread -lboost_system -lpthread
+if [ ! libcaffe_peer.so -nt "$here/caffe.cpp" ] || [ ! libcaffe_peer.so -nt "$here/caffe.h" ]; then
+    g++ "${flags[@]}" -shared -o libcaffe_peer.so "$sources"/src/caffe/{blob,syncedmem,common,util/math_functions}.cpp \
+        generated/caffe/proto/caffe.pb.cc "$here/caffe.cpp" \
+        -L"$(dirname "$(ls /usr/lib/*/openblas-serial/libopenblas.so)")" -lopenblas \
+        -lprotobuf -lglog -lgflags -lboost_thread -lboost_system -lpthread
+fi
