@@ -76,21 +76,12 @@ static void free_memory(void) {
     memory = NULL;
 }
 
-static void read_all(int file, char *to, size_t bytes) {
-    while (bytes > 0) {
-        ssize_t got = read(file, to, bytes);
-        must(got > 0 ? 0 : -1);
-        to += got;
-        bytes -= (size_t)got;
-    }
-}
-
 static void read_file(void) {
     free_memory();
     int file = open(path, O_RDONLY | O_CLOEXEC);
     must(file >= 0 ? 0 : -1);
     memory = fresh_memory(file_bytes);
-    read_all(file, memory, file_bytes);
+    must(read(file, memory, file_bytes) == (ssize_t)file_bytes ? 0 : -1);
     close(file);
 }
 

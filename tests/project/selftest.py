@@ -2,7 +2,7 @@
 """Plants errors in a copy of the repository; the checks of this folder must report each.
 
     selftest.py abi LIBRARY                 LIBRARY: libsyncblob.so of these sources
-    selftest.py documents --prefix PREFIX --cli SYNCBLOB [--cc CC]
+    selftest.py documents --prefix PREFIX --cli SYNCBLOB
     selftest.py release
 """
 import pathlib

@@ -3,9 +3,9 @@
 # x86-64 (built by Debian's MinGW, run by wine).
 
 build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
-    local packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
-    [ "$1" != aarch64 ] || packages+=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
-    cross sysroot "$2" "$cache/sysroot-$2" "${packages[@]}"
+    local needed=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
+    [ "$1" != aarch64 ] || needed+=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
+    cross sysroot "$2" "$cache/sysroot-$2" "${needed[@]}"
     build "$1" release "-DSYNCBLOB_SYSROOT=$cache/sysroot-$2" "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$1.cmake" \
         "${@:3}"
 }

@@ -21,8 +21,7 @@ install_library() { # FOLDER
 
 check_pages() { # SCRIPT ARGUMENT...
     install_library "$build/documents/prefix"
-    python3 "tests/project/documents/$1" "${@:2}" --prefix "$build/documents/prefix" \
-        --cli "$CARGO_TARGET_DIR/debug/syncblob" --cc gcc
+    python3 "tests/project/documents/$1" "${@:2}" --prefix "$build/documents/prefix" --cli "$CARGO_TARGET_DIR/debug/syncblob"
 }
 
 demo() {

@@ -2,7 +2,7 @@
 """Compiles or runs every code block of every page, and the code at the top of every header, as
 README.md in this folder describes.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...]
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [PAGE...]
     check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
 
 In blocks of the shell, "syncblob", "cc" and compiled programs are run, in a folder with the files that they read.
@@ -25,6 +25,7 @@ from pages import ROOT, blocks, files, header_block, malformed, pages, shown  # 
 sys.path.append(str(ROOT / "fuzz/seeds"))
 from wire import blob, data, number  # noqa: E402
 
+CC = "gcc"
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
 # The requirements that a block of Python may name.
@@ -167,8 +168,7 @@ class Page:
     def __init__(self, options, path, folder):
         found = sorted(pathlib.Path(options.prefix).rglob("syncblob.pc"))
         demand(found, f"{options.prefix} has no syncblob.pc")
-        self.path, self.folder, self.cc = path, folder, options.cc
-        self.prefix, self.checked = pathlib.Path(options.prefix).resolve(), 0
+        self.path, self.folder, self.prefix, self.checked = path, folder, pathlib.Path(options.prefix).resolve(), 0
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(found[0].parent.parent)}
         self.flags = run("pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net", folder,
@@ -216,7 +216,7 @@ class Page:
                    f'"{info}" is not a kind of block that is checked')
 
     def compile(self, program, *sources):
-        run([self.cc, "-std=c11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *sources, "-o", program,
+        run([CC, "-std=c11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *sources, "-o", program,
              *self.flags, "-lm"], self.folder, self.environment)
         run([f"./{program}"], self.folder, self.environment)
 
@@ -240,7 +240,7 @@ class Page:
         project()."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (self.folder / "CMakeLists.txt").write_text(head + text)
-        run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={self.cc}", *definitions],
+        run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={CC}", *definitions],
             self.folder, self.environment)
 
     def build_project(self, text):
@@ -261,7 +261,7 @@ class Page:
     def check_command(self, words, source):
         name = words[0]
         if name == "cc" or (name.startswith("./") and (self.folder / name).is_file()):
-            run(re.sub(r"^cc ", f"{self.cc} ", source), self.folder, self.shell)
+            run(re.sub(r"^cc ", f"{CC} ", source), self.folder, self.shell)
             return
         demand(not any(word.startswith("$(") for word in words), "$(...): only cc is run with it")
         if name == "syncblob":
@@ -329,7 +329,6 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prefix", help="where the library is installed")
     parser.add_argument("--cli", help="the program syncblob")
-    parser.add_argument("--cc", default="cc")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
