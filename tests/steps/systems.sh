@@ -6,8 +6,8 @@ build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
     local needed=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
     [ "$1" != aarch64 ] || needed+=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
     cross sysroot "$2" "$cache/sysroot-$2" "${needed[@]}"
-    build "$1" release "-DSYNCBLOB_SYSROOT=$cache/sysroot-$2" "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$1.cmake" \
-        "${@:3}"
+    build "$1" release "-DSYNCBLOB_MACHINE=$1" "-DSYNCBLOB_SYSROOT=$cache/sysroot-$2" \
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/debian.cmake" "${@:3}"
 }
 
 # qemu-user never frees a page: the limit prevents a program from taking all of the machine's memory.

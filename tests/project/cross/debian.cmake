@@ -1,15 +1,15 @@
-# Cross compiles by Debian's compiler for ${triplet}; qemu-user runs the programs. The folder
-# SYNCBLOB_SYSROOT has the packages of that architecture, whose libraries are in folders
-# ${packages}.
-if(NOT packages)
-  set(packages ${triplet})
-endif()
+# Cross compiles by Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64, whose programs qemu-user runs, or
+# i386, whose programs this machine's processor runs. The folder SYNCBLOB_SYSROOT has the packages of that
+# architecture, whose libraries are in folders ${packages}.
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_MACHINE SYNCBLOB_SYSROOT)
+set(packages ${SYNCBLOB_MACHINE}-linux-gnu)
+string(REPLACE i386 i686 triplet ${packages})
 set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${SYNCBLOB_MACHINE})
 set(CMAKE_C_COMPILER ${triplet}-gcc)
 set(SYNCBLOB_CXX ${triplet}-g++ CACHE FILEPATH "For scripts, which do not run here")
 set(CMAKE_LIBRARY_ARCHITECTURE ${packages})
 
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_SYSROOT)
 set(CMAKE_FIND_ROOT_PATH ${SYNCBLOB_SYSROOT} /usr/${triplet})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 foreach(kind IN ITEMS LIBRARY INCLUDE PACKAGE)
@@ -22,4 +22,11 @@ set(ENV{PKG_CONFIG_LIBDIR}
 # The dependencies of the sysroot's libraries are in the same folder.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${packages})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${CMAKE_EXE_LINKER_FLAGS_INIT})
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR};-L;${SYNCBLOB_SYSROOT})
+if(SYNCBLOB_MACHINE STREQUAL i386)
+  set(CMAKE_C_FLAGS_INIT "-msse2 -mfpmath=sse") # without the x87's excess precision
+  string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT
+         " -Wl,--dynamic-linker,${SYNCBLOB_SYSROOT}/lib/ld-linux.so.2"
+         " -Wl,-rpath,${SYNCBLOB_SYSROOT}/lib/${packages}:${SYNCBLOB_SYSROOT}/usr/lib/${packages}")
+else()
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${SYNCBLOB_MACHINE};-L;${SYNCBLOB_SYSROOT})
+endif()
