@@ -48,6 +48,7 @@ ROWS = {"abi": {
         (BLOB, LIST, "Errors: NOTHING.", "not a code of status.h"),
         (BLOB, LIST, "", "has no list"),
         (BLOB, LIST, "Errors: as sb_nothing.", "which has none"),
+        (BLOB, "(counts differ), DTYPE_MISMATCH", "(counts differ), IO", "expects DTYPE_MISMATCH of sb_blob_share"),
         (BLOB, f"\n *  {LIST}", f"\n * {LIST}", "not in the form of a contract"),
         (BLOB, "@param other [borrowed]", "", "parameter other"),
         (BLOB, "@param other [borrowed]", "@param other [ownd, nullable]", "[ownd, nullable]: not"),

@@ -12,7 +12,8 @@ that the caller's callback X returns. Parentheses contain reasons. INVALID_ARGUM
 not be listed, because base.h documents it for every function. Every pointer has a line @param with
 [owned], [borrowed] or only [nullable], except the error, the object that the function is called on,
 a callback's user pointer, and numbers to read or write. A returned pointer has @return with [owned]
-or [borrowed]. No function returns a struct. Every value of an enum has a comment.
+or [borrowed]. No function returns a struct. Every value of an enum has a comment. Each status that a C test
+expects of a function, as in assert_status(SB_ERR_SHARED, sb_blob_...(...)), is in the function's list.
 """
 import pathlib
 import re
@@ -23,6 +24,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
                          r"([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);", re.DOTALL)
+TESTS = [ROOT / "tests", *(ROOT / "c").glob("*/tests"), ROOT / "bindings/syncblob-net-c/tests"]
+EXPECTED = re.compile(r"\bSB_ERR_(\w+),\s*(sb_\w+)\(")
+COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
 NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_info|layer_info|"
                     r"blob_info|filler|context_options|net_summary|net_layer)) \*$")
 OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|comm|reducer|net|error) \*$")
@@ -176,9 +180,29 @@ def codes(name, functions):
     return listed
 
 
+def wrong_expectations(folders):
+    headers, judged = read_headers(folders), 0
+    functions = {f.name: f for f in read_functions(headers) if f.returns == "sb_status"}
+    typed = "|".join(name for _, name, _ in dtypes(headers["base.h"]))
+    for source in sorted(source for folder in TESTS for source in folder.rglob("*.c")):
+        text = source.read_text()
+        for name, code in [(name, code) for code, name in EXPECTED.findall(text)] + COMPARED.findall(text):
+            plain = re.sub(rf"_({typed}|t)$", "", name)
+            if plain not in functions:
+                continue
+            listed = codes(plain, functions) | ({"DTYPE_MISMATCH"} if plain != name else set())
+            judged += 1
+            # a function that returns the status of a caller's callback may return any status
+            if code not in listed and not any(item.startswith("the ") for item in listed):
+                yield f"{source.relative_to(ROOT)}: expects {code} of {name}, whose list does not have it"
+    if not judged:
+        yield "no test expects a status"
+
+
 def main():
     folders = [pathlib.Path(folder) for folder in sys.argv[1:]] or HEADERS
     found = list(problems(folders))
+    found += [] if found else wrong_expectations(folders)
     print("\n".join(found) or "every exported function has a complete contract")
     return 1 if found else 0
 
