@@ -163,8 +163,7 @@ static void plain_trim(void *device) {
     ((struct plain *)device)->trims++;
 }
 
-static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
-                            sb_stream stream, sb_error *err) {
+static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
@@ -203,18 +202,15 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     assert_ptr_equal(device, &f->plain);
 }
 
-static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
-                             sb_stream stream, sb_error *err) {
+static sb_status plain_scale SLOT_SCALE {
     return sb_error_fill(err, ((struct plain *)device)->status, 17, "planted by the test");
 }
 
-static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
-                            const void *x, void *y, sb_stream stream, sb_error *err) {
+static sb_status plain_axpy SLOT_AXPY {
     return plain_scale(device, dtype, count, alpha, y, stream, err);
 }
 
-static sb_status plain_sum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
-                           sb_stream stream, sb_error *err) {
+static sb_status plain_sum SLOT_SUM {
     *out = 0;
     return SB_OK;
 }
@@ -278,7 +274,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
         }
 }
 
-static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+static sb_status silent_open SLOT_OPEN {
     return 12345; /* not a status */
 }
 
@@ -392,7 +388,7 @@ static uint32_t plain_lacks_more(void *device) {
     return SB_DEVICE_LACKS_HOST_COHERENT << 1;
 }
 
-static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error *err) {
+static sb_status no_check SLOT_POINTER {
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
@@ -425,8 +421,7 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_int_equal(f->plain.closed, 1);
 }
 
-static sb_status alloc_nothing(void *device, size_t bytes, sb_stream stream, void **out,
-                               sb_error *err) {
+static sb_status alloc_nothing SLOT_ALLOC {
     return SB_OK;
 }
 

@@ -435,7 +435,6 @@ TEST(calls_reach_past_two_to_the_31) {
     double sum = 0;
     float value = 0;
     skip_when_quick();
-    skip_without_memory(4 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
     assert_true(ELEMENTS > INT64_C(1) << 31);
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
     sb_blob *copy = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
