@@ -1,6 +1,5 @@
-/* Tests where reads store values; faults.formats tests reads that fail. Each reader writes the
-   values to the blob's storage, even if the storage is shared, or to new storage if the storage is
-   too small. Most tests run every reader. */
+/* Tests how much memory reads of values need, with every reader; faults.formats tests reads that
+   fail. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -9,9 +8,7 @@
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
 
-enum lending { OWN, LENT, LENT_TO_READ }; /* the blob or a lender owns the storage */
-
-enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
+enum { COUNT = 6 }; /* elements of the message */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -72,75 +69,6 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* Returns a blob of `count` floats 0, 1, ... with the given head, reshaped to six elements. */
-static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
-    float values[ROOM];
-    sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
-    fill_values(SB_DTYPE_F32, count, 0, 1, values);
-    mem_place(data_of(blob), head, values, (size_t)count * sizeof *values);
-    assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
-    return blob;
-}
-
-static void lend(sb_blob *blob, enum lending lending, struct lent *lent) {
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes,
-                              lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, lent,
-                              &err));
-}
-
-static const float *cpu(const sb_blob *blob) {
-    return host_of(blob, SB_DATA);
-}
-
-/* --- storage that fits ------------------------------------------------------------------- */
-
-static void fill_what_fits(enum reader reader, int64_t count, enum lending lending, int32_t head) {
-    const bool replaces = lending == LENT_TO_READ, stays = !replaces && head == SB_HEAD_AT_CPU;
-    struct scene s;
-    scene_open(&s, reader, COUNT, false);
-    struct lent lent = lend_host((size_t)count * sizeof(float), 0);
-    fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
-    sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *blob = filled(&s, count, head);
-    if (lending)
-        lend(blob, lending, &lent);
-    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    const float *old = stays ? cpu(sharer) : NULL;
-    sb_mem *mem = data_of(blob);
-    struct tally before = rig_tally(&s.rig);
-    assert_ok(read_into(&s, reader, blob, &err));
-    struct tally since = rig_since(&s.rig, &before);
-    assert_int_equal(since.downloads, head == SB_HEAD_AT_GPU && count > COUNT);
-    assert_ptr_equal(data_of(blob), mem);
-    assert_ptr_equal(data_of(sharer), mem);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
-                     lending == LENT ? SB_STORAGE_BORROWED : SB_STORAGE_OWNED);
-    assert_int_equal(lent.deleted, replaces);
-    if (stays)
-        assert_ptr_equal(cpu(sharer), old);
-    for (int64_t i = 0; i < count; i++) { /* the values of the message, then the old values */
-        const float rest = head == SB_HEAD_UNINITIALIZED ? 0 : (float)i;
-        assert_true(cpu(sharer)[i] == (i < COUNT ? 100 + (float)i : rest));
-        assert_true(!replaces || ((const float *)lent.ptr)[i] == (float)i); /* unchanged */
-    }
-    test_end(blob);
-    test_end(sharer);
-    assert_int_equal(lent.deleted, lending != OWN);
-    scene_close(&s);
-}
-
-/* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
-TEST(test_sharers_see_the_values) {
-    for (enum reader reader = 0; reader < READERS; reader++)
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
-            for (enum lending lending = LENT; lending <= LENT_TO_READ; lending++)
-                fill_what_fits(reader, count, lending, SB_HEAD_AT_CPU);
-            for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
-                fill_what_fits(reader, count, OWN, head);
-        }
-}
-
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
@@ -178,7 +106,8 @@ enum { LARGE = 1 << 20, LIMIT = 4096 };
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
-        lend(blob, LENT_TO_READ, lent);
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
+                                  lent, &err));
     else
         mem_place(data_of(blob), head, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
@@ -216,7 +145,8 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     /* The read succeeds if the limit includes the blob's whole capacity. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
-    assert_true(cpu(blob)[0] == 100 && cpu(blob)[COUNT - 1] == 99 + COUNT);
+    const float *values = host_of(blob, SB_DATA);
+    assert_true(values[0] == 100 && values[COUNT - 1] == 99 + COUNT);
     scene_close(&s);
 }
 
