@@ -21,6 +21,7 @@ TEST_ON(rig, lent_bytes_must_suit_the_elements) {
         sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
                             : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
+        assert_int_equal(rig_stats(f).borrowed_bytes, BYTES);
         for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
             assert_status(INVALID, sb_blob_set_mem(floats, part, mem, &err));
         assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
