@@ -1,6 +1,7 @@
-/* Tests host-coherent memory: both sides share one storage, calls copy nothing, and the host waits
-   for the device before it writes. The device runs its work as late as possible. Also tests a
-   device without a default stream: a NULL stream means the library's stream. */
+/* Tests host-coherent memory: both sides share one storage, and calls copy nothing. The device runs
+   its work as late as possible. The fuzz target synced_memory tests that the host waits for the
+   device before it writes. Also tests a device without a default stream: a NULL stream means the
+   library's stream. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"
@@ -23,11 +24,6 @@ static void reopen(struct rig *f) {
     reopen_on(f, coherent_table());
 }
 
-static void assert_no_copies(struct rig *f) {
-    const sb_stats stats = rig_stats(f);
-    assert_int_equal(stats.uploads + stats.downloads + stats.device_copies + stats.host_copies, 0);
-}
-
 /* --- one storage ---------------------------------------------------------------------- */
 
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
@@ -40,13 +36,13 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     assert_ptr_equal(mem_pointer(mem, GPU_DATA), host);
     const struct tally since = rig_since(f, &before);
     assert_no_work(&since); /* no operation, not even a wait */
+    assert_int_equal(rig_stats(f).host_copies, 0);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     assert_true(sb_mem_is_unique(mem));
     assert_int_equal(rig_stats(f).device_bytes, BYTES);
     assert_int_equal(rig_stats(f).pinned_bytes, 0);
     assert_int_equal(f->counting.live_buffers, 0);
-    assert_no_copies(f);
 }
 
 static uint32_t lacks_coherence(void *device) {
@@ -81,11 +77,6 @@ static void run_kernel(void *user) {
     kernel->ran = true;
 }
 
-static void queue(struct rig *f, sb_mem *mem, sb_stream stream, struct kernel *kernel) {
-    kernel->ptr = mem_pointer_on(mem, GPU_DATA_ON, stream);
-    assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
-}
-
 /* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
 static sb_stream another_default;
 
@@ -112,53 +103,6 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
     (void)mem_pointer(mem, MUTABLE_CPU);
     assert_int_equal(kernel.found, 5);
-}
-
-/* The fuzz target synced_memory tests the other calls that write, and the default stream. */
-TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
-    struct kernel kernel = {.found = -1};
-    sb_write *write;
-    void *out;
-    reopen(f);
-    sb_mem *mem = test_filled(f->context, BYTES, 5);
-    queue(f, mem, rig_stream(f), &kernel);
-    assert_false(kernel.ran);
-    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
-    memset(out, 6, BYTES);
-    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-    sb_write_destroy(write);
-    assert_int_equal(kernel.found, 5);
-    assert_no_copies(f);
-}
-
-TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
-    float *values;
-    reopen(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 2;
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* the data is 0 */
-    assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 100;
-    assert_true(value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), COUNT - 1) == -2);
-    assert_no_copies(f);
-}
-
-/* A caller can lend managed memory as the storage of both sides. */
-TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
-    float ones[COUNT];
-    reopen(f);
-    void *bytes = mem_pointer(test_mem(f->context, BYTES), OVERWRITE_CPU);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_ptr_equal(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), bytes);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
-    memcpy(bytes, ones, BYTES);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_memory_equal(host_of(blob, SB_DATA), ones, BYTES);
 }
 
 /* --- failures ------------------------------------------------------------------------- */
@@ -200,17 +144,6 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     memset(out, 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(bytes_are(out, BYTES, 7));
-}
-
-TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
-    const void *in;
-    reopen(f);
-    sb_blob *blob = synced_blob(f);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-    (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
 }
 
 /* --- tensors -------------------------------------------------------------------------- */
