@@ -3,6 +3,7 @@
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
+#include "pointers.h"
 
 #include "memory/mem.h"
 
@@ -102,27 +103,16 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements whose memory has room for LARGE elements. */
-static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
+/* Returns a blob of six elements; the memory of one part has room for LARGE elements. */
+static sb_blob *roomy(struct scene *s, sb_part part, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
-        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
+        assert_ok(sb_blob_set_cpu(blob, part, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
                                   lent, &err));
     else
-        mem_place(data_of(blob), head, "\1\2\3\4", 4);
+        mem_place(mem_of(blob, part), head, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
     return blob;
-}
-
-static void check_exact_limit(struct scene *s, sb_blob *blob) {
-    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one part */
-                          sizeof(sb_mem) + /* the other part */
-                          sb__storage_size(s->rig.context, COUNT * sizeof(float));
-    s->limits.max_memory = needed - 1;
-    assert_reports(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err), "4194304");
-    s->limits.max_memory = needed;
-    assert_ok(read_into(s, FROM_PROTO, blob, &err));
-    scene_close(s);
 }
 
 static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
@@ -131,7 +121,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_open(&s, reader, COUNT, false);
     if (read_only)
         lent = lend_host(LARGE * sizeof(float), 0);
-    sb_blob *blob = roomy(&s, head, &lent);
+    sb_blob *blob = roomy(&s, SB_DATA, head, &lent);
     sb_mem *mem = data_of(blob);
     scene_limit(&s, reader, LIMIT);
     struct tally before = rig_tally(&s.rig);
@@ -162,18 +152,19 @@ TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
 }
 
 TEST(test_the_limit_is_exact) {
-    struct scene s;
-    struct lent none = {.ptr = NULL};
-    scene_open(&s, FROM_PROTO, COUNT, true);
-    check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
-    scene_open(&s, FROM_PROTO, COUNT, true);
-    sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *large = test_vector(s.rig.context, SB_DTYPE_F32, LARGE);
-    mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
-    assert_ok(sb_blob_reshape(large, six, 1, NULL, &err));
-    assert_ok(sb_blob_share(blob, SB_DIFF, large, &err));
-    test_end(large);
-    check_exact_limit(&s, blob);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        struct scene s;
+        struct lent none = {.ptr = NULL};
+        scene_open(&s, FROM_PROTO, COUNT, true);
+        sb_blob *blob = roomy(&s, part, SB_HEAD_AT_GPU, &none);
+        const size_t other =
+            sizeof(sb_mem) + sb__storage_size(s.rig.context, COUNT * sizeof(float));
+        s.limits.max_memory = sb__storage_size(s.rig.context, LARGE * sizeof(float)) + other - 1;
+        assert_reports(SB_ERR_DATA_LIMIT, read_into(&s, FROM_PROTO, blob, &err), "4194304");
+        s.limits.max_memory++;
+        assert_ok(read_into(&s, FROM_PROTO, blob, &err));
+        scene_close(&s);
+    }
 }
 
 /* New memory is not zeroed if a message will fill it. Nevertheless, old bytes of the process must
@@ -181,14 +172,12 @@ TEST(test_the_limit_is_exact) {
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     struct wire wire = {0};
-    sb_context *context;
+    sb_context *context = test_context(CONTEXT_OPTIONS(.flags = 0));
     put_message(&wire, count, false);
     wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38 is not an int32 */
-    assert_ok(sb_context_create(&options, &context, &err));
     for (int cached = 0; cached < 2; cached++) {
-        void *secret = test_aligned_alloc(64, BYTES), *values;
+        void *secret = test_aligned_alloc(64, BYTES);
         memset(secret, SECRET, BYTES);
         test_aligned_free(secret);
         sb_blob *blob = test_vector(context, SB_DTYPE_I32, count);
@@ -197,11 +186,10 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
             test_end(blob);
             blob = test_vector(context, SB_DTYPE_I32, count);
         }
-        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &values, &err));
+        const unsigned char *values = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
         for (size_t i = 0; i < BYTES; i++)
-            assert_int_not_equal(((unsigned char *)values)[i], SECRET);
+            assert_int_not_equal(values[i], SECRET);
         test_end(blob);
         sb_context_trim(context);
     }
-    sb_context_release(context);
 }
