@@ -120,17 +120,6 @@ TEST(defaults_and_names) {
 
 /* --- shapes ----------------------------------------------------------------------------- */
 
-TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
-    sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
-    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
-    filler.mean = 3;
-    filler.std = 0;
-    filler.sparse = 1;
-    assert_ok(sb_blob_fill(scalar, &filler, 1, &err));
-    const float *data = host_of(scalar, SB_DATA);
-    assert_true(*data == 3);
-}
-
 TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
     const sb_dtype dtypes[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
