@@ -78,6 +78,9 @@ TEST(wrong_parameters_and_shapes_change_nothing) {
             fail_with("\"%s\" is not in \"%s\"", row->part, err.message);
         assert_counting_up(blob, row->part);
     }
+    sb_filler sparse = filler_of(SB_FILLER_GAUSSIAN);
+    sparse.sparse = 1; /* the first dimension of a scalar counts as 1 */
+    assert_ok(sb_blob_fill(test_blob(NULL, SB_DTYPE_F32, 0, NULL), &sparse, 1, &err));
 }
 
 TEST(values_that_no_type_may_have_are_refused_for_every_type) {
@@ -117,8 +120,6 @@ TEST(defaults_and_names) {
     assert_string_equal(sb_filler_type_name(-1), "unknown");
     assert_string_equal(sb_filler_type_name(7), "unknown");
 }
-
-/* --- shapes ----------------------------------------------------------------------------- */
 
 TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
