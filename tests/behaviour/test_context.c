@@ -322,12 +322,6 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* Sets the slot at an offset in the table: to a function that is not called, or to NULL. */
-static void set_slot(sb_backend *table, size_t slot, bool is_there) {
-    sb_status (*const function)(void *, sb_error *) = is_there ? plain_ready : NULL;
-    memcpy((char *)table + slot, &function, sizeof function);
-}
-
 /* A table has both pinned slots or neither, and so for the slots of streams and of arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
@@ -355,29 +349,13 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         f->table = plain_backend(&f->plain);
-        set_slot(&f->table, rows[i].slot, rows[i].is_there);
+        sb_status (*const function)(void *, sb_error *) = rows[i].is_there ? plain_ready : NULL;
+        memcpy((char *)&f->table + rows[i].slot, &function, sizeof function);
         assert_status(rows[i].status, try_context(f, &err));
         assert_non_null(strstr(err.message, rows[i].words));
         assert_null(f->context);
     }
     assert_int_equal(f->plain.opened, 0);
-}
-
-static sb_stream no_stream(void *device) {
-    return NULL;
-}
-
-/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
-TEST_ON(device, an_own_stream_that_is_null_is_refused) {
-    for (size_t slot = offsetof(sb_backend, own_stream);
-         slot <= offsetof(sb_backend, event_destroy); slot += sizeof f->table.open)
-        set_slot(&f->table, slot, true);
-    f->table.own_stream = no_stream;
-    assert_status(SB_ERR_DEVICE_FAILURE, try_context(f, &err));
-    assert_non_null(strstr(err.message, "own_stream"));
-    assert_null(f->context);
-    assert_int_equal(f->plain.opened, 1);
-    assert_int_equal(f->plain.closed, 1);
 }
 
 static uint32_t plain_lacks(void *device) {

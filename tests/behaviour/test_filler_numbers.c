@@ -236,12 +236,6 @@ static const int64_t large_shapes[][4] = {
     {1, 1, 2051, 2051}, /* a row of more than 64 * 65536 elements */
 };
 
-/* Returns whether to try the shape. Skips 2051 x 2051, which takes seconds without optimisation,
-   for fillers that do not normalise rows. */
-static bool is_worth_it(const int64_t *shape, int filler) {
-    return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
-}
-
 static void check_tasks(const int64_t *shape, int filler, int32_t dtype) {
     int64_t tasks = 0;
     sb_context *context =
@@ -265,6 +259,7 @@ TEST(numbers_do_not_depend_on_the_order_of_tasks) {
     const size_t shapes = test_is_quick() ? 2 : sizeof large_shapes / sizeof *large_shapes;
     for (size_t s = 0; s < shapes; s++)
         for (int filler = 0; filler < 8; filler++)
-            if (is_worth_it(large_shapes[s], filler))
+            if (large_shapes[s][2] < 2000 ||
+                filler == SB_FILLER_POSITIVE_UNITBALL) /* takes seconds */
                 check_tasks(large_shapes[s], filler, filler % 2 ? SB_DTYPE_F32 : SB_DTYPE_F64);
 }
