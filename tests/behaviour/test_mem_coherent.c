@@ -3,6 +3,7 @@
    device before it writes. Also tests a device without a default stream: a NULL stream means the
    library's stream. */
 #include "blobs.h"
+#include "plain.h"
 #include "pointers.h"
 #include "scene.h"
 #include "sim_tables.h"
@@ -197,22 +198,15 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
 
 /* --- no default stream ----------------------------------------------------------------- */
 
-static sb_backend table; /* the simulated device's table, with slots that refuse a NULL stream */
-
-static sb_status check_stream(void *device, sb_stream stream, sb_error *err) {
-    assert_non_null(stream);
-    return sb__sim_backend.check_stream(device, stream, err);
-}
-
-static sb_status stream_synchronize(void *device, sb_stream stream, sb_error *err) {
-    assert_non_null(stream);
-    return sb__sim_backend.stream_synchronize(device, stream, err);
-}
-
-static sb_status event_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    assert_non_null(stream);
-    return sb__sim_backend.event_record(device, stream, out, err);
-}
+/* A slot of the simulated device that refuses a NULL stream. */
+#define SLOT(slot, parameters, ...)                                                                \
+    static sb_status slot parameters {                                                             \
+        assert_non_null(stream);                                                                   \
+        return sb__sim_backend.slot(device, stream, __VA_ARGS__);                                  \
+    }
+SLOT(check_stream, SLOT_STREAM, err)
+SLOT(stream_synchronize, SLOT_STREAM, err)
+SLOT(event_record, SLOT_RECORD, out, err)
 
 /* The slot read_stream. The library calls the slot once, and the device destroys the stream. */
 static sb_stream read_stream(void *device) {
@@ -225,7 +219,7 @@ static sb_stream read_stream(void *device) {
 }
 
 static void reopen_without_default(struct rig *rig) {
-    table = sb__sim_backend;
+    sb_backend table = sb__sim_backend;
     table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
     table.check_stream = check_stream;
     table.stream_synchronize = stream_synchronize;
