@@ -321,11 +321,6 @@ static const struct work {
 };
 enum { WORKS = sizeof works / sizeof *works, KERNEL_WORKS = 8 };
 
-static void queue(struct scene *s, const struct work *work) {
-    for (const struct step *step = work->steps; step->call != END; step++)
-        make_step(s, step->call, step->on);
-}
-
 /* --- calls that wait for the bytes ----------------------------------------------------------- */
 
 enum { ASUM = POINTER_CALLS, COPY_FROM, PULL_AND_WAIT, ALL_REDUCE, REDUCER };
@@ -402,7 +397,8 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
 static void run(struct scene *s, const struct trial *t) {
     void *out = NULL;
     scene_reopen(s, t->kind, t->schedule);
-    queue(s, t->work);
+    for (const struct step *step = t->work->steps; step->call != END; step++)
+        make_step(s, step->call, step->on);
     make_step(s, t->event, 0);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
