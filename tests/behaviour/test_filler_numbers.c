@@ -204,7 +204,6 @@ TEST(every_kind_of_vectors_computes_the_same_parts) {
                 sb__random_fill(&sequences[s], sb__random_kind(0), starts[b], 300, whole);
                 check_parts(kind, &sequences[s], starts[b], whole);
             }
-    print_message("%d kinds of vectors on this processor\n", kinds);
     assert_ptr_equal(sb__random_fastest(), sb__random_kind(kinds - 1));
 }
 

@@ -137,7 +137,6 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
             check_alias(&kind->f32, SB_DTYPE_F32, x + seed % 4, count);
             check_alias(&kind->f64, SB_DTYPE_F64, wide + seed % 4, count);
         }
-    print_message("%d kinds of vectors on this processor\n", kinds);
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
