@@ -1,6 +1,6 @@
 /* Tests the accessors of each element type; sb_blob_reclaim_cpu, by which a lender takes its memory
-   back; blobs whose data was lost with the device; and sizes in bytes. The fuzz target reshape
-   compares the bytes, capacity, sharing and loans of blobs with a reference model. */
+   back; and sizes in bytes. The fuzz target reshape compares the bytes, capacity, sharing and loans
+   of blobs with a reference model. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -100,18 +100,6 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             test_end(l.blob);
             assert_int_equal(l.lent.deleted, wanted != SB_OK);
         }
-}
-
-/* --- lost data ------------------------------------------------------------------------------- */
-
-TEST_ON(rig, lost_bytes_are_not_summed) {
-    double sum = -1;
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_true(sum == -1);
 }
 
 /* --- accessors ------------------------------------------------------------------------------- */
