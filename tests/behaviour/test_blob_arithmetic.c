@@ -1,5 +1,6 @@
-/* Tests the results of update, sums, scaling and copies, and the side on which they run.
-   test_host_arithmetic.c tests the accuracy on the host; c/conformance tests every backend. */
+/* Tests the results of update, sums, scaling and copies, and the side on which they run; and the
+   shape on the device. test_host_arithmetic.c tests the accuracy on the host; c/conformance tests
+   every backend. The fuzz target reshape compares shapes and offsets with a reference model. */
 #include "blobs.h"
 
 #define COUNT 10
@@ -169,4 +170,43 @@ TEST_ON(rigs, every_pair_of_heads_within_a_context_and_across_contexts) {
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
                 for (int across = 0; across < 2; across++)
                     copy(f, across, s, t, part);
+}
+
+/* --- shapes ---------------------------------------------------------------------------------- */
+
+TEST(the_longest_shape_text_is_whole) {
+    int64_t shape[SB_MAX_AXES];
+    char text[1024], expected[1024];
+    size_t length = 0, used = 0;
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        shape[i] = i ? PTRDIFF_MAX : 0;
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        used +=
+            (size_t)snprintf(expected + used, sizeof expected - used, "%lld ", (long long)shape[i]);
+    (void)snprintf(expected + used, sizeof expected - used, "(0)");
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, SB_MAX_AXES, shape);
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, &length, &err));
+    assert_string_equal(text, expected);
+    assert_int_equal(length, strlen(expected));
+    assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
+}
+
+TEST_ON(rig, the_device_sees_the_shape) {
+    skip_on_32_bits("dimensions have 31 bits");
+    const int64_t *shape = NULL;
+    int64_t seen[4];
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, INT64_C(1) << 33, 0});
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+    struct tally before = rig_tally(f);
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+    struct tally since = rig_since(f, &before);
+    assert_no_work(&since);
+    for (int round = 0; round < 2; round++) {
+        assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+        assert_ok(sb_sim_peek(f->context, seen, shape, sizeof seen, &err));
+        assert_memory_equal(seen, sb_blob_shape(blob), sizeof seen);
+        assert_ok(sb_blob_reshape_legacy(blob, 9, 8, 7, 6, NULL, &err));
+    }
+    assert_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
 }

@@ -1,6 +1,6 @@
-/* Tests sb_blob_reclaim_cpu, by which a lender takes its memory back, and blobs whose data was lost
-   with the device. The fuzz target reshape compares other calls that replace a blob's memory with a
-   reference model. */
+/* Tests the accessors of each element type; sb_blob_reclaim_cpu, by which a lender takes its memory
+   back; and sizes in bytes. The fuzz target reshape compares the bytes, capacity, sharing and loans
+   of blobs with a reference model. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -21,6 +21,7 @@ TEST_ON(rig, lent_bytes_must_suit_the_elements) {
         sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
                             : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
+        assert_int_equal(rig_stats(f).borrowed_bytes, BYTES);
         for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
             assert_status(INVALID, sb_blob_set_mem(floats, part, mem, &err));
         assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
@@ -101,14 +102,97 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
         }
 }
 
-/* --- lost data ------------------------------------------------------------------------------- */
+/* --- accessors ------------------------------------------------------------------------------- */
 
-TEST_ON(rig, lost_bytes_are_not_summed) {
-    double sum = -1;
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_true(sum == -1);
+#define CHECK_TYPE(NAME, number, name, type, kind, with)                                           \
+    {                                                                                              \
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 3);                                     \
+        type *to = NULL, value = 0;                                                                \
+        const type *from = NULL;                                                                   \
+        assert_int_equal(sb_dtype_size(SB_DTYPE_##NAME), sizeof *to);                              \
+        assert_ok(sb_blob_mutable_cpu_##name(blob, SB_DIFF, &to, &err));                           \
+        memset(to, 0xfe, 3 * sizeof *to);                                                          \
+        to[2] = (type)101;                                                                         \
+        assert_ok(sb_blob_cpu_##name(blob, SB_DIFF, &from, &err));                                 \
+        assert_ptr_equal(from, to);                                                                \
+        assert_status(INVALID, sb_blob_cpu_##name(blob, SB_DIFF, NULL, &err));                     \
+        assert_status(INVALID, sb_blob_mutable_cpu_##name(blob, SB_DIFF, NULL, &err));             \
+        assert_ok(sb_blob_at_##name(blob, SB_DIFF, &at, 1, &value, &err));                         \
+        assert_true(value == (type)101);                                                           \
+        assert_ok(sb_blob_overwrite_cpu_##name(blob, SB_DATA, &to, &err));                         \
+        from = to;                                                                                 \
+        for (size_t d = 0; d < DTYPES; d++)                                                        \
+            if (dtypes[d] != SB_DTYPE_##NAME) {                                                    \
+                sb_blob *other = test_vector(NULL, dtypes[d], 3);                                  \
+                assert_status(MISMATCH, sb_blob_mutable_cpu_##name(other, SB_DATA, &to, &err));    \
+                assert_status(MISMATCH, sb_blob_cpu_##name(other, SB_DATA, &from, &err));          \
+                assert_status(MISMATCH, sb_blob_at_##name(other, SB_DATA, &at, 1, &value, &err));  \
+                assert_true(from == to && value == (type)101); /* unchanged */                     \
+                test_end(other);                                                                   \
+            }                                                                                      \
+        test_end(blob);                                                                            \
+    }
+
+TEST(every_type_has_its_wrappers) {
+    enum { MISMATCH = SB_ERR_DTYPE_MISMATCH };
+    static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
+    const size_t DTYPES = sizeof dtypes / sizeof *dtypes;
+    const int64_t at = 2;
+    SB_DTYPE_FLOAT_LIST(CHECK_TYPE, )
+    SB_DTYPE_INTEGER_LIST(CHECK_TYPE, )
+}
+
+TEST(generic_wrappers_select_the_type) {
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3), *ints = test_vector(NULL, SB_DTYPE_U32, 3);
+    float *x = NULL, value = 0;
+    const float *in = NULL;
+    int32_t *wrong = NULL;
+    uint32_t *right = NULL;
+    const int64_t at = 2;
+    assert_ok(sb_blob_mutable_cpu_t(blob, SB_DATA, &x, &err));
+    x[2] = 42;
+    assert_ok(sb_blob_cpu_t(blob, SB_DATA, &in, &err));
+    assert_ptr_equal(in, x);
+    assert_ok(sb_blob_at_t(blob, SB_DATA, &at, 1, &value, &err));
+    assert_true(value == 42);
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_t(blob, SB_DATA, &in, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_t(ints, SB_DATA, &wrong, &err));
+    assert_null(wrong);
+    assert_ok(sb_blob_mutable_cpu_t(ints, SB_DATA, &right, &err));
+}
+
+/* --- sizes ----------------------------------------------------------------------------------- */
+
+/* This is base/checked.h with a size_t of 32 bits, so that hosts of 64 bits test it, too. */
+#undef PTRDIFF_MAX
+#define PTRDIFF_MAX INT32_MAX
+#define size_t      uint32_t
+#include "base/checked.h"
+
+static const struct {
+    int64_t count;
+    uint32_t element_size;
+    bool fits;
+} rows[] = {
+    {0, 8, true},
+    {INT32_MAX, 1, true},
+    {INT32_MAX / 4, 4, true},
+    {INT32_MAX / 4 + 1, 4, false},
+    {(int64_t)INT32_MAX + 1, 1, false},
+    {(int64_t)65536 * 65537, 4, false}, /* the product's low 32 bits fit */
+    {(int64_t)1 << 32, 1, false},
+    {((int64_t)1 << 32) + 1, 8, false},
+    {INT64_MAX, 8, false},
+};
+
+TEST(the_size_in_bytes_does_not_wrap) {
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        uint32_t bytes = 0;
+        const bool fits = sb__bytes_of(rows[i].count, rows[i].element_size, &bytes);
+        if (fits != rows[i].fits)
+            fail_with("%lld elements of %u bytes: %d", (long long)rows[i].count,
+                      rows[i].element_size, fits);
+        if (fits)
+            assert_int_equal(bytes, rows[i].count * rows[i].element_size);
+    }
 }

@@ -163,8 +163,7 @@ static void plain_trim(void *device) {
     ((struct plain *)device)->trims++;
 }
 
-static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
-                            sb_stream stream, sb_error *err) {
+static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
@@ -203,18 +202,15 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     assert_ptr_equal(device, &f->plain);
 }
 
-static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
-                             sb_stream stream, sb_error *err) {
+static sb_status plain_scale SLOT_SCALE {
     return sb_error_fill(err, ((struct plain *)device)->status, 17, "planted by the test");
 }
 
-static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
-                            const void *x, void *y, sb_stream stream, sb_error *err) {
+static sb_status plain_axpy SLOT_AXPY {
     return plain_scale(device, dtype, count, alpha, y, stream, err);
 }
 
-static sb_status plain_sum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
-                           sb_stream stream, sb_error *err) {
+static sb_status plain_sum SLOT_SUM {
     *out = 0;
     return SB_OK;
 }
@@ -278,7 +274,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
         }
 }
 
-static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+static sb_status silent_open SLOT_OPEN {
     return 12345; /* not a status */
 }
 
@@ -326,12 +322,6 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* Sets the slot at an offset in the table: to a function that is not called, or to NULL. */
-static void set_slot(sb_backend *table, size_t slot, bool is_there) {
-    sb_status (*const function)(void *, sb_error *) = is_there ? plain_ready : NULL;
-    memcpy((char *)table + slot, &function, sizeof function);
-}
-
 /* A table has both pinned slots or neither, and so for the slots of streams and of arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
@@ -359,29 +349,13 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         f->table = plain_backend(&f->plain);
-        set_slot(&f->table, rows[i].slot, rows[i].is_there);
+        sb_status (*const function)(void *, sb_error *) = rows[i].is_there ? plain_ready : NULL;
+        memcpy((char *)&f->table + rows[i].slot, &function, sizeof function);
         assert_status(rows[i].status, try_context(f, &err));
         assert_non_null(strstr(err.message, rows[i].words));
         assert_null(f->context);
     }
     assert_int_equal(f->plain.opened, 0);
-}
-
-static sb_stream no_stream(void *device) {
-    return NULL;
-}
-
-/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
-TEST_ON(device, an_own_stream_that_is_null_is_refused) {
-    for (size_t slot = offsetof(sb_backend, own_stream);
-         slot <= offsetof(sb_backend, event_destroy); slot += sizeof f->table.open)
-        set_slot(&f->table, slot, true);
-    f->table.own_stream = no_stream;
-    assert_status(SB_ERR_DEVICE_FAILURE, try_context(f, &err));
-    assert_non_null(strstr(err.message, "own_stream"));
-    assert_null(f->context);
-    assert_int_equal(f->plain.opened, 1);
-    assert_int_equal(f->plain.closed, 1);
 }
 
 static uint32_t plain_lacks(void *device) {
@@ -392,7 +366,7 @@ static uint32_t plain_lacks_more(void *device) {
     return SB_DEVICE_LACKS_HOST_COHERENT << 1;
 }
 
-static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error *err) {
+static sb_status no_check SLOT_POINTER {
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
@@ -425,8 +399,7 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_int_equal(f->plain.closed, 1);
 }
 
-static sb_status alloc_nothing(void *device, size_t bytes, sb_stream stream, void **out,
-                               sb_error *err) {
+static sb_status alloc_nothing SLOT_ALLOC {
     return SB_OK;
 }
 

@@ -35,15 +35,13 @@ static char *cut(char **text, char at) {
 /* Replaces each \xHH in `text` by its byte; returns the size. */
 static size_t decode(char *text) {
     size_t size = 0;
-    for (const char *from = text; *from; size++) {
-        if (*from != '\\') {
-            text[size] = *from++;
-            continue;
-        }
-        assert_int_equal(from[1], 'x');
-        const char digits[] = {from[2], from[3], '\0'};
-        text[size] = (char)strtoul(digits, NULL, 16);
-        from += 4;
+    int length;
+    for (const char *from = text; *from; from += length) {
+        unsigned byte = (unsigned char)*from;
+        length = 1;
+        if (*from == '\\')
+            assert_int_equal(sscanf(from, "\\x%2x%n", &byte, &length), 1);
+        text[size++] = (char)byte;
     }
     return size;
 }
@@ -233,6 +231,8 @@ TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
                     fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kind->wire.size,
                               kind->words, words);
             }
+        if (strstr(kind->words, "a tar archive")) /* the checksum needs the whole header */
+            assert_string_equal(words_of(&model_bytes, bytes, kind->wire.size - 1), "");
         for (size_t i = kind->from; i < kind->to; i++) {
             bytes[i] ^= 5;
             if (strcmp(words_of(&blob_bytes, bytes, kind->wire.size), kind->words) == 0)
@@ -302,7 +302,6 @@ static const struct {
     {B("\x0a\x88\x80\x80\x80\0\x0a\2in\x12\2Ab"), 14, GRAPH},
     {B("\x0a\x88\x80\x80\x80\x80\0\x0a\2in\x12\2Ab"), 99, GRAPH},
     {B("\x0a\x87\1\x0a\x80\1" LETTERS LETTERS "\x12\2Ab"), 138, GRAPH},
-
 };
 
 TEST(beginnings_are_described_from_their_least_size) {
@@ -339,41 +338,6 @@ TEST(an_operation_has_letters_and_digits) {
                 is_large || (at && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')));
             assert_int_equal(strcmp(words, "a TensorFlow graph") == 0, is_one);
         }
-}
-
-/* Makes a tar header, whose checksum is in octal digits at offset 148, and one byte of contents. */
-static struct wire tar_header(unsigned char other) {
-    struct wire tar = {0};
-    unsigned sum = 0;
-    char digits[8];
-    static const char name[] = "net/deploy.prototxt", blanks[] = "        ";
-    unsigned char header[512] = {0};
-    memcpy(header, name, sizeof name);
-    memcpy(header + 124, "00000000006", 11);
-    memcpy(header + 148, blanks, 8);
-    memcpy(header + 257, "ustar  ", 7);
-    header[156] = '5';
-    header[400] = other;
-    for (size_t i = 0; i < sizeof header; i++)
-        sum += header[i];
-    (void)snprintf(digits, sizeof digits, "%06o", sum);
-    memcpy(header + 148, digits, 7);
-    header[155] = '8'; /* not a digit */
-    wire_raw(&tar, header, sizeof header);
-    wire_raw(&tar, "\1", 1);
-    return tar;
-}
-
-TEST(a_tar_is_recognised_by_its_checksum) {
-    for (int other = 0; other < 64; other++) { /* for all values of the checksum's last digits */
-        struct wire tar = tar_header((unsigned char)other);
-        for (size_t more = 0; more < 2; more++)
-            assert_string_equal(words_of(&model_bytes, tar.bytes, 512 + more),
-                                "a tar archive: unpack it first");
-        assert_string_equal(words_of(&model_bytes, tar.bytes, 511), "");
-        tar.bytes[400]++;
-        assert_string_equal(words_of(&model_bytes, tar.bytes, tar.size), "");
-    }
 }
 
 TEST(zeros_are_counted_as_far_as_they_were_read) {
@@ -487,10 +451,18 @@ static void assert_named(int32_t format, int32_t wanted) {
         assert_int_equal(err.offset, 0);
 }
 
+/* A message over a limit is not described. */
 TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
+    sb_limits least = SB_LIMITS_INIT;
+    least.max_axes = least.max_layers = least.max_blobs = 1;
+    least.max_name_bytes = 1;
     for (size_t i = 0; i < NUM_OURS; i++) {
         const struct wire wire = build(i);
         file_write_wire(f->path, &wire);
+        assert_status(SB_ERR_DATA_LIMIT, open_as(AUTO, &wire, &least, &err));
+        assert_string_equal(description(), "");
+        assert_status(SB_ERR_DATA_LIMIT, open_as(ours[i].format, &wire, &least, &err));
+        assert_string_equal(description(), "");
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++)
             if (open_as(wanted, &wire, NULL, &err) != SB_OK)
                 assert_named(ours[i].format, wanted);
@@ -566,17 +538,6 @@ TEST(messages_of_another_format_or_program_are_recognised) {
     }
 }
 
-/* A solver state is not accepted as a net. If a text in field 1 is appended, the message is
-   accepted as a net, because field 1 of a solver state is a number. */
-TEST(a_late_field_rules_out_another_format) {
-    struct wire wire = wire_of("1:4000 3:{[2 3]1}");
-    for (uint64_t i = 0; i < 70; i++)
-        wire_number(&wire, 4, i);
-    assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
-    wire_text(&wire, 1, "net");
-    assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
-}
-
 /* Messages with missing or unknown fields need not be Caffe's, so no error calls them Caffe's. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const char *const rows[] = {
@@ -600,20 +561,6 @@ TEST(other_messages_are_not_described_as_caffes) {
         for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++)
             if (open_as(format, &wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
                 fail_with("%s: %s", rows[i], err.message);
-    }
-}
-
-TEST(messages_over_a_limit_are_not_described_as_foreign) {
-    for (size_t i = 0; i < NUM_OURS; i++) {
-        const struct wire wire = build(i);
-        sb_limits limits = SB_LIMITS_INIT;
-        limits.max_axes = limits.max_layers = limits.max_blobs = 1;
-        limits.max_name_bytes = 1;
-        for (int32_t format = SB_FORMAT_AUTO; format <= ours[i].format; format += ours[i].format) {
-            assert_status(SB_ERR_DATA_LIMIT, open_as(format, &wire, &limits, &err));
-            if (strstr(err.message, BEFORE))
-                fail_with("%s: %s", name_of_format(ours[i].format), err.message);
-        }
     }
 }
 
@@ -731,20 +678,14 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-/* Makes a graph that is larger than one read, so the library must read two parts a second time: the
-   first node and the end. */
-static struct wire large_onnx(void) {
-    struct wire wire = wire_of("1:7"), graph = {0};
+/* If a read fails while the library recognises the format, a message without blobs is not opened as
+   a net or solver state. The graph is larger than one read, so the library must read two parts a
+   second time: the first node and the end. */
+TEST(a_source_that_fails_is_not_opened) {
+    struct wire wires[] = {wire_of(PLACEHOLDER), wire_of("1:7")}, graph = {0};
     for (int i = 0; i < 5000; i++)
         wire_write(&graph, "1:{1:'x' 2:'y' 4:'Relu'}");
-    wire_message(&wire, 7, &graph);
-    return wire;
-}
-
-/* If a read fails while the library recognises the format, a message without blobs is not opened as
-   a net or solver state. */
-TEST(a_source_that_fails_is_not_opened) {
-    const struct wire wires[] = {wire_of(PLACEHOLDER), large_onnx()};
+    wire_message(&wires[1], 7, &graph);
     for (int i = 0; i < 2; i++) {
         int failed = 0, refused = 0;
         for (int n = 1; n < 160; n++) {

@@ -41,34 +41,8 @@ static void put(int32_t dtype, void *x, int64_t i, double v) {
         ((double *)x)[i] = v;
 }
 
-/* --- accuracy ------------------------------------------------------------------------ */
-
 static double uniform(uint64_t *seed) {
     return (double)(int64_t)(test_random(seed) >> 11) * 0x1p-52 - 1.0;
-}
-
-TEST(sums_propagate_nan_and_infinity) {
-    static const double specials[] = {NAN, -INFINITY};
-    enum { COUNT = 3000 };
-    double x[COUNT], y[COUNT];
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
-        for (size_t k = 0; k < COUNT_OF(specials); k++)
-            for (int64_t at = 0; at < COUNT; at += COUNT - 1) {
-                for (int64_t i = 0; i < COUNT; i++) {
-                    put(dtype, x, i, i == at ? specials[k] : 1);
-                    put(dtype, y, i, 7);
-                }
-                sb__host_axpy(&alone, dtype, COUNT, 0.0, x, y);
-                assert_true(isnan(value_at(dtype, y, at)));
-                assert_true(value_at(dtype, y, COUNT / 2) == 7);
-                double asum = sb__host_asum(&alone, dtype, COUNT, x);
-                double sumsq = sb__host_sumsq(&alone, dtype, COUNT, x);
-                assert_true(isnan(specials[k]) ? isnan(asum) && isnan(sumsq)
-                                               : isinf(asum) && isinf(sumsq));
-                sb__host_scale(&alone, dtype, COUNT, 0.0, x);
-                assert_true(isnan(value_at(dtype, x, at)));
-                assert_true(value_at(dtype, x, COUNT / 2) == 0);
-            }
 }
 
 /* --- every kind of vectors ------------------------------------------------------------------ */
@@ -163,7 +137,6 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
             check_alias(&kind->f32, SB_DTYPE_F32, x + seed % 4, count);
             check_alias(&kind->f64, SB_DTYPE_F64, wide + seed % 4, count);
         }
-    print_message("%d kinds of vectors on this processor\n", kinds);
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
@@ -354,26 +327,16 @@ TEST(updates_of_many_pieces_change_each_element_once) {
                     assert_true(value_at(dtype, x, i) == 1 &&
                                 value_at(dtype, y, i) == (i < count ? -18 : 2));
             }
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) { /* 0 times NaN is NaN */
+        put(dtype, x, PIECE, NAN);
+        sb__host_axpy(&alone, dtype, PIECE + 1, 0, x, y);
+        sb__host_scale(&alone, dtype, PIECE + 1, 0, x);
+        assert_true(isnan(value_at(dtype, x, PIECE)) && isnan(value_at(dtype, y, PIECE)));
+        assert_true(isnan(sb__host_asum(&alone, dtype, PIECE + 1, y)));
+        assert_true(isnan(sb__host_sumsq(&alone, dtype, PIECE + 1, y)));
+    }
     free(x);
     free(y);
-}
-
-/* Sums zeros and one other value, of ordinary, large or tiny size, at many positions. */
-TEST(no_element_is_left_out) {
-    float x[MOST] = {0};
-    for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
-        for (int64_t at = 0; at < count; at += 1 + count / 40) {
-            x[at] = -3;
-            assert_true(sb__host_asum(&alone, SB_DTYPE_F32, count, x) == 3);
-            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) == 9);
-            x[at] = 3e38F; /* its square is beyond a float's range */
-            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
-                        (double)3e38F * (double)3e38F);
-            x[at] = 1e-30F;
-            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
-                        (double)1e-30F * (double)1e-30F);
-            x[at] = 0;
-        }
 }
 
 /* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
@@ -435,7 +398,6 @@ TEST(calls_reach_past_two_to_the_31) {
     double sum = 0;
     float value = 0;
     skip_when_quick();
-    skip_without_memory(4 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
     assert_true(ELEMENTS > INT64_C(1) << 31);
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
     sb_blob *copy = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);

@@ -1,6 +1,9 @@
-/* Tests host-coherent memory: both sides share one storage, calls copy nothing, and the host waits
-   for the device before it writes. The device runs its work as late as possible. */
+/* Tests host-coherent memory: both sides share one storage, and calls copy nothing. The device runs
+   its work as late as possible. The fuzz target synced_memory tests that the host waits for the
+   device before it writes. Also tests a device without a default stream: a NULL stream means the
+   library's stream. */
 #include "blobs.h"
+#include "plain.h"
 #include "pointers.h"
 #include "scene.h"
 #include "sim_tables.h"
@@ -22,11 +25,6 @@ static void reopen(struct rig *f) {
     reopen_on(f, coherent_table());
 }
 
-static void assert_no_copies(struct rig *f) {
-    const sb_stats stats = rig_stats(f);
-    assert_int_equal(stats.uploads + stats.downloads + stats.device_copies + stats.host_copies, 0);
-}
-
 /* --- one storage ---------------------------------------------------------------------- */
 
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
@@ -39,13 +37,13 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     assert_ptr_equal(mem_pointer(mem, GPU_DATA), host);
     const struct tally since = rig_since(f, &before);
     assert_no_work(&since); /* no operation, not even a wait */
+    assert_int_equal(rig_stats(f).host_copies, 0);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     assert_true(sb_mem_is_unique(mem));
     assert_int_equal(rig_stats(f).device_bytes, BYTES);
     assert_int_equal(rig_stats(f).pinned_bytes, 0);
     assert_int_equal(f->counting.live_buffers, 0);
-    assert_no_copies(f);
 }
 
 static uint32_t lacks_coherence(void *device) {
@@ -80,11 +78,6 @@ static void run_kernel(void *user) {
     kernel->ran = true;
 }
 
-static void queue(struct rig *f, sb_mem *mem, sb_stream stream, struct kernel *kernel) {
-    kernel->ptr = mem_pointer_on(mem, GPU_DATA_ON, stream);
-    assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
-}
-
 /* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
 static sb_stream another_default;
 
@@ -111,53 +104,6 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
     (void)mem_pointer(mem, MUTABLE_CPU);
     assert_int_equal(kernel.found, 5);
-}
-
-/* The fuzz target synced_memory tests the other calls that write, and the default stream. */
-TEST_ON(rig, the_host_writes_in_steps_after_the_device_has_read) {
-    struct kernel kernel = {.found = -1};
-    sb_write *write;
-    void *out;
-    reopen(f);
-    sb_mem *mem = test_filled(f->context, BYTES, 5);
-    queue(f, mem, rig_stream(f), &kernel);
-    assert_false(kernel.ran);
-    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
-    memset(out, 6, BYTES);
-    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-    sb_write_destroy(write);
-    assert_int_equal(kernel.found, 5);
-    assert_no_copies(f);
-}
-
-TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
-    float *values;
-    reopen(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 2;
-    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* the data is 0 */
-    assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
-    values[COUNT - 1] = 100;
-    assert_true(value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), COUNT - 1) == -2);
-    assert_no_copies(f);
-}
-
-/* A caller can lend managed memory as the storage of both sides. */
-TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
-    float ones[COUNT];
-    reopen(f);
-    void *bytes = mem_pointer(test_mem(f->context, BYTES), OVERWRITE_CPU);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_ptr_equal(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), bytes);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
-    memcpy(bytes, ones, BYTES);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_memory_equal(host_of(blob, SB_DATA), ones, BYTES);
 }
 
 /* --- failures ------------------------------------------------------------------------- */
@@ -199,17 +145,6 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     memset(out, 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(bytes_are(out, BYTES, 7));
-}
-
-TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
-    const void *in;
-    reopen(f);
-    sb_blob *blob = synced_blob(f);
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, rig_stream(f), &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
-    (void)blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
 }
 
 /* --- tensors -------------------------------------------------------------------------- */
@@ -258,5 +193,117 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         assert_ok(sb_context_synchronize(f->context, &err));
         assert_true(bytes_are(values, COUNT * sizeof *values, 1));
         sb_blob_destroy(copy);
+    }
+}
+
+/* --- no default stream ----------------------------------------------------------------- */
+
+/* A slot of the simulated device that refuses a NULL stream. */
+#define SLOT(slot, parameters, ...)                                                                \
+    static sb_status slot parameters {                                                             \
+        assert_non_null(stream);                                                                   \
+        return sb__sim_backend.slot(device, stream, __VA_ARGS__);                                  \
+    }
+SLOT(check_stream, SLOT_STREAM, err)
+SLOT(stream_synchronize, SLOT_STREAM, err)
+SLOT(event_record, SLOT_RECORD, out, err)
+
+/* The slot read_stream. The library calls the slot once, and the device destroys the stream. */
+static sb_stream read_stream(void *device) {
+    const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
+    sb_stream stream;
+    sim->lock(device);
+    assert_ok(sim->stream_create(device, &stream, &err));
+    sim->unlock(device);
+    return stream;
+}
+
+static void reopen_without_default(struct rig *rig) {
+    sb_backend table = sb__sim_backend;
+    table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
+    table.check_stream = check_stream;
+    table.stream_synchronize = stream_synchronize;
+    table.event_record = event_record;
+    table.read_stream = read_stream;
+    rig_reopen_options(rig, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
+}
+
+static sb_stream own_stream(struct rig *rig) {
+    sb_stream own;
+    assert_ok(sb_context_stream(rig->context, &own, &err));
+    return own;
+}
+
+TEST_ON(rig, null_is_the_librarys_stream) {
+    reopen_without_default(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    (void)mem_pointer_on(mem, OVERWRITE_GPU_ON, NULL);
+    const sb_stream own = own_stream(f);
+    const struct tally before = rig_tally(f);
+    (void)mem_pointer_on(mem, GPU_DATA_ON, own);
+    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
+    (void)mem_pointer_on(mem, MUTABLE_GPU_ON, own);
+    const struct tally since = rig_since(f, &before); /* no stream waits for another stream */
+    assert_int_equal(since.calls[SB_SIM_EVENT_RECORD] + since.calls[SB_SIM_STREAM_WAIT], 0);
+    assert_ok(sb_context_forget_stream(f->context, NULL, &err));
+    assert_ok(sb_context_synchronize(f->context, &err));
+}
+
+/* Queues work on the library's stream. The work does not run before a call waits for the work. */
+static void make_busy(struct rig *rig, struct look *look) {
+    const void *in = mem_pointer(test_mem(rig->context, BYTES), GPU_DATA);
+    rig_schedule(rig, SB_SIM_LAZY, 0);
+    rig_look(look, rig, own_stream(rig), in, BYTES);
+}
+
+TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
+    struct look busy, look;
+    reopen_without_default(f);
+    make_busy(f, &busy);
+    const sb_stream stream = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    rig_look(&look, f, stream, mem_pointer_on(mem, OVERWRITE_GPU_ON, stream), BYTES);
+    (void)mem_pointer(mem, CPU_DATA);
+    assert_true(look.ran);
+    assert_false(busy.ran);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_true(busy.ran);
+}
+
+/* A read waits for the library's writes, and for writes through a pointer from a call without a
+   stream. */
+TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
+    struct look busy;
+    for (int exposed = 0; exposed < 2; exposed++) {
+        reopen_without_default(f);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        if (exposed)
+            (void)mem_pointer(mem, MUTABLE_GPU);
+        else
+            (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
+        make_busy(f, &busy);
+        assert_false(busy.ran);
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
+        assert_true(busy.ran);
+    }
+}
+
+/* If a wait fails, the queued work may still be running and use the host's storage. */
+TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
+    const void *in;
+    for (int waits = 0; waits <= 2; waits++) { /* how many waits for a stream also fail */
+        reopen_without_default(f);
+        rig_schedule(f, SB_SIM_LAZY, 0);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        (void)mem_pointer(mem, MUTABLE_GPU);
+        device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
+        device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, waits);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+        assert_true(bytes_are(mem_pointer(mem, CPU_DATA), BYTES, 0));
+        test_end(mem);
+        device_fail_no_more(f->context);
+        assert_ok(sb_context_synchronize(f->context, &err));
     }
 }

@@ -86,8 +86,5 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
         assert_int_equal(kernel.bytes, 0);
         assert_int_equal(kernel.refusals, 0);
     }
-}
-
-TEST(test_the_page_size_is_requested_once) {
-    assert_int_equal(kernel.asked, 1);
+    assert_int_equal(kernel.asked, 1); /* the page size is requested once */
 }

@@ -1,7 +1,7 @@
 /* Tests queued work that fails when it runs. The first call that waits for the bytes, or that
    begins after the failure is known, must report the failure. Then no call may return the bytes. */
 #include "blobs.h"
-#include "mem_calls.h"
+#include "plain.h"
 #include "pointers.h"
 
 #include "context/context.h"
@@ -30,7 +30,7 @@ struct scene {
 
 static sb_stream table_own;
 
-static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) {
+static sb_status forget_failures SLOT_STREAM {
     sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
@@ -64,14 +64,14 @@ static bool is_unreported(sb_stream stream) {
     return stream && stream == failed_kernel.stream && !failed_kernel.is_reported;
 }
 
-static sb_status record_kernel(void *device, sb_stream stream, void **out, sb_error *err) {
+static sb_status record_kernel SLOT_RECORD {
     const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
     if (st == SB_OK && is_unreported(stream))
         *kernel_event(NULL) = *out;
     return st;
 }
 
-static sb_status wait_for_kernel(void *device, void *event, sb_error *err) {
+static sb_status wait_for_kernel SLOT_EVENT {
     const sb_status st = sb__sim_backend.event_wait(device, event, err);
     return st == SB_OK && kernel_event(event) ? report_kernel(event, err) : st;
 }
@@ -83,7 +83,7 @@ static void destroy_event(void *device, void *event) {
     sb__sim_backend.event_destroy(device, event);
 }
 
-static sb_status synchronize_kernel(void *device, sb_stream stream, sb_error *err) {
+static sb_status synchronize_kernel SLOT_STREAM {
     const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
     return st == SB_OK && is_unreported(stream) ? report_kernel(NULL, err) : st;
 }
@@ -204,6 +204,8 @@ struct step {
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
     const sb_stream stream = on < STREAMS ? s->streams[on] : NULL;
     const sb_part part = call == SCALE_DIFF ? SB_DIFF : SB_DATA;
+    const void *in;
+    void *out;
     switch (call) {
     case FAIL:
         fails(s, on);
@@ -254,25 +256,15 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
     case KERNEL_ON_OTHER:
         kernel_on_other(s);
         break;
-    default:
-        break;
-    }
-}
-
-static void make_event(struct scene *s, enum step_call event) {
-    sb_context *context = s->rig.context;
-    const void *in;
-    void *out;
-    switch (event) {
     case SYNCHRONISE:
-        ignore(sb_context_synchronize(context, NULL));
-        ignore(sb_context_synchronize(context, NULL));
+        ignore(sb_context_synchronize(s->rig.context, NULL));
+        ignore(sb_context_synchronize(s->rig.context, NULL));
         break;
     case FORGET_STREAMS:
         for (int i = 0; i < 2 * STREAMS; i++)
-            ignore(sb_context_forget_stream(context, s->streams[i % STREAMS], NULL));
-        ignore(sb_context_forget_stream(context, NULL, NULL));
-        ignore(sb_context_forget_stream(context, table_own, NULL));
+            ignore(sb_context_forget_stream(s->rig.context, s->streams[i % STREAMS], NULL));
+        ignore(sb_context_forget_stream(s->rig.context, NULL, NULL));
+        ignore(sb_context_forget_stream(s->rig.context, table_own, NULL));
         break;
     case RELEASE_A_LOAN:
         release_a_loan(s);
@@ -317,8 +309,7 @@ static const struct work {
     {"pull_behind_on_same", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PREFETCH, ONE}}},
     {"two_failures", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {FAIL, SB_SIM_SCALE}, {SCALE, TWO}}},
     {"long_before", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE_OFTEN, 0}}},
-};
-static const struct work kernels[] = {
+    /* from here on, on the table KERNELS */
     {"kernel", {{KERNEL, 0}}},
     {"kernel_and_pull", {{KERNEL, 0}, {PREFETCH, TWO}}},
     {"kernel_and_scale", {{KERNEL, 0}, {SCALE, TWO}}},
@@ -328,12 +319,7 @@ static const struct work kernels[] = {
     {"read_kernel_on_another", {{KERNEL_ON_OTHER, 0}, {SHARE_DIFF, 0}, {UPDATE, TWO}}},
     {"read_kernel_on_own", {{KERNEL_ON_OTHER, 0}, {SHARE_DIFF, 0}, {UPDATE, OWN}}},
 };
-enum { WORKS = sizeof works / sizeof *works, WORKS_OF_KERNELS = sizeof kernels / sizeof *kernels };
-
-static void queue(struct scene *s, const struct work *work) {
-    for (const struct step *step = work->steps; step->call != END; step++)
-        make_step(s, step->call, step->on);
-}
+enum { WORKS = sizeof works / sizeof *works, KERNEL_WORKS = 8 };
 
 /* --- calls that wait for the bytes ----------------------------------------------------------- */
 
@@ -411,8 +397,9 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
 static void run(struct scene *s, const struct trial *t) {
     void *out = NULL;
     scene_reopen(s, t->kind, t->schedule);
-    queue(s, t->work);
-    make_event(s, t->event);
+    for (const struct step *step = t->work->steps; step->call != END; step++)
+        make_step(s, step->call, step->on);
+    make_step(s, t->event, 0);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
         sb_status st = ask(s, asks[t->ask], &out, &err);
@@ -424,27 +411,21 @@ static void run(struct scene *s, const struct trial *t) {
                     : st != (i == 0 ? SB_ERR_DEVICE_FAILURE : SB_ERR_UNINITIALIZED))
             blame(t, i == 0 ? "the first status is" : "a later status is", st);
         if (!is_lost && head != SB_HEAD_LOST)
-            blame(t, head_name(head), st);
+            blame(t, "the head is not LOST after", st);
     }
     check_overwrite(s, t);
 }
 
-static void run_all(struct scene *s, int kind, const struct work *work) {
-    for (enum step_call event = NOTHING; event < END_OF_EVENTS; event++)
-        for (int ask = 0; ask < ASKS; ask++)
-            for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
-                run(s, &(struct trial){kind, work, event, ask, schedule});
-}
-
 TEST_ON(scene, bytes_that_failed_work_should_have_written_are_not_returned) {
-    for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
-        for (int work = 0; work < WORKS; work++)
-            run_all(f, kind, &works[work]);
-}
-
-TEST_ON(scene, bytes_that_a_failed_kernel_should_have_written_are_not_returned) {
-    for (int work = 0; work < WORKS_OF_KERNELS; work++)
-        run_all(f, KERNELS, &kernels[work]);
+    for (int work = 0; work < WORKS; work++) {
+        const bool on_kernels = work >= WORKS - KERNEL_WORKS;
+        for (int kind = on_kernels ? KERNELS : ON_SIM; kind <= (on_kernels ? KERNELS : FORGETFUL);
+             kind++)
+            for (enum step_call event = NOTHING; event < END_OF_EVENTS; event++)
+                for (int ask = 0; ask < ASKS; ask++)
+                    for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
+                        run(f, &(struct trial){kind, &works[work], event, ask, schedule});
+    }
 }
 
 /* The failures of a stream do not concern other streams, later kernels, or a forgotten stream that
@@ -488,8 +469,7 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
 static struct rig *observed;
 static struct look observation;
 
-static sb_status observe_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
-                              const void *x, void *y, sb_stream stream, sb_error *err) {
+static sb_status observe_axpy SLOT_AXPY {
     const sb_status st = sb__sim_backend.axpy(device, dtype, count, alpha, x, y, stream, err);
     rig_look(&observation, observed, stream, y, BYTES);
     return st;
@@ -554,16 +534,6 @@ TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     }
 }
 
-/* The failed work has read the diff, but not written it, so the diff remains valid. */
-TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
-    const float *in;
-    fails(f, SB_SIM_AXPY);
-    make_step(f, UPDATE, ONE);
-    assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
-    assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-}
-
 /* --- waits that fail ------------------------------------------------------------------------- */
 
 struct fill {
@@ -618,12 +588,12 @@ static sb_status fail_wait(bool is_one, sb_error *err) {
     return sb_error_fill(err, waits.status, 0, "planted");
 }
 
-static sb_status fail_stream_wait(void *device, sb_stream stream, sb_error *err) {
+static sb_status fail_stream_wait SLOT_STREAM {
     const sb_status st = fail_wait(waits.of_streams, err);
     return st == SB_OK ? sb__sim_backend.stream_synchronize(device, stream, err) : st;
 }
 
-static sb_status fail_event_wait(void *device, void *event, sb_error *err) {
+static sb_status fail_event_wait SLOT_EVENT {
     const sb_status st = fail_wait(waits.of_events, err);
     return st == SB_OK ? sb__sim_backend.event_wait(device, event, err) : st;
 }
@@ -683,31 +653,6 @@ TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     }
 }
 
-/* Two waits for an event fail. A later call waits again, and returns the bytes or, if the work has
-   failed, a failure. */
-TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
-    const float *in;
-    for (int work = 0; work < 6; work++) {
-        const bool pulls = work / 2, work_fails = work % 2;
-        scene_reopen_failing(f, true, false);
-        if (work_fails)
-            fails(f, pulls ? SB_SIM_DOWNLOAD : SB_SIM_SCALE);
-        assert_ok(pulls ? sb_blob_scale(f->blob, SB_DATA, 2, &err)
-                        : sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
-        if (pulls)
-            assert_ok(sb_mem_async_cpu_pull(data_of(f->blob),
-                                            work / 2 == 1 ? f->streams[ONE] : table_own, &err));
-        fail_waits(0, 2, SB_ERR_OUT_OF_MEMORY);
-        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-        if (work_fails) {
-            assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
-            continue;
-        }
-        assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
-        assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
-    }
-}
-
 /* All waits fail, so the copy may still run when its memory is destroyed. */
 TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
     for (int pulls = 0; pulls < 2; pulls++) {
@@ -731,22 +676,6 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
     }
 }
 
-/* Makes recording an event after the next work fail; the first event orders the streams. */
-static void fail_second_event(struct scene *s) {
-    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
-}
-
-/* If work without an event fails, the device counts as lost: no later call could report the
-   failure. */
-TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
-    const void *in = NULL;
-    fail_second_event(f);
-    assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
-    assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
-}
-
 /* The library's memory for queued work is bounded, even in a loop without waits. */
 TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
@@ -762,29 +691,9 @@ TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
 }
 
-static int64_t events_to_order(struct scene *s, sb_status expected) {
-    const struct tally before = rig_tally(&s->rig);
-    const void *in;
-    assert_status(expected, sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, &err));
-    return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
-}
-
-/* The library records one event to report a failure of its arithmetic. It records further events on
-   the streams that used the bytes, so that other streams can wait for these uses. */
-TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
-    assert_ok(sb_blob_update(f->blob, &err));
-    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
-    assert_int_equal(events_to_order(f, SB_ERR_DEVICE_FAILURE), 2);
-    assert_int_equal(events_to_order(f, SB_OK), 3);
-    assert_int_equal(events_to_order(f, SB_OK), 2);
-    assert_ok(sb_blob_update(f->blob, &err));
-    assert_ok(sb_context_synchronize(f->rig.context, &err));
-    assert_int_equal(events_to_order(f, SB_OK), 2);
-}
-
 static const sb_status *scripted; /* the statuses that the next waits for events return */
 
-static sb_status scripted_wait(void *device, void *event, sb_error *err) {
+static sb_status scripted_wait SLOT_EVENT {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");
 }
 
@@ -840,8 +749,7 @@ static void interrupt(void) {
 }
 
 /* Another thread waits for the queued operation before the core knows that it is queued. */
-static sb_status scale_and_interrupt(void *device, sb_dtype dtype, int64_t count, double alpha,
-                                     void *x, sb_stream stream, sb_error *err) {
+static sb_status scale_and_interrupt SLOT_SCALE {
     const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
     interrupt();
     return st;
@@ -909,14 +817,14 @@ static void meet(int steps) {
         (void)sched_yield();
 }
 
-static sb_status synchronize_and_meet(void *device, sb_stream stream, sb_error *err) {
+static sb_status synchronize_and_meet SLOT_STREAM {
     const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
     if (meeting == 1)
         meet(2);
     return st;
 }
 
-static sb_status record_and_meet(void *device, sb_stream stream, void **out, sb_error *err) {
+static sb_status record_and_meet SLOT_RECORD {
     const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
     if (meeting == 2 && stream == table_own)
         meet(3);
@@ -975,7 +883,7 @@ TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
     }
 }
 
-static sb_status wait_after_another(void *device, void *event, sb_error *err) {
+static sb_status wait_after_another SLOT_EVENT {
     interrupt();
     return wait_for_kernel(device, event, err);
 }
@@ -997,7 +905,7 @@ TEST_ON(scene, a_failure_that_another_wait_returns_meanwhile_counts_for_all_memo
 /* Another thread's wait has got the failure from the backend, but not returned yet. */
 static _Atomic bool is_taken;
 
-static sb_status wait_slowly(void *device, void *event, sb_error *err) {
+static sb_status wait_slowly SLOT_EVENT {
     const struct timespec some = {0, 30000000};
     const bool was_reported = failed_kernel.is_reported;
     const sb_status st = wait_for_kernel(device, event, err);

@@ -1,17 +1,15 @@
-/* Tests where reads store values; faults.formats tests reads that fail. Each reader writes the
-   values to the blob's storage, even if the storage is shared, or to new storage if the storage is
-   too small. Most tests run every reader. */
+/* Tests how much memory reads of values need, with every reader; faults.formats tests reads that
+   fail. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
+#include "pointers.h"
 
 #include "memory/mem.h"
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
 
-enum lending { OWN, LENT, LENT_TO_READ }; /* the blob or a lender owns the storage */
-
-enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
+enum { COUNT = 6 }; /* elements of the message */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -72,75 +70,6 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* Returns a blob of `count` floats 0, 1, ... with the given head, reshaped to six elements. */
-static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
-    float values[ROOM];
-    sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
-    fill_values(SB_DTYPE_F32, count, 0, 1, values);
-    mem_place(data_of(blob), head, values, (size_t)count * sizeof *values);
-    assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
-    return blob;
-}
-
-static void lend(sb_blob *blob, enum lending lending, struct lent *lent) {
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes,
-                              lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, lent,
-                              &err));
-}
-
-static const float *cpu(const sb_blob *blob) {
-    return host_of(blob, SB_DATA);
-}
-
-/* --- storage that fits ------------------------------------------------------------------- */
-
-static void fill_what_fits(enum reader reader, int64_t count, enum lending lending, int32_t head) {
-    const bool replaces = lending == LENT_TO_READ, stays = !replaces && head == SB_HEAD_AT_CPU;
-    struct scene s;
-    scene_open(&s, reader, COUNT, false);
-    struct lent lent = lend_host((size_t)count * sizeof(float), 0);
-    fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
-    sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *blob = filled(&s, count, head);
-    if (lending)
-        lend(blob, lending, &lent);
-    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    const float *old = stays ? cpu(sharer) : NULL;
-    sb_mem *mem = data_of(blob);
-    struct tally before = rig_tally(&s.rig);
-    assert_ok(read_into(&s, reader, blob, &err));
-    struct tally since = rig_since(&s.rig, &before);
-    assert_int_equal(since.downloads, head == SB_HEAD_AT_GPU && count > COUNT);
-    assert_ptr_equal(data_of(blob), mem);
-    assert_ptr_equal(data_of(sharer), mem);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
-                     lending == LENT ? SB_STORAGE_BORROWED : SB_STORAGE_OWNED);
-    assert_int_equal(lent.deleted, replaces);
-    if (stays)
-        assert_ptr_equal(cpu(sharer), old);
-    for (int64_t i = 0; i < count; i++) { /* the values of the message, then the old values */
-        const float rest = head == SB_HEAD_UNINITIALIZED ? 0 : (float)i;
-        assert_true(cpu(sharer)[i] == (i < COUNT ? 100 + (float)i : rest));
-        assert_true(!replaces || ((const float *)lent.ptr)[i] == (float)i); /* unchanged */
-    }
-    test_end(blob);
-    test_end(sharer);
-    assert_int_equal(lent.deleted, lending != OWN);
-    scene_close(&s);
-}
-
-/* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
-TEST(test_sharers_see_the_values) {
-    for (enum reader reader = 0; reader < READERS; reader++)
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
-            for (enum lending lending = LENT; lending <= LENT_TO_READ; lending++)
-                fill_what_fits(reader, count, lending, SB_HEAD_AT_CPU);
-            for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
-                fill_what_fits(reader, count, OWN, head);
-        }
-}
-
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
@@ -174,26 +103,16 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements whose memory has room for LARGE elements. */
-static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
+/* Returns a blob of six elements; the memory of one part has room for LARGE elements. */
+static sb_blob *roomy(struct scene *s, sb_part part, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
-        lend(blob, LENT_TO_READ, lent);
+        assert_ok(sb_blob_set_cpu(blob, part, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
+                                  lent, &err));
     else
-        mem_place(data_of(blob), head, "\1\2\3\4", 4);
+        mem_place(mem_of(blob, part), head, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
     return blob;
-}
-
-static void check_exact_limit(struct scene *s, sb_blob *blob) {
-    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one part */
-                          sizeof(sb_mem) + /* the other part */
-                          sb__storage_size(s->rig.context, COUNT * sizeof(float));
-    s->limits.max_memory = needed - 1;
-    assert_reports(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err), "4194304");
-    s->limits.max_memory = needed;
-    assert_ok(read_into(s, FROM_PROTO, blob, &err));
-    scene_close(s);
 }
 
 static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
@@ -202,7 +121,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_open(&s, reader, COUNT, false);
     if (read_only)
         lent = lend_host(LARGE * sizeof(float), 0);
-    sb_blob *blob = roomy(&s, head, &lent);
+    sb_blob *blob = roomy(&s, SB_DATA, head, &lent);
     sb_mem *mem = data_of(blob);
     scene_limit(&s, reader, LIMIT);
     struct tally before = rig_tally(&s.rig);
@@ -216,7 +135,8 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     /* The read succeeds if the limit includes the blob's whole capacity. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
-    assert_true(cpu(blob)[0] == 100 && cpu(blob)[COUNT - 1] == 99 + COUNT);
+    const float *values = host_of(blob, SB_DATA);
+    assert_true(values[0] == 100 && values[COUNT - 1] == 99 + COUNT);
     scene_close(&s);
 }
 
@@ -232,18 +152,19 @@ TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
 }
 
 TEST(test_the_limit_is_exact) {
-    struct scene s;
-    struct lent none = {.ptr = NULL};
-    scene_open(&s, FROM_PROTO, COUNT, true);
-    check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
-    scene_open(&s, FROM_PROTO, COUNT, true);
-    sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *large = test_vector(s.rig.context, SB_DTYPE_F32, LARGE);
-    mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
-    assert_ok(sb_blob_reshape(large, six, 1, NULL, &err));
-    assert_ok(sb_blob_share(blob, SB_DIFF, large, &err));
-    test_end(large);
-    check_exact_limit(&s, blob);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        struct scene s;
+        struct lent none = {.ptr = NULL};
+        scene_open(&s, FROM_PROTO, COUNT, true);
+        sb_blob *blob = roomy(&s, part, SB_HEAD_AT_GPU, &none);
+        const size_t other =
+            sizeof(sb_mem) + sb__storage_size(s.rig.context, COUNT * sizeof(float));
+        s.limits.max_memory = sb__storage_size(s.rig.context, LARGE * sizeof(float)) + other - 1;
+        assert_reports(SB_ERR_DATA_LIMIT, read_into(&s, FROM_PROTO, blob, &err), "4194304");
+        s.limits.max_memory++;
+        assert_ok(read_into(&s, FROM_PROTO, blob, &err));
+        scene_close(&s);
+    }
 }
 
 /* New memory is not zeroed if a message will fill it. Nevertheless, old bytes of the process must
@@ -251,14 +172,12 @@ TEST(test_the_limit_is_exact) {
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     struct wire wire = {0};
-    sb_context *context;
+    sb_context *context = test_context(CONTEXT_OPTIONS(.flags = 0));
     put_message(&wire, count, false);
     wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38 is not an int32 */
-    assert_ok(sb_context_create(&options, &context, &err));
     for (int cached = 0; cached < 2; cached++) {
-        void *secret = test_aligned_alloc(64, BYTES), *values;
+        void *secret = test_aligned_alloc(64, BYTES);
         memset(secret, SECRET, BYTES);
         test_aligned_free(secret);
         sb_blob *blob = test_vector(context, SB_DTYPE_I32, count);
@@ -267,11 +186,10 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
             test_end(blob);
             blob = test_vector(context, SB_DTYPE_I32, count);
         }
-        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &values, &err));
+        const unsigned char *values = blob_pointer(blob, SB_DATA, OVERWRITE_CPU);
         for (size_t i = 0; i < BYTES; i++)
-            assert_int_not_equal(((unsigned char *)values)[i], SECRET);
+            assert_int_not_equal(values[i], SECRET);
         test_end(blob);
         sb_context_trim(context);
     }
-    sb_context_release(context);
 }

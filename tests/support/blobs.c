@@ -290,17 +290,6 @@ void lent_free(struct lent *lent) {
     lent->ptr = NULL;
 }
 
-const char *head_name(int32_t head) {
-    static const char *const names[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED",
-                                        "LOST"};
-    return head >= 0 && head <= SB_HEAD_LOST ? names[head] : "?";
-}
-
-const char *storage_name(int32_t kind) {
-    static const char *const names[] = {"none", "owned", "pinned", "borrowed", "read-only"};
-    return kind >= 0 && kind <= SB_STORAGE_BORROWED_READ_ONLY ? names[kind] : "?";
-}
-
 /* --- blobs and memories ----------------------------------------------------------------------- */
 
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {

@@ -108,9 +108,6 @@ void device_fail_no_more(sb_context *context);
 /* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
-const char *head_name(int32_t head);
-const char *storage_name(int32_t kind);
-
 /* --- blobs and memories ----------------------------------------------------------------------- */
 
 /* Copies `bytes` bytes of `values` to the memory and moves its head to `head`. Does nothing if

@@ -25,19 +25,10 @@ static bool arguments_hold(size_t bytes, size_t alignment, uint32_t flags) {
            (flags & ~(uint32_t)(SB_ALLOC_ZEROED | SB_ALLOC_OBJECT)) == 0;
 }
 
-static bool countdown(int64_t *nth) {
-    return *nth > 0 && --*nth == 0;
-}
-
 static bool may_allocate(struct counting_allocator *counting, size_t bytes, uint32_t flags) {
-    bool refused = countdown(&counting->fail_nth);
-    if (flags & SB_ALLOC_OBJECT) {
-        counting->object_calls++;
-    } else {
-        counting->buffer_calls++;
-        refused |= countdown(&counting->fail_nth_buffer);
-    }
+    bool refused = counting->fail_nth > 0 && --counting->fail_nth == 0;
     refused |= counting->byte_cap && counting->live_bytes + bytes > counting->byte_cap;
+    *(flags & SB_ALLOC_OBJECT ? &counting->object_calls : &counting->buffer_calls) += 1;
     counting->failures += refused;
     return !refused;
 }

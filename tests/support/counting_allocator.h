@@ -24,11 +24,10 @@ struct counting_allocator {
     int64_t free_calls;
     int64_t live_blocks, live_buffers; /* live_buffers: blocks without SB_ALLOC_OBJECT */
     size_t live_bytes, peak_bytes;
-    size_t byte_cap;         /* alloc fails if live_bytes would exceed this cap; 0: no cap */
-    int64_t fail_nth;        /* the n-th alloc call from now fails; 0: no call fails */
-    int64_t fail_nth_buffer; /* like fail_nth, but counts only calls without SB_ALLOC_OBJECT */
-    int64_t failures;        /* calls that failed on demand or because of the cap */
-    int64_t violations;      /* calls that break the contract of sb_allocator */
+    size_t byte_cap;    /* alloc fails if live_bytes would exceed this cap; 0: no cap */
+    int64_t fail_nth;   /* the n-th alloc call from now fails; 0: no call fails */
+    int64_t failures;   /* calls that failed on demand or because of the cap */
+    int64_t violations; /* calls that break the contract of sb_allocator */
 };
 
 #define COUNTING_ALLOCATOR_INIT                                                                    \

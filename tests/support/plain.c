@@ -6,8 +6,6 @@ static void count(_Atomic int *counter, int by) {
 
 static sb_status plain_open SLOT_OPEN {
     struct plain *plain = user;
-    if (plain->open_status != SB_OK)
-        return sb_error_fill(err, plain->open_status, 4711, "the test makes this fail");
     count(&plain->opened, 1);
     atomic_store_explicit(&plain->ordinal, ordinal, memory_order_relaxed);
     *out = plain;

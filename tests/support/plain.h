@@ -38,7 +38,6 @@ struct plain {
     _Atomic int live;        /* blocks that are allocated */
     _Atomic int self_copies; /* copies whose source equals the destination */
     _Atomic int32_t ordinal;
-    sb_status open_status;
     int trims, afters;
     sb_status status; /* returned by the slots scale and upload of a test */
     sb_status after;  /* returned by the slot after_default of a test */

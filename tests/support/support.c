@@ -109,59 +109,6 @@ bool test_is_full(void) {
     return is_on("SYNCBLOB_TEST_FULL");
 }
 
-/* --- free memory ----------------------------------------------------------------------------- */
-
-typedef unsigned long long number;
-
-/* Finds the first line that begins with `word` and a number, and stores the number in `found`. */
-static bool read_number(const char *path, const char *word, number *found) {
-    char line[128], end;
-    bool is_found = false;
-    FILE *file = fopen(path, "r");
-    while (file && !is_found && fgets(line, sizeof line, file)) {
-        const size_t skipped = strlen(word);
-        is_found =
-            strncmp(line, word, skipped) == 0 && sscanf(line + skipped, "%llu%c", found, &end) == 2;
-    }
-    if (file)
-        (void)fclose(file);
-    return is_found;
-}
-
-#define GROUP "/sys/fs/cgroup/memory." /* a container's outermost control group */
-
-/* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
-   or SIZE_MAX if neither reports a number. */
-static size_t free_memory(void) {
-    number least = SIZE_MAX, kib, limit, used;
-    number cache = 0; /* page cache, which the kernel frees when memory is needed */
-    if (read_number("/proc/meminfo", "MemAvailable:", &kib))
-        least = kib << 10;
-    if (read_number(GROUP "max", "", &limit) && read_number(GROUP "current", "", &used)) {
-        (void)read_number(GROUP "stat", "inactive_file ", &cache);
-        used -= cache < used ? cache : used;
-        const number room = used < limit ? limit - used : 0;
-        least = room < least ? room : least;
-    }
-    return (size_t)least;
-}
-
-/* Returns the size of the shadow memory that the sanitizer needs for `addresses` bytes:
-   ThreadSanitizer needs four bytes per byte, AddressSanitizer one byte per eight bytes. */
-static size_t sanitizer_bytes(size_t addresses) {
-    return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
-}
-
-bool test_has_memory(size_t bytes, size_t addresses) {
-    const size_t needed = bytes + sanitizer_bytes(addresses), free = free_memory();
-    if (free / 4 * 3 > needed)
-        return true;
-    print_message(
-        "skipped: needs %zu MiB of memory (sanitizer: %zu MiB), but only %zu MiB are free\n",
-        needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
-    return false;
-}
-
 /* --- objects that the running test owns ----------------------------------------------------- */
 
 struct owned {

@@ -124,13 +124,12 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
 /* These functions report which cases of a test to run. The default is a sample, which takes a
    second or two, also under each sanitizer. SYNCBLOB_TEST_WHOLE=1: all cases. SYNCBLOB_TEST_FULL=1:
-   also cases that take minutes. An empty variable or 0 means off. */
+   also cases that take minutes or 9 GiB of memory. An empty variable or 0 means off. */
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* These skip the running test and print the reason: the test is not in the sample, it needs a
-   64-bit size_t, or the machine has too little memory. `bytes`: the memory that the test needs;
-   `addresses`: the bytes that it touches, for which a sanitizer needs more memory. */
+/* These skip the running test and print the reason: the test is not in the sample, or it needs a
+   64-bit size_t. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \
@@ -145,12 +144,6 @@ bool test_is_full(void);
             test_skip();                                                                           \
         }                                                                                          \
     } while (0)
-#define skip_without_memory(bytes, addresses)                                                      \
-    do {                                                                                           \
-        if (!test_has_memory((bytes), (addresses)))                                                \
-            test_skip();                                                                           \
-    } while (0)
-bool test_has_memory(size_t bytes, size_t addresses);
 
 /* Returns the next number of splitmix64, which is the same on every machine. */
 uint64_t test_random(uint64_t *state);

@@ -27,11 +27,10 @@ struct trial {
 };
 
 static void blame(const struct trial *t, const char *what) {
-    fail_with("%s%s, host %s, device %s: %s (%s) with %s %d to %d failing: %s",
-              head_name(t->start->head), t->pending ? " and pending" : "",
-              storage_name(t->start->cpu), storage_name(t->start->gpu), call_kinds[t->call].name,
-              sb_status_name(t->status), fault_name(t->fault), (int)t->nth,
-              (int)t->nth + t->times - 1, what);
+    fail_with("head %d%s, host %d, device %d: %s (%s) with %s %d to %d failing: %s", t->start->head,
+              t->pending ? " and pending" : "", t->start->cpu, t->start->gpu,
+              call_kinds[t->call].name, sb_status_name(t->status), fault_name(t->fault),
+              (int)t->nth, (int)t->nth + t->times - 1, what);
 }
 
 static int32_t head_before(const struct trial *t) {

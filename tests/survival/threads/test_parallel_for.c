@@ -109,6 +109,16 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
+/* Fills one row, whose sum is made in tasks, too. */
+static uint64_t fill_row(sb_context *context, int32_t dtype, int64_t count) {
+    const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
+    sb_blob *blob = test_blob(context, dtype, 2, (int64_t[]){1, count});
+    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
+    const uint64_t filled = hash_of(data_of(blob), (size_t)count * sb_dtype_size(dtype));
+    test_end(blob);
+    return filled;
+}
+
 /* The number of values in a task, and counts of values near 8 and 64 such tasks. */
 enum { PIECE = 1 << 17, NEAR_8_TASKS = (7 << 17) + 12345, NEAR_64_TASKS = (64 << 17) + 1 };
 
@@ -130,6 +140,7 @@ static void compare(int32_t dtype, int64_t count) {
         assert_int_equal(pool.runs > 0, count > PIECE);
         if (count > INT64_C(2) * PIECE) /* four sums, an update, a scale, two copies, a clear */
             assert_int_equal(pool.runs, 9);
+        assert_true(fill_row(context, dtype, count) == fill_row(alone, dtype, count));
         test_end(context);
     }
     test_end(alone);
