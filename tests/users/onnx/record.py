@@ -18,13 +18,12 @@ import tempfile
 
 import numpy
 
-import answers
 import cases
 import nets
 import references
 import whole
 from cases import forks
-from comparing import Wanted
+from comparing import Wanted, put_answers
 
 ROUNDING = 2e-6  # tolerance relative to an output's largest value, because BLAS kernels round differently
 LEAST = 1e-4     # the least tolerance of a whole net
@@ -84,7 +83,7 @@ def answers_of(row, build):
 def case_problems(row, build, write):
     found = answers_of(row, build)
     if write:
-        answers.put(cases.MODULES[row], row, found)
+        put_answers(cases.MODULES[row], row, found)
         return
     for case, (_, outputs) in zip(cases.answered(row), found):
         if list(outputs) != list(case.wanted):

@@ -8,9 +8,8 @@ import sys
 
 import numpy
 
-import answers
 import nets
-from comparing import Wanted, sampled
+from comparing import Wanted, load_answers, sampled, save_answers
 from nets import Draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -211,7 +210,7 @@ class Kept:
 
     @classmethod
     def read(cls):
-        index, flat = answers.load("nets")
+        index, flat = load_answers("nets")
         values, at = {}, 0
         for name, net in index.items():
             for output, (size, _, _) in net["outputs"].items():
@@ -243,7 +242,7 @@ class Kept:
 
     def write(self):
         index = {name: self.index[name] for name in sorted(self.index)}
-        answers.save("nets", index, [self.values[name, output] for name, net in index.items()
+        save_answers("nets", index, [self.values[name, output] for name, net in index.items()
                                      for output in net["outputs"]])
 
 

@@ -3,7 +3,7 @@
 import numpy
 
 from nets import counted
-from .activation import some
+from .values import some
 
 
 def prior_parameters(draw):
