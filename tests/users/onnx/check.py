@@ -32,8 +32,6 @@ def result(subject, convert, model=None):
     """Converts and runs a net; returns whether it is right, wrong or refused."""
     try:
         converted = convert(subject.text(), model or subject.model())
-        if not subject.wanted:
-            return Result(subject.name, "no answer", "", {})
         return Result(subject.name, "right", "", running.check(subject, converted))
     except running.Refused as error:
         return Result(subject.name, "refused", str(error), {})
@@ -79,10 +77,9 @@ def check_layers(arguments):
 def is_expected(outcome):
     """Returns whether a result is expected. For a net that cannot be converted, this is a refusal that names
     the cause."""
-    words = whole.MUST_BE_REFUSED.get(outcome.name)
-    if words is None:
-        return outcome.status in ("right", "no answer")
-    return outcome.status == "refused" and all(word in outcome.message for word in words)
+    if outcome.name not in whole.NO_ANSWER:
+        return outcome.status == "right"
+    return outcome.status == "refused" and all(word in outcome.message for word in whole.NO_ANSWER[outcome.name][1:])
 
 
 def check_net(net, messages, arguments):
@@ -99,7 +96,7 @@ def check_net(net, messages, arguments):
                           for name, array in outcome.found.items())
         yield is_expected(outcome)
         print(f"{'' if is_expected(outcome) else 'FAILED '}{outcome.status:9} {time.monotonic() - began:6.1f} s  "
-              f"{net.name}{what}: {outcome.message or apart or whole.NO_ANSWER[net.name]}", flush=True)
+              f"{net.name}{what}: {outcome.message or apart}", flush=True)
 
 
 def check_nets(arguments):

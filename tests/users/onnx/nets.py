@@ -75,7 +75,6 @@ class Net:
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections
-        self.losses = set()   # types of losses that the converter replaces by a softmax
         self.names_differ = False  # whether ONNX may name the outputs differently
 
     def input(self, name, values):
@@ -101,18 +100,6 @@ class Net:
 
     def text(self):
         return text_of({**self.head, "layer": self.messages})
-
-    def for_caffe(self):
-        """Returns the net that computes the wanted outputs in Caffe: a softmax replaces the loss and
-        its label."""
-        if not self.losses:
-            return self
-        net = Net()
-        net.inputs = {name: values for name, values in self.inputs.items() if name != "label"}
-        net.messages = [{**layer, "type": "Softmax", "bottom": layer["bottom"][:1]}
-                        if layer["type"] in self.losses else layer
-                        for layer in self.messages if layer["top"] != "label"]
-        return net
 
     def model(self):
         layers = b"".join(field(100, layer_message(*layer)) for layer in self.weights)

@@ -25,7 +25,7 @@ from running import FILES, Refused, Wrong, by_command, check_model, check_output
 OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
 HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
-DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
+DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # rows whose weights --fp16 keeps as floats
 # NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")

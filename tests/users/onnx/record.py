@@ -47,10 +47,9 @@ def run_caffe(build, files, folder, **variables):
 def files_of(case, folder):
     stem = folder / case.name.replace("/", "-")
     files = [stem.with_suffix(suffix) for suffix in (".prototxt", ".caffemodel", ".inputs")]
-    net = case.net.for_caffe()
-    files[0].write_text(net.text())
-    files[1].write_bytes(case.net.model())
-    files[2].write_bytes(nets.write_inputs(net.inputs.values()))
+    files[0].write_text(case.text())
+    files[1].write_bytes(case.model())
+    files[2].write_bytes(nets.write_inputs(case.inputs.values()))
     return files
 
 
@@ -93,6 +92,20 @@ def case_problems(row, build, write):
         yield from (f"{case.name}: {name}: {why}" for name, why in problems.items() if why)
 
 
+def shapes_of(lines):
+    """Parses the output of "own_answers shapes"."""
+    shapes = whole.Shapes({}, [])
+    for line in lines.splitlines():
+        what, name, *words = line.split("\t")
+        if what == "input":
+            shapes.inputs[name] = [int(word) for word in words]
+            continue
+        if not shapes.layers or shapes.layers[-1][0] != name:
+            shapes.layers.append((name, words[0], []))
+        shapes.layers[-1][2].append([int(word) for word in words[1:]])
+    return shapes
+
+
 class Caffe:
     """Writes one net and its inputs to a folder, and runs own_answers (which calls Caffe) on them."""
 
@@ -100,7 +113,7 @@ class Caffe:
         self.build, self.name, self.folder = build, name, folder
         self.net, self.model, self.inputs = (folder / each for each in ("net", "model", "inputs"))
         self.net.write_text(whole.text_for_caffe(name))
-        self.shapes = whole.Shapes.from_survey(run([build / "own_answers", "shapes", self.net]))
+        self.shapes = shapes_of(run([build / "own_answers", "shapes", self.net]))
         self.inputs.write_bytes(nets.write_inputs(whole.input_arrays(name, self.shapes).values()))
 
     def write_model(self, factors):

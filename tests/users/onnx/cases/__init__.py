@@ -30,9 +30,8 @@ class Case:
 
     def digest(self):
         """Returns a digest of everything that determines Caffe's answers."""
-        net = self.net.for_caffe()
-        digest = zlib.crc32(self.net.model(), zlib.crc32(net.text().encode()))
-        for values in net.inputs.values():
+        digest = zlib.crc32(self.net.model(), zlib.crc32(self.net.text().encode()))
+        for values in self.inputs.values():
             digest = zlib.crc32(values.tobytes(), digest)
         return digest
 

@@ -155,18 +155,6 @@ def softmax(draw, net):
     in_place_or_not(draw, net, "Softmax", draw.numbers(shape, 2.0), "prob", **softmax_axis(draw, shape))
 
 
-def softmax_with_loss(draw, net):
-    """Draws a loss that the converter treats as a softmax, with a label or without."""
-    shape = any_shape(draw, 2)
-    net.losses.add("SoftmaxWithLoss")
-    net.names_differ = True
-    net.input("data", draw.numbers(shape, 2.0))
-    bottoms = ["data"]
-    if draw.chance(50):
-        bottoms.append(net.input("label", draw.integers([shape[0], 1], 2)))
-    net.layer("SoftmaxWithLoss", bottoms, "loss", **softmax_axis(draw, shape))
-
-
 def lrn_across(draw, net):
     parameters = some(draw, local_size=(1, 3, 5, 7), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2, 0.5))
@@ -242,7 +230,6 @@ TABLE = {
     "Reduction": (40, reduction),
     "ArgMax": (40, arg_max),
     "Softmax": (40, softmax),
-    "SoftmaxWithLoss": (20, softmax_with_loss),
     "LRN": (40, lrn_across),
     "LRNWithinChannel": (40, lrn_within),
     "BatchNorm": (60, batch_norm),
