@@ -25,24 +25,24 @@ import whole
 # Rows that ONNX cannot express, or whose results in Caffe are meaningless.
 MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
 
-Result = collections.namedtuple("Result", "name status message found")
+Result = collections.namedtuple("Result", "name status message")
 
 
 def result(subject, convert, model=None):
     """Converts and runs a net; returns whether it is right, wrong or refused."""
     try:
-        converted = convert(subject.text(), model or subject.model())
-        return Result(subject.name, "right", "", running.check(subject, converted))
+        running.check(subject, convert(subject.text(), model or subject.model()))
+        return Result(subject.name, "right", "")
     except running.Refused as error:
-        return Result(subject.name, "refused", str(error), {})
+        return Result(subject.name, "refused", str(error))
     except running.Wrong as error:
-        return Result(subject.name, "wrong", str(error), {})
+        return Result(subject.name, "wrong", str(error))
 
 
 def check_row(name, arguments):
     """Returns the results of the cases of a row, or of one case; runs in a separate process."""
     convert = running.by_command(f"{arguments.command} {running.FILES}")
-    return [result(case, convert)._replace(found=None) for case in cases.answered(name.split("/")[0])
+    return [result(case, convert) for case in cases.answered(name.split("/")[0])
             if name in (case.name, case.name.split("/")[0])]
 
 
@@ -92,11 +92,9 @@ def check_net(net, messages, arguments):
     for what, convert, model in ways:
         began = time.monotonic()
         outcome = result(net, convert, model)
-        apart = ", ".join(f"{net.wanted[name].difference(array):.1e} of {net.wanted[name].tolerance:.1e}"
-                          for name, array in outcome.found.items())
         yield is_expected(outcome)
         print(f"{'' if is_expected(outcome) else 'FAILED '}{outcome.status:9} {time.monotonic() - began:6.1f} s  "
-              f"{net.name}{what}: {outcome.message or apart}", flush=True)
+              f"{net.name}{what}: {outcome.message}", flush=True)
 
 
 def check_nets(arguments):

@@ -119,13 +119,6 @@ class Caffe:
     def write_model(self, factors):
         self.model.write_bytes(whole.model_of(self.name, self.shapes, factors))
 
-    def factors(self):
-        if self.name in whole.TRAINED:
-            return {}
-        self.write_model({})
-        lines = run([self.build / "own_answers", "factors", self.net, self.model, self.inputs]).splitlines()
-        return {layer: float(factor) for layer, factor in (line.split("\t") for line in lines)}
-
     def outputs(self, **variables):
         return run_caffe(self.build, [(self.net, self.model, self.inputs)], self.folder, **variables)[0]
 
@@ -142,7 +135,7 @@ def tolerance(name, one, other):
 def net_problems(name, build, write, kept):
     with tempfile.TemporaryDirectory() as folder:
         caffe = Caffe(build, name, pathlib.Path(folder))
-        factors = caffe.factors() if write else kept.factors(name)
+        factors = kept.factors(name)
         caffe.write_model(factors)
         outputs = caffe.outputs()
         if write:

@@ -132,7 +132,7 @@ def first_weights(kind, shapes, draw):
 
 
 def weights_of(name, shapes, factors):
-    """Returns name, type and arrays of each layer; `factors` are from answers.cpp, or empty."""
+    """Returns name, type and arrays of each layer; `factors` are those of Kept."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -200,7 +200,8 @@ class Kept:
         return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
 
     def factors(self, name):
-        net = self.index[name]
+        """Returns factors of layers' weights, with which the layers' outputs have the deviation 1; empty for a new net."""
+        net = self.index.get(name, {"layers": (), "factors": ()})
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
     def wanted(self, name):
