@@ -8,7 +8,7 @@ import zlib
 import numpy
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "fuzz/seeds"))
-from wire import data as field, legacy, varint  # noqa: E402
+from wire import data as field, varint  # noqa: E402
 
 QUOTED = ("name", "type", "bottom", "top", "input", "module", "layer")
 
@@ -121,19 +121,12 @@ def value_text(key, value, indent):
 
 
 def layer_message(name, kind, arrays):
-    """Encodes a layer; an array may already be a blob's message."""
-    messages = (array if isinstance(array, bytes) else blob_message(array) for array in arrays)
-    return field(1, name) + field(2, kind) + b"".join(field(7, message) for message in messages)
+    return field(1, name) + field(2, kind) + b"".join(field(7, blob_message(array)) for array in arrays)
 
 
 def blob_message(array):
     array = numpy.asarray(array, "<f4")
     return field(5, array.tobytes()) + field(7, field(1, b"".join(map(varint, array.shape))))
-
-
-def old_blob_message(array):
-    """Encodes an array with four sizes in Caffe's legacy fields."""
-    return legacy(*array.shape) + field(5, array.tobytes())
 
 
 def write_inputs(arrays):

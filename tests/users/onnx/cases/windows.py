@@ -3,8 +3,6 @@
 import functools
 import math
 
-from nets import old_blob_message
-
 from .values import axis_of
 
 
@@ -130,15 +128,6 @@ def inner_product(draw, net):
     blobs = [draw.numbers(weight, 1 / math.sqrt(inner))]
     add_bias(draw, parameters, blobs)
     net.layer("InnerProduct", draw.numbers(shape), "ip", blobs, inner_product_param=parameters)
-
-
-def old_shapes(draw, net):
-    """Draws weights with four legacy sizes, as Caffe wrote them before BlobShape."""
-    inputs, outputs = draw.between(1, 9), draw.between(1, 9)
-    net.input("data", draw.numbers([draw.between(1, 3), inputs, 1, 1]))
-    blobs = [draw.numbers([1, 1, outputs, inputs], inputs ** -0.5), draw.numbers([1, 1, 1, outputs])]
-    net.layer("InnerProduct", "data", "ip", map(old_blob_message, blobs),
-              inner_product_param={"num_output": outputs})
 
 
 def embed(draw, net):
@@ -275,7 +264,6 @@ TABLE = {
     "ConvolutionShared": (10, shared_convolution),
     "Deconvolution": (220, deconvolution),
     "InnerProduct": (60, inner_product),
-    "InnerProductOldShapes": (10, old_shapes),
     "Embed": (40, embed),
     "Im2col": (40, im2col),
     "LSTM": (40, functools.partial(recurrent, kind="LSTM", weights_of=lstm_weights)),
