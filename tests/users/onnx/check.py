@@ -46,19 +46,16 @@ def check_row(name, arguments):
             if name in (case.name, case.name.split("/")[0])]
 
 
-def print_row(name, results, every):
-    """Prints the counts, and the first message of each kind or every message. Returns how many
-    cases fail."""
+def print_row(name, results):
+    """Prints the counts, all messages of failures, and the first message of a refusal that is allowed. Returns the
+    counts, and how many cases fail."""
     counts = collections.Counter(each.status for each in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
-    bad = 0
-    for status in ("wrong", "refused"):
-        chosen = [each for each in results if each.status == status]
-        fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
-        bad += len(chosen) if fails else 0
-        for each in chosen if every else chosen[:1]:
-            print(f"{'FAILED ' if fails else '    '}{status} {each.name}: {each.message}", flush=True)
-    return counts, bad
+    may_be_refused = name.split("/")[0] in MAY_BE_REFUSED
+    bad = [each for each in results if each.status == "wrong" or each.status == "refused" and not may_be_refused]
+    for each in bad or [each for each in results if each.status == "refused"][:1]:
+        print(f"{'FAILED ' if bad else '    '}{each.status} {each.name}: {each.message}", flush=True)
+    return counts, len(bad)
 
 
 def check_layers(arguments):
@@ -68,7 +65,7 @@ def check_layers(arguments):
     with concurrent.futures.ProcessPoolExecutor() as pool:
         jobs = [pool.submit(check_row, name, arguments) for name in names]
         for name, job in zip(names, jobs):
-            counts, failed = print_row(name, job.result(), bool(arguments.names))
+            counts, failed = print_row(name, job.result())
             sums, bad = sums + counts, bad + failed
     print(f"{'all':26}{sums['right']:7}{sums['wrong']:7}{sums['refused']:9}")
     return sums.total() - bad, bad
