@@ -3,15 +3,18 @@ converts the files that the programs write. The programs are Google's protobuf w
 caffe.proto, and the Python packages safetensors and NumPy.
 
 Names, shapes, types and the bits of all values must be equal; in a net also the layers' names and
-types.
+types. The lines of Python that `syncblob info` prints for an HDF5 file are run, too.
 """
 
+import subprocess
+import sys
+
+import h5py
 import numpy
 import pytest
 from safetensors import numpy as safetensors
 
 from conftest import SUFFIX_OF, read_message
-from made_files import normal, shaped
 
 
 RAW_CODES = "dfeiI"  # codes of the module struct; an index is NVCaffe's number of the type
@@ -184,12 +187,12 @@ def bf16_of(array):
 
 @pytest.mark.parametrize("field, kind", [("data", "f4"), ("double_data", "f8")])
 def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind):
-    values = numpy.concatenate([numpy.array(normal(4000, 10.0 ** power), "f8") for power in range(-9, 6)])
+    values = numpy.concatenate([RNG.normal(0, 10.0 ** power, 4000) for power in range(-9, 6)])
     near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
     ties = (near[:-1] + near[1:]) / 2
     values = numpy.concatenate([values, near, ties, numpy.nextafter(ties, 0), numpy.nextafter(ties, 9e9),
                                 [65519.99, 65520.0, -1e9, numpy.inf, -0.0, 1e-300, 3.4e38]])
-    blob = shaped(messages, [len(values)], **{field: values.astype(kind)})
+    blob = messages.BlobProto(shape={"dim": [len(values)]}, **{field: values.astype(kind)})
     path = tmp_path / "values.binaryproto"
     path.write_bytes(blob.SerializeToString())
     held = array_of(blob)
@@ -202,3 +205,33 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
     if kind == "f4":  # NumPy has no bf16: compares the bits at the end of the file
         made = convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
+
+
+# The shapes of the blobs of each layer in HDF5. One name has a slash, and one layer has more than ten blobs.
+LAYERS = {"conv1": [(2, 3, 5, 5), (2,)], "relu1": [], "inception_3a/1x1": [(4, 3, 1, 1), (4,)], "lstm": [(3,)] * 12,
+          "scalar": [()]}
+
+
+@pytest.mark.parametrize("name, dtype", [("net.caffemodel.h5", "<f4"), ("net.caffemodel.h5", "<f8"),
+                                         ("net.solverstate.h5", "<f4")])
+def test_snapshots_in_hdf5(cli, convert, messages, tmp_path, name, dtype):
+    """A net's snapshot has the group "data", with a group for each layer, in which "0", "1", ... are the layer's
+    blobs; a solver's snapshot has its blobs in the group "history"."""
+    is_net = name == "net.caffemodel.h5"
+    shapes = LAYERS if is_net else {"history": [(2, 3), (3,)]}
+    blobs = {f"{layer}.{index}" if is_net else str(index): RNG.normal(size=shape).astype(dtype)
+             for layer, all_shapes in shapes.items() for index, shape in enumerate(all_shapes)}
+    with h5py.File(tmp_path / name, "w") as snapshot:
+        snapshot["iter"] = 9
+        for layer in LAYERS if is_net else ():
+            snapshot.create_group(f"data/{layer}")
+        for key, blob in blobs.items():
+            snapshot[f"data/{key.replace('.', '/')}" if is_net else f"history/{key}"] = blob
+    lines = [line.removeprefix("  ") for line in cli("info", name).stderr.decode().splitlines()[1:]]
+    program = "\n".join(lines).replace("net.caffemodel.h5", name)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    check_npz(tmp_path / "net.npz", blobs)
+    if is_net:
+        net = read_message(messages, convert("net.npz", "net.caffemodel"), "caffemodel")
+        check_arrays(tensors_of(net, "caffemodel"), blobs)
+        assert all(layer.blobs for layer in net.layer)

@@ -3,13 +3,11 @@ has the tests of what the lines contain."""
 
 import functools
 import json
-import math
 
 import jsonschema
 import pytest
 
-from conftest import ROOT, SUFFIX_OF
-from made_files import shaped
+from conftest import ROOT, SUFFIX_OF, message_of
 
 
 @functools.cache
@@ -39,8 +37,8 @@ def kinds_of(*arguments):
 
 
 def write_net(messages, path, *layers):
-    layers = [messages.LayerParameter(name=name, type=kind, blobs=[blob]) for name, kind, blob in layers]
-    path.write_bytes(messages.NetParameter(name="\x1b", layer=layers).SerializeToString())
+    text = "".join(f'layer {{ name: "{name}" type: "{kind}" blobs {{ {blob} }} }}' for name, kind, blob in layers)
+    path.write_bytes(message_of(messages, "caffemodel", r'name: "\033"' + text).SerializeToString())
     return path
 
 
@@ -55,16 +53,16 @@ def test_every_file(cli, file):
 
 
 def test_differences(cli, messages, tmp_path):
-    blob = shaped(messages, [2], data=[1, 2])
+    blob = "shape { dim: 2 } data: [1, 2]"
     a = write_net(messages, tmp_path / "a", ("x", "A", blob), ("y", "A", blob), ("z", "A", blob))
-    b = write_net(messages, tmp_path / "b", ("x", "B", shaped(messages, [2], double_data=[1, math.nan])),
-                  ("y", "A", shaped(messages, [1, 2], data=[1, 2], diff=[3, 4])))
+    b = write_net(messages, tmp_path / "b", ("x", "B", "shape { dim: 2 } double_data: [1, nan]"),
+                  ("y", "A", "shape { dim: [1, 2] } data: [1, 2] diff: [3, 4]"))
     assert kinds_of(cli, "diff", a, b) == {"only", "only_diff", "type", "shape", "dtype", "values", "summary"}
 
 
 def test_findings(cli, messages, tmp_path):
-    bad = shaped(messages, [3], double_data=[math.nan, math.inf, 1e300])
-    net = write_net(messages, tmp_path / "net", ("x", "A", bad), ("x", "A", bad))
+    bad = ("x", "A", "shape { dim: 3 } double_data: [nan, inf, 1e300]")
+    net = write_net(messages, tmp_path / "net", bad, bad)
     assert kinds_of(cli, "verify", net) == {"nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name"}
     assert kinds_of(cli, "verify", write_net(messages, tmp_path / "none")) == {"unsafe-name", "no-values"}
 

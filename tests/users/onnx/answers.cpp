@@ -4,15 +4,9 @@
 //   axes, the name, the sizes and the floats; numbers have 32 bits, little-endian.
 // answers shapes NET: prints a line "input NAME SIZES" for each input of a net, and a line "blob
 //   LAYER TYPE SIZES" for each blob of weights. Tabs separate the words of a line.
-// answers factors NET MODEL INPUTS: prints a line "LAYER FACTOR" for each layer with weights. A
-//   summing layer's outputs have the deviation 1 if its first blob is multiplied by the factor. A
-//   BatchNorm matches its input if its mean is multiplied by the factor, and its variance by the
-//   factor's square.
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <set>
 #include <string>
 
 #include "caffe/caffe.hpp"
@@ -81,40 +75,6 @@ void print_shapes(const Net &net) {
         }
 }
 
-double deviation(const Blob &blob) {
-    double sum = 0;
-    double squares = 0;
-    for (int i = 0; i < blob.count(); i++) {
-        sum += blob.cpu_data()[i];
-        squares += std::pow(blob.cpu_data()[i], 2);
-    }
-    const double mean = sum / blob.count();
-    return std::sqrt(squares / blob.count() - mean * mean);
-}
-
-void print_factors(Net *net) {
-    static const std::set<std::string> sums = {"Convolution", "Deconvolution", "InnerProduct",
-                                               "Normalize"};
-    for (int i = 0; i < static_cast<int>(net->layers().size()); i++) {
-        const auto &blobs = net->layers()[i]->blobs();
-        const std::string type = net->layers()[i]->type();
-        double factor = 1;
-        if (type == "BatchNorm") {
-            factor = deviation(*net->bottom_vecs()[i][0]);
-            blobs[0]->scale_data(static_cast<float>(factor));
-            blobs[1]->scale_data(static_cast<float>(factor) * static_cast<float>(factor));
-        }
-        net->ForwardFromTo(i, i);
-        if (sums.count(type) != 0) {
-            factor = 1 / deviation(*net->top_vecs()[i][0]);
-            blobs[0]->scale_data(static_cast<float>(factor));
-            net->ForwardFromTo(i, i);
-        }
-        if (!blobs.empty())
-            std::printf("%s\t%.9g\n", net->layer_names()[i].c_str(), factor);
-    }
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -125,15 +85,8 @@ int main(int argc, char **argv) {
     caffe::Caffe::set_mode(caffe::Caffe::CPU);
     if (what == "forward" && argc == 4)
         return forward(argv[2], argv[3]);
-    if ((what != "shapes" || argc != 3) && (what != "factors" || argc != 5))
+    if (what != "shapes" || argc != 3)
         return 2;
-    Net net(argv[2], caffe::TEST);
-    if (what == "shapes") {
-        print_shapes(net);
-        return 0;
-    }
-    net.CopyTrainedLayersFrom(argv[3]);
-    fill(net, argv[4]);
-    print_factors(&net);
+    print_shapes(Net(argv[2], caffe::TEST));
     return 0;
 }

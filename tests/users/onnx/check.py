@@ -25,42 +25,37 @@ import whole
 # Rows that ONNX cannot express, or whose results in Caffe are meaningless.
 MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
 
-Result = collections.namedtuple("Result", "name status message found")
+Result = collections.namedtuple("Result", "name status message")
 
 
 def result(subject, convert, model=None):
     """Converts and runs a net; returns whether it is right, wrong or refused."""
     try:
-        converted = convert(subject.text(), model or subject.model())
-        if not subject.wanted:
-            return Result(subject.name, "no answer", "", {})
-        return Result(subject.name, "right", "", running.check(subject, converted))
+        running.check(subject, convert(subject.text(), model or subject.model()))
+        return Result(subject.name, "right", "")
     except running.Refused as error:
-        return Result(subject.name, "refused", str(error), {})
+        return Result(subject.name, "refused", str(error))
     except running.Wrong as error:
-        return Result(subject.name, "wrong", str(error), {})
+        return Result(subject.name, "wrong", str(error))
 
 
 def check_row(name, arguments):
     """Returns the results of the cases of a row, or of one case; runs in a separate process."""
     convert = running.by_command(f"{arguments.command} {running.FILES}")
-    return [result(case, convert)._replace(found=None) for case in cases.answered(name.split("/")[0])
+    return [result(case, convert) for case in cases.answered(name.split("/")[0])
             if name in (case.name, case.name.split("/")[0])]
 
 
-def print_row(name, results, every):
-    """Prints the counts, and the first message of each kind or every message. Returns how many
-    cases fail."""
+def print_row(name, results):
+    """Prints the counts, all messages of failures, and the first message of a refusal that is allowed. Returns the
+    counts, and how many cases fail."""
     counts = collections.Counter(each.status for each in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
-    bad = 0
-    for status in ("wrong", "refused"):
-        chosen = [each for each in results if each.status == status]
-        fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
-        bad += len(chosen) if fails else 0
-        for each in chosen if every else chosen[:1]:
-            print(f"{'FAILED ' if fails else '    '}{status} {each.name}: {each.message}", flush=True)
-    return counts, bad
+    may_be_refused = name.split("/")[0] in MAY_BE_REFUSED
+    bad = [each for each in results if each.status == "wrong" or each.status == "refused" and not may_be_refused]
+    for each in bad or [each for each in results if each.status == "refused"][:1]:
+        print(f"{'FAILED ' if bad else '    '}{each.status} {each.name}: {each.message}", flush=True)
+    return counts, len(bad)
 
 
 def check_layers(arguments):
@@ -70,7 +65,7 @@ def check_layers(arguments):
     with concurrent.futures.ProcessPoolExecutor() as pool:
         jobs = [pool.submit(check_row, name, arguments) for name in names]
         for name, job in zip(names, jobs):
-            counts, failed = print_row(name, job.result(), bool(arguments.names))
+            counts, failed = print_row(name, job.result())
             sums, bad = sums + counts, bad + failed
     print(f"{'all':26}{sums['right']:7}{sums['wrong']:7}{sums['refused']:9}")
     return sums.total() - bad, bad
@@ -79,10 +74,9 @@ def check_layers(arguments):
 def is_expected(outcome):
     """Returns whether a result is expected. For a net that cannot be converted, this is a refusal that names
     the cause."""
-    words = whole.MUST_BE_REFUSED.get(outcome.name)
-    if words is None:
-        return outcome.status in ("right", "no answer")
-    return outcome.status == "refused" and all(word in outcome.message for word in words)
+    if outcome.name not in whole.NO_ANSWER:
+        return outcome.status == "right"
+    return outcome.status == "refused" and all(word in outcome.message for word in whole.NO_ANSWER[outcome.name][1:])
 
 
 def check_net(net, messages, arguments):
@@ -95,11 +89,9 @@ def check_net(net, messages, arguments):
     for what, convert, model in ways:
         began = time.monotonic()
         outcome = result(net, convert, model)
-        apart = ", ".join(f"{net.wanted[name].difference(array):.1e} of {net.wanted[name].tolerance:.1e}"
-                          for name, array in outcome.found.items())
         yield is_expected(outcome)
         print(f"{'' if is_expected(outcome) else 'FAILED '}{outcome.status:9} {time.monotonic() - began:6.1f} s  "
-              f"{net.name}{what}: {outcome.message or apart or whole.NO_ANSWER[net.name]}", flush=True)
+              f"{net.name}{what}: {outcome.message}", flush=True)
 
 
 def check_nets(arguments):

@@ -10,16 +10,16 @@ the shapes in the file. If the net is small, onnxruntime also runs it, and its o
 shapes in the file.
 """
 
+import collections
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import numpy
 import onnx
 
-from running import Wrong, check_model, run_model
+from running import Wrong, check_model, run_model, temporary_folder
 
 COUNT = 300
 THINNER = 16  # divides large numbers of channels, so that weights stay small
@@ -35,31 +35,22 @@ def thin(text):
     return re.sub(r"((?:num_output|group)\s*:\s*)(\d+)", fewer, text)
 
 
-def run(path, promised):
-    """Returns the first output whose shape differs from the shape in the file, or None."""
-    sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-             for value in onnx.load(path).graph.input}
-    inputs = {name: numpy.zeros(size, numpy.float32) for name, size in sizes.items()}
-    if sum(value.size for value in inputs.values()) > MOST_INPUTS:
-        return None
-    for name, output in run_model(str(path), inputs).items():
-        wanted = promised[name]
-        if len(wanted) != output.ndim or any(dim not in (None, size) for dim, size in zip(wanted, output.shape)):
-            return f"{name} is {output.shape}, not {wanted}"
-    return None
-
-
 def check(stem):
-    """Returns the result of a net (refused, right or wrong), and why."""
+    """Returns the result of a net (refused or right), or raises Wrong."""
     path = stem.with_suffix(".onnx")
     if not path.exists():
-        words = stem.with_suffix(".txt").read_text()
-        return ("refused", words) if words else ("wrong", "refused without a message")
-    try:
-        found = run(path, check_model(str(path)))
-    except Wrong as error:
-        found = str(error)
-    return ("wrong", found) if found else ("right", "")
+        if not stem.with_suffix(".txt").read_text():
+            raise Wrong("refused without a message")
+        return "refused"
+    promised = check_model(str(path))
+    inputs = {value.name: numpy.zeros([dim.dim_value for dim in value.type.tensor_type.shape.dim], numpy.float32)
+              for value in onnx.load(path).graph.input}
+    if sum(value.size for value in inputs.values()) <= MOST_INPUTS:
+        for name, output in run_model(str(path), inputs).items():
+            wanted = promised[name]
+            if len(wanted) != output.ndim or any(dim not in (None, size) for dim, size in zip(wanted, output.shape)):
+                raise Wrong(f"{name} is {output.shape}, not {wanted}")
+    return "right"
 
 
 def main():
@@ -67,19 +58,19 @@ def main():
     if not nets.is_dir():
         print(f"skipped: {nets} is missing; set SYNCBLOB_TEST_DATA")
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        thinner, out = pathlib.Path(folder, "nets"), pathlib.Path(folder, "out")
-        thinner.mkdir()
-        out.mkdir()
+    counts = collections.Counter()
+    with temporary_folder() as folder:
+        for name in ("nets", "out"):
+            (folder / name).mkdir()
         for net in nets.glob("*.prototxt"):
-            (thinner / net.name).write_text(thin(net.read_text()))
-        subprocess.run([program, thinner, out, "0", str(COUNT)], check=True)
-        counts = {"right": 0, "refused": 0, "wrong": 0}
+            (folder / "nets" / net.name).write_text(thin(net.read_text()))
+        subprocess.run([program, folder / "nets", folder / "out", "0", str(COUNT)], check=True)
         for number in range(COUNT):
-            status, words = check(out / str(number))
-            counts[status] += 1
-            if status == "wrong":
-                print(f"{number}: {words}", flush=True)
+            try:
+                counts[check(folder / "out" / str(number))] += 1
+            except Wrong as error:
+                counts["wrong"] += 1
+                print(f"{number}: {error}", flush=True)
     print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return 1 if counts["wrong"] or not counts["right"] else 0
 

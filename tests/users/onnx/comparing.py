@@ -1,12 +1,17 @@
-"""Compares a net's outputs with Caffe's."""
+"""Caffe's stored answers, in a file for each module of cases and nets.npz for whole nets; and comparisons of a
+net's outputs with the answers."""
 
+import functools
+import json
 import math
+import pathlib
 
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
 UNREAL = 1e30  # for empty windows, Caffe computes larger values or NaN, which are not compared
 SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
+FOLDER = pathlib.Path(__file__).resolve().parent / "answers"
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
 
@@ -121,3 +126,46 @@ def end_of_tie(rows, begin, allowed):
 def row_problem(row, found, wanted, allowed):
     column = next((i for i in range(7) if not abs(found[i] - wanted[i]) <= allowed), 2)
     return f"row {row}: {COLUMNS[column]} is {found[column]:.7g}, Caffe's {wanted[column]:.7g}"
+
+
+def load_answers(name):
+    """Returns a file's index and its values; the index is empty if there is no file."""
+    path = FOLDER / f"{name}.npz"
+    if not path.exists():
+        return {}, numpy.zeros(0, "<f4")
+    with numpy.load(path) as file:
+        return (json.loads(file["index"].tobytes()),
+                numpy.ascontiguousarray(file["values"].T).view("<f4").reshape(-1))
+
+
+def save_answers(name, index, arrays):
+    """Writes a file. Groups the values' bytes by significance, which compresses better."""
+    values = numpy.concatenate([array.reshape(-1) for array in arrays]).astype("<f4")
+    planes = numpy.ascontiguousarray(values.view(numpy.uint8).reshape(-1, 4).T)
+    text = json.dumps(index, separators=(",", ":")).encode()
+    numpy.savez_compressed(FOLDER / f"{name}.npz", index=numpy.frombuffer(text, numpy.uint8), values=planes)
+
+
+@functools.cache
+def answers_of_module(name):
+    """Returns {row: [(the case's digest, its outputs in Caffe's order)]} of a module of cases."""
+    index, values = load_answers(name)
+    rows, at = {}, 0
+    for row, cases in index.items():
+        rows[row] = []
+        for digest, shapes in cases:
+            outputs = {}
+            for output, shape in shapes.items():
+                begin, at = at, at + math.prod(shape)
+                outputs[output] = values[begin:at].reshape(shape)
+            rows[row].append((digest, outputs))
+    return rows
+
+
+def put_answers(name, row, cases):
+    """Stores the answers of a row of a module."""
+    rows = answers_of_module(name)
+    rows[row] = cases
+    index = {row: [[digest, {output: array.shape for output, array in outputs.items()}]
+                   for digest, outputs in rows[row]] for row in sorted(rows)}
+    save_answers(name, index, [array for row in index for _, outputs in rows[row] for array in outputs.values()])

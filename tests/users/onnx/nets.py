@@ -8,7 +8,7 @@ import zlib
 import numpy
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "fuzz/seeds"))
-from wire import data as field, legacy, varint  # noqa: E402
+from wire import data as field, varint  # noqa: E402
 
 QUOTED = ("name", "type", "bottom", "top", "input", "module", "layer")
 
@@ -75,7 +75,6 @@ class Net:
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections
-        self.losses = set()   # types of losses that the converter replaces by a softmax
         self.names_differ = False  # whether ONNX may name the outputs differently
 
     def input(self, name, values):
@@ -102,18 +101,6 @@ class Net:
     def text(self):
         return text_of({**self.head, "layer": self.messages})
 
-    def for_caffe(self):
-        """Returns the net that computes the wanted outputs in Caffe: a softmax replaces the loss and
-        its label."""
-        if not self.losses:
-            return self
-        net = Net()
-        net.inputs = {name: values for name, values in self.inputs.items() if name != "label"}
-        net.messages = [{**layer, "type": "Softmax", "bottom": layer["bottom"][:1]}
-                        if layer["type"] in self.losses else layer
-                        for layer in self.messages if layer["top"] != "label"]
-        return net
-
     def model(self):
         layers = b"".join(field(100, layer_message(*layer)) for layer in self.weights)
         return field(1, b"net") + layers
@@ -134,19 +121,12 @@ def value_text(key, value, indent):
 
 
 def layer_message(name, kind, arrays):
-    """Encodes a layer; an array may already be a blob's message."""
-    messages = (array if isinstance(array, bytes) else blob_message(array) for array in arrays)
-    return field(1, name) + field(2, kind) + b"".join(field(7, message) for message in messages)
+    return field(1, name) + field(2, kind) + b"".join(field(7, blob_message(array)) for array in arrays)
 
 
 def blob_message(array):
     array = numpy.asarray(array, "<f4")
     return field(5, array.tobytes()) + field(7, field(1, b"".join(map(varint, array.shape))))
-
-
-def old_blob_message(array):
-    """Encodes an array with four sizes in Caffe's legacy fields."""
-    return legacy(*array.shape) + field(5, array.tobytes())
 
 
 def write_inputs(arrays):

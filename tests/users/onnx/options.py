@@ -25,7 +25,7 @@ from running import FILES, Refused, Wrong, by_command, check_model, check_output
 OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
 HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
-DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
+DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # rows whose weights --fp16 keeps as floats
 # NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
@@ -133,11 +133,10 @@ def preprocessing(program):
     draw = Draw("preprocessing", 0)
     pixels, image = draw.integers([2, 3, 4, 5], 256), draw.integers([3, 4, 5], 256)
     channels = numpy.float32([104, 117, -0.5]).reshape(-1, 1, 1)
-    for mean, scale, swap in itertools.product((None, channels, image), (None, "0.017", "-2"), (False, True)):
-        wanted = ((pixels[:, ::-1] if swap else pixels) - (0 if mean is None else mean)) * numpy.float32(scale or 1)
+    for mean, scale, swap in itertools.product((0, channels, image), (None, "0.017", "-2"), (False, True)):
+        wanted = ((pixels[:, ::-1] if swap else pixels) - mean) * numpy.float32(scale or 1)
         words = ([] if scale is None else ["--scale", scale]) + (["--swap-rb"] if swap else [])
-        kind = "no mean" if mean is None else f"a mean of {mean.shape}"
-        yield (f"{kind}; {' '.join(words)}",
+        yield (f"a mean of {numpy.shape(mean)}; {' '.join(words)}",
                lambda mean=mean, words=words, wanted=wanted: check_pixels(program, pixels, mean, words, wanted))
 
 
@@ -145,11 +144,11 @@ def check_pixels(program, pixels, mean, words, wanted):
     net = nets.Net()
     net.layer("Power", pixels, "out", power_param={"shift": 1})
     with temporary_folder() as folder:
-        if mean is not None and mean.size > 3:
+        if numpy.size(mean) == 3:
+            words = [*words, "--mean", ",".join(map(str, mean.reshape(-1)))]
+        elif numpy.size(mean) > 3:
             (folder / "mean.binaryproto").write_bytes(nets.blob_message(mean[None]))
             words = [*words, "--mean", folder / "mean.binaryproto"]
-        elif mean is not None:
-            words = [*words, "--mean", ",".join(map(str, mean.reshape(-1)))]
         model = convert(program, net, *words)
     check_model(model)
     compare(run_model(model, {"data": pixels}), {"out": wanted + 1}, net)

@@ -164,7 +164,7 @@ def check_nets(peers, arguments):
     kept = whole.Kept.read()
     for name in arguments.names or whole.names():
         if name in whole.NO_ANSWER:
-            print(f"{name:<60} not compared: {whole.NO_ANSWER[name]}")
+            print(f"{name:<60} not compared: {whole.NO_ANSWER[name][0]}")
             continue
         answers = answers_of(whole.WholeNet(name, kept), peers, arguments)
         print(f"{name:<60}" + "".join(f" {each.status:>12}" for each in answers.values()), flush=True)

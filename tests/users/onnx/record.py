@@ -18,13 +18,12 @@ import tempfile
 
 import numpy
 
-import answers
 import cases
 import nets
 import references
 import whole
 from cases import forks
-from comparing import Wanted
+from comparing import Wanted, put_answers
 
 ROUNDING = 2e-6  # tolerance relative to an output's largest value, because BLAS kernels round differently
 LEAST = 1e-4     # the least tolerance of a whole net
@@ -48,10 +47,9 @@ def run_caffe(build, files, folder, **variables):
 def files_of(case, folder):
     stem = folder / case.name.replace("/", "-")
     files = [stem.with_suffix(suffix) for suffix in (".prototxt", ".caffemodel", ".inputs")]
-    net = case.net.for_caffe()
-    files[0].write_text(net.text())
-    files[1].write_bytes(case.net.model())
-    files[2].write_bytes(nets.write_inputs(net.inputs.values()))
+    files[0].write_text(case.text())
+    files[1].write_bytes(case.model())
+    files[2].write_bytes(nets.write_inputs(case.inputs.values()))
     return files
 
 
@@ -84,7 +82,7 @@ def answers_of(row, build):
 def case_problems(row, build, write):
     found = answers_of(row, build)
     if write:
-        answers.put(cases.MODULES[row], row, found)
+        put_answers(cases.MODULES[row], row, found)
         return
     for case, (_, outputs) in zip(cases.answered(row), found):
         if list(outputs) != list(case.wanted):
@@ -94,6 +92,20 @@ def case_problems(row, build, write):
         yield from (f"{case.name}: {name}: {why}" for name, why in problems.items() if why)
 
 
+def shapes_of(lines):
+    """Parses the output of "own_answers shapes"."""
+    shapes = whole.Shapes({}, [])
+    for line in lines.splitlines():
+        what, name, *words = line.split("\t")
+        if what == "input":
+            shapes.inputs[name] = [int(word) for word in words]
+            continue
+        if not shapes.layers or shapes.layers[-1][0] != name:
+            shapes.layers.append((name, words[0], []))
+        shapes.layers[-1][2].append([int(word) for word in words[1:]])
+    return shapes
+
+
 class Caffe:
     """Writes one net and its inputs to a folder, and runs own_answers (which calls Caffe) on them."""
 
@@ -101,18 +113,11 @@ class Caffe:
         self.build, self.name, self.folder = build, name, folder
         self.net, self.model, self.inputs = (folder / each for each in ("net", "model", "inputs"))
         self.net.write_text(whole.text_for_caffe(name))
-        self.shapes = whole.Shapes.from_survey(run([build / "own_answers", "shapes", self.net]))
+        self.shapes = shapes_of(run([build / "own_answers", "shapes", self.net]))
         self.inputs.write_bytes(nets.write_inputs(whole.input_arrays(name, self.shapes).values()))
 
     def write_model(self, factors):
         self.model.write_bytes(whole.model_of(self.name, self.shapes, factors))
-
-    def factors(self):
-        if self.name in whole.TRAINED:
-            return {}
-        self.write_model({})
-        lines = run([self.build / "own_answers", "factors", self.net, self.model, self.inputs]).splitlines()
-        return {layer: float(factor) for layer, factor in (line.split("\t") for line in lines)}
 
     def outputs(self, **variables):
         return run_caffe(self.build, [(self.net, self.model, self.inputs)], self.folder, **variables)[0]
@@ -130,7 +135,7 @@ def tolerance(name, one, other):
 def net_problems(name, build, write, kept):
     with tempfile.TemporaryDirectory() as folder:
         caffe = Caffe(build, name, pathlib.Path(folder))
-        factors = caffe.factors() if write else kept.factors(name)
+        factors = kept.factors(name)
         caffe.write_model(factors)
         outputs = caffe.outputs()
         if write:

@@ -49,13 +49,11 @@ def by_command(command):
 
 
 def reason(run):
-    """Returns a program's output, or its Python exception, in one line."""
-    lines = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
+    """Returns a program's output, or the last line of its Python exception, in one line."""
+    lines = [line.strip() for line in (run.stderr + run.stdout).splitlines() if line.strip()]
     if "Traceback" in run.stderr:
-        lines = [line for line in run.stderr.splitlines() if line.strip()]
-        last = max(number for number, line in enumerate(lines) if line.startswith("  "))
-        lines = lines[last + 1:]
-    return "; ".join(line.strip() for line in lines[:LINES]) or f"status {run.returncode}"
+        lines = run.stderr.strip().splitlines()[-1:]
+    return "; ".join(lines[:LINES]) or f"status {run.returncode}"
 
 
 def check_model(model):
@@ -91,8 +89,7 @@ def run_model(model, inputs):
 
 
 def check_outputs(subject, found, promised=None):
-    """Raises Wrong unless all outputs equal the subject's wanted outputs. Returns the outputs by
-    Caffe's names."""
+    """Raises Wrong unless all outputs equal the subject's wanted outputs."""
     wanted = subject.wanted
     if subject.names_differ and len(found) == len(wanted):
         promised = promised and dict(zip(wanted, promised.values()))
@@ -105,13 +102,12 @@ def check_outputs(subject, found, promised=None):
             problem = f"{found[name].dtype}, not float32"
         if problem:
             raise Wrong(f"{name}: {problem}")
-    return found
 
 
 def check(subject, model):
     """Raises Wrong unless a converted net computes Caffe's outputs, with the shapes that it
     declares."""
-    return check_outputs(subject, run_model(model, subject.inputs), check_model(model))
+    check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 
 def first_line(error):

@@ -17,44 +17,39 @@ from comparing import detections_problem
 def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs=()):
     """Returns a net whose outputs are these arrays for all inputs."""
     sizes = {**dict.fromkeys(detections, [1, 1, "rows", 7]), **(sizes or {})}
-    nodes, infos = [], []
-    for name, array in outputs.items():
-        value = numpy_helper.from_array(numpy.array(array, order="C"))
-        nodes.append(helper.make_node("Constant", [], [name], value=value))
-        infos.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
-                                                   sizes.get(name, array.shape)))
-    inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in inputs]
-    graph = helper.make_graph(nodes, "constants", inputs, infos)
-    opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.array(array, order="C")))
+             for name, array in outputs.items()]
+    graph = helper.make_graph(nodes, "constants", [info(name, onnx.TensorProto.FLOAT, [1]) for name in inputs], [
+        info(name, helper.np_dtype_to_tensor_dtype(array.dtype), sizes.get(name, array.shape))
+        for name, array in outputs.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString()
 
 
-def add(array, amount, at=0):
-    array.reshape(-1)[at] += amount * abs(array).max()
-    return array
-
-
-def set_first(array, value):
-    array.reshape(-1)[0] = value
-    return array
+def changed(amount, at=0):
+    """Returns a function that adds a part of an array's largest value to one of its values."""
+    def change(array):
+        array.reshape(-1)[at] += amount * abs(array).max()
+        return array
+    return change
 
 
 # The planted error, the case, the function that changes the case's first answer, and the expected status.
 PLANTED = (
     ("nothing", "Convolution/000", lambda array: array, "right"),
     ("nothing", "DetectionOutput", lambda rows: rows, "right"),
-    ("a value that is 3e-5 off", "Convolution/000", lambda array: add(array, 3e-5), "wrong"),
-    ("a value that is 3e-6 off", "Convolution/000", lambda array: add(array, 3e-6), "right"),
-    ("not a number", "Sigmoid/000", lambda array: set_first(array, numpy.nan), "wrong"),
-    ("infinity", "Sigmoid/000", lambda array: set_first(array, numpy.inf), "wrong"),
+    ("a value that is 3e-5 off", "Convolution/000", changed(3e-5), "wrong"),
+    ("a value that is 3e-6 off", "Convolution/000", changed(3e-6), "right"),
+    ("not a number", "Sigmoid/000", changed(numpy.nan), "wrong"),
+    ("infinity", "Sigmoid/000", changed(numpy.inf), "wrong"),
     ("an axis more", "Pooling/000", lambda array: array[None], "wrong"),
     ("a row less", "Pooling/000", lambda array: array[..., :-1, :], "wrong"),
     ("doubles", "ReLU/000", lambda array: array.astype(numpy.float64), "wrong"),
     ("a detection less", "DetectionOutput", lambda rows: rows[:, :, 1:], "wrong"),
     ("two detections swapped", "DetectionOutput",
      lambda rows: rows[:, :, [1, 0, *range(2, rows.shape[2])]], "wrong"),
-    ("another label", "DetectionOutput", lambda rows: add(rows, 1, 1), "wrong"),
-    ("a box that is 3e-5 off", "DetectionOutput", lambda rows: add(rows, 3e-5, 4), "wrong"))
+    ("another label", "DetectionOutput", changed(1, 1), "wrong"),
+    ("a box that is 3e-5 off", "DetectionOutput", changed(3e-5, 4), "wrong"))
 
 
 def case_named(name):
@@ -67,15 +62,14 @@ def case_named(name):
     return next(case for case in many if not numpy.diff(case.wanted["detections"].values[0, 0, :2, :2], axis=0).any())
 
 
-def check_planted():
-    """Yields (whether check.py's result is the expected result, a message) for each planted error."""
-    nets = []
+def planted_nets():
+    """Yields what is planted, the case, the net and the expected status."""
     for what, name, change, status in PLANTED:
         case = case_named(name)
         outputs = {each: output.values.copy() for each, output in case.wanted.items()}
         first = next(iter(outputs))
         outputs[first] = change(outputs[first])
-        nets.append((what, case, constant_net(outputs, case.detections), status))
+        yield what, case, constant_net(outputs, case.detections), status
     case = case_named("Reshape/000")
     (name, output), = case.wanted.items()
     right = {name: output.values}
@@ -84,12 +78,16 @@ def check_planted():
                       ("a size that is not promised", constant_net(right, sizes={name: ["any"] * len(output.shape)})),
                       ("an operator that is none", constant_net(right).replace(b"Constant", b"Kunstant")),
                       ("an input that is none", constant_net(right, inputs=["another", "more"]))):
-        nets.append((what, case, net, "wrong"))
-    for what, case, net, status in nets:
-        outcome = result(case, lambda *_, net=net: net)
-        yield outcome.status == status, f"{what}: {outcome.status}, not {status}: {outcome.message}"
-    outcome = result(case, running.by_command("sh -c 'echo no words for it >&2; exit 3'"))
-    yield (outcome.status, outcome.message) == ("refused", "no words for it"), f"a refusal: {outcome}"
+        yield what, case, net, "wrong"
+
+
+def checks():
+    """Yields (whether a result is the expected result, a message)."""
+    for what, case, net, status in planted_nets():
+        found = result(case, lambda *_, net=net: net)
+        yield found.status == status, f"{what}: {found.status}, not {status}: {found.message}"
+    found = result(case, running.by_command("sh -c 'echo no words for it >&2; exit 3'"))
+    yield (found.status, found.message) == ("refused", "no words for it"), f"a refusal: {found}"
     # Detections may change places only if their scores are equal.
     rows = numpy.float32([[0, 1, .9, .1, .1, .2, .2], [0, 1, .5, .3, .3, .4, .4],
                           [0, 1, .5, .5, .5, .6, .6], [0, 2, .5, .7, .7, .8, .8]])[None, None]
@@ -98,13 +96,8 @@ def check_planted():
         yield found == right, f"rows {order} are {'accepted' if found else 'refused'}"
 
 
-def main():
-    checks = list(check_planted())
-    failures = [message for passed, message in checks if not passed]
-    print("".join(f"{message}\n" for message in failures), end="")
-    print(f"{len(checks) - len(failures)} passed, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
-
-
 if __name__ == "__main__":
-    main()
+    all_checks = list(checks())
+    failures = [message for passed, message in all_checks if not passed]
+    print(*failures, f"{len(all_checks) - len(failures)} passed, {len(failures)} failed", sep="\n")
+    sys.exit(bool(failures))

@@ -1,5 +1,6 @@
 """Whole nets that people use, with random weights, and Caffe's stored answers."""
 
+import collections
 import math
 import os
 import pathlib
@@ -8,9 +9,8 @@ import sys
 
 import numpy
 
-import answers
 import nets
-from comparing import Wanted, sampled
+from comparing import Wanted, load_answers, sampled, save_answers
 from nets import Draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -35,18 +35,14 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
          TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
-# The nets that the Caffe used for these tests cannot run, and why.
+# The nets that the Caffe used for these tests cannot run, the reason, and words of the expected refusal: no
+# converter can convert these nets.
 NO_ANSWER = {
-    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template with words instead of numbers",
-    "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
+    "mobilenet-ssd__template_MobileNetSSD_deploy_template": (
+        "a template with words instead of numbers", "line 2397", "'cls3x'"),
+    "py-faster-rcnn__VGG16_end2end_test": ("a Python layer and ROIPooling", "'proposal' (Python)"),
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel
-# The nets of NO_ANSWER that cannot be converted, and words of the expected refusal.
-MUST_BE_REFUSED = {
-    "mobilenet-ssd__template_MobileNetSSD_deploy_template": ("line 2397", "'cls3x'"),
-    "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)",),
-}
-
 
 # TextBoxes' PriorBox layers have two centres in each place. The Caffe of the tests lacks such layers, so the
 # boxes are computed as OpenCV does, and Caffe reads the boxes as inputs.
@@ -112,25 +108,9 @@ def text_for_caffe(name):
     return text
 
 
-class Shapes:
-    """The shapes of a net: {name: shape} of its inputs, and (name, type, shapes of the blobs) of each
-    layer with weights."""
-
-    def __init__(self, inputs, layers):
-        self.inputs, self.layers = inputs, layers
-
-    @classmethod
-    def from_survey(cls, lines):
-        inputs, layers = {}, []
-        for line in lines.splitlines():
-            what, name, *words = line.split("\t")
-            if what == "input":
-                inputs[name] = [int(word) for word in words]
-                continue
-            if not layers or layers[-1][0] != name:
-                layers.append((name, words[0], []))
-            layers[-1][2].append([int(word) for word in words[1:]])
-        return cls(inputs, layers)
+# The shapes of a net: {name: shape} of its inputs, and (name, type, shapes of the blobs) of each layer with
+# weights.
+Shapes = collections.namedtuple("Shapes", "inputs layers")
 
 
 def input_arrays(name, shapes):
@@ -144,18 +124,15 @@ def first_weights(kind, shapes, draw):
     """Draws a layer's weights, before scaling."""
     if kind == "BatchNorm":
         return [draw.numbers(shapes[0], 0.1), draw.uniform(shapes[1], 0.5, 1.5), numpy.ones(1, "f4")]
-    if kind == "Scale":
-        return [draw.uniform(shapes[0], 0.5, 1.5), *(draw.numbers(shape, 0.1) for shape in shapes[1:])]
-    if kind == "PReLU":
-        return [draw.uniform(shapes[0], 0, 0.5)]
-    if kind == "Normalize":
-        return [draw.uniform(shapes[0], 0.5, 1.5)]
-    inner = max(1, math.prod(shapes[0][1:]))
-    return [draw.numbers(shapes[0], inner ** -0.5), *(draw.numbers(shape, 0.1) for shape in shapes[1:])]
+    if kind in ("Normalize", "PReLU", "Scale"):
+        first = draw.uniform(shapes[0], *((0, 0.5) if kind == "PReLU" else (0.5, 1.5)))
+    else:
+        first = draw.numbers(shapes[0], max(1, math.prod(shapes[0][1:])) ** -0.5)
+    return [first, *(draw.numbers(shape, 0.1) for shape in shapes[1:])]
 
 
 def weights_of(name, shapes, factors):
-    """Returns name, type and arrays of each layer; `factors` are from answers.cpp, or empty."""
+    """Returns name, type and arrays of each layer; `factors` are those of Kept."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -211,7 +188,7 @@ class Kept:
 
     @classmethod
     def read(cls):
-        index, flat = answers.load("nets")
+        index, flat = load_answers("nets")
         values, at = {}, 0
         for name, net in index.items():
             for output, (size, _, _) in net["outputs"].items():
@@ -223,7 +200,8 @@ class Kept:
         return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
 
     def factors(self, name):
-        net = self.index[name]
+        """Returns factors of layers' weights, with which the layers' outputs have the deviation 1; empty for a new net."""
+        net = self.index.get(name, {"layers": (), "factors": ()})
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
     def wanted(self, name):
@@ -243,7 +221,7 @@ class Kept:
 
     def write(self):
         index = {name: self.index[name] for name in sorted(self.index)}
-        answers.save("nets", index, [self.values[name, output] for name, net in index.items()
+        save_answers("nets", index, [self.values[name, output] for name, net in index.items()
                                      for output in net["outputs"]])
 
 

@@ -14,7 +14,7 @@ OLDEST_GLIBC = (2, 28)
 LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0",
              "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 FILES = {"__init__.py", "__main__.py", "_syncblob.abi3.so", "_syncblob.pyi", "errors.py",
-         "py.typed"}
+         "opencv.py", "py.typed"}
 MOST_BYTES = 4 << 20
 
 

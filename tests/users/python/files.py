@@ -81,14 +81,14 @@ def made():
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")
-    model.add_layer("data", "Input")
-    model.add_layer("conv_1", "Convolution", [floats(4, 3, 2, 2), floats(4)])
-    model.add_layer("bn_1", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.3])])
-    model.add_layer("bn_0", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.0])])
-    model.add_layer("scale_1", "Scale", [floats(4), floats(4)])
-    model.add_layer("conv_1", "Convolution", [floats(2, 2)])
-    model.add_layer("", "InnerProduct", [random.standard_normal((2, 3))])
-    model.add_layer("lstm", "LSTM", [floats(2), floats(3), floats(4)])
+    for name, kind, blobs in (
+            ("data", "Input", []), ("conv_1", "Convolution", [floats(4, 3, 2, 2), floats(4)]),
+            ("bn_1", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.3])]),
+            ("bn_0", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.0])]),
+            ("scale_1", "Scale", [floats(4), floats(4)]), ("conv_1", "Convolution", [floats(2, 2)]),
+            ("", "InnerProduct", [random.standard_normal((2, 3))]),
+            ("lstm", "LSTM", [floats(2), floats(3), floats(4)])):
+        model.add_layer(name, kind, blobs)
     return model
 
 

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import sys
+import types
 import unittest
 
 import files
@@ -11,10 +12,7 @@ import numpy as np
 import syncblob
 from syncblob import Blob
 
-FLOATS = ("float32", "float64")
-
-
-def types():
+def element_types():
     """Returns the names of the element types that the module lists and NumPy has."""
     try:
         Blob(2, "nothing")
@@ -23,7 +21,7 @@ def types():
         return [name for name in names if name != "bfloat16"]
 
 
-TYPES = types()
+TYPES = element_types()
 
 
 class Basics(files.InFolder):
@@ -106,58 +104,48 @@ class Basics(files.InFolder):
         self.assertEqual(Blob(3, "bfloat16").nbytes, 6)
         self.assertEqual((Blob(3, None).dtype, Blob(3, float).dtype), ("float32", "float64"))
 
-    def test_a_solvers_step(self):
-        for name in FLOATS:
-            blob = Blob((2, 3), name)
-            blob.data[...] = 1
-            blob.diff[...] = 0.25
-            blob.update()
-            self.assertEqual(blob.data.tolist(), [[0.75] * 3] * 2)
-            blob.scale_data(-2)
-            blob.scale_diff(4.0)
-            self.assertEqual((blob.asum_data(), blob.sumsq_data()), (9.0, 13.5))
-            self.assertEqual((blob.asum_diff(), blob.sumsq_diff()), (6.0, 6.0))
-
-    def test_a_reshape_keeps_elements_that_fit(self):
-        blob = Blob((2, 3))
+    def test_arithmetic_and_shapes(self):
+        blob = Blob((2, 3), "float64")
+        blob.data[...], blob.diff[...] = 1, 0.25
+        blob.update()
+        self.assertEqual(blob.data.tolist(), [[0.75] * 3] * 2)
+        blob.scale_data(-2)
+        blob.scale_diff(4.0)
+        self.assertEqual((blob.asum_data(), blob.sumsq_data(), blob.asum_diff(), blob.sumsq_diff()),
+                         (9.0, 13.5, 6.0, 6.0))
         blob.data[...] = np.arange(6).reshape(2, 3)
-        blob.reshape(3, 2)
-        self.assertEqual(blob.data.tolist(), [[0, 1], [2, 3], [4, 5]])
-        blob.reshape([6])
-        self.assertEqual(blob.data.tolist(), [0, 1, 2, 3, 4, 5])
-        blob.reshape(np.array([1, 6]))
+        for shape in ((3, 2), ([6],), (np.array([1, 6]),)):
+            blob.reshape(*shape)
+            self.assertEqual(blob.data.ravel().tolist(), [0, 1, 2, 3, 4, 5])
         self.assertEqual(blob.shape, (1, 6))
 
     def test_fillers(self):
         blob, again = Blob((4, 4, 3, 3)), Blob((4, 4, 3, 3))
-        blob.fill("constant", value=2.5)
-        self.assertTrue((blob.data == 2.5).all())
-        blob.fill("uniform", min=-1, max=3)
-        self.assertTrue((blob.data >= -1).all() and (blob.data <= 3).all() and blob.data.std() > 0)
-        for name, numbers in (("gaussian", {"mean": 1, "std": 2, "sparse": 2}), ("bilinear", {}),
-                              ("positive_unitball", {}), ("xavier", {}),
-                              ("msra", {"variance_norm": "average"})):
+        for name, numbers, low, high in (
+                ("constant", {"value": 2.5}, 2.5, 2.5), ("uniform", {"min": -1, "max": 3}, -1, 3),
+                ("gaussian", {"mean": 1, "std": 2, "sparse": 2}, -20, 20), ("bilinear", {}, 0, 1),
+                ("positive_unitball", {}, 0, 1), ("xavier", {}, -1, 1),
+                ("msra", {"variance_norm": "average"}, -20, 20)):
             blob.fill(name, 7, **numbers)
             again.fill(name, seed=7, **numbers)
             self.assertTrue((blob.data == again.data).all() and blob.data.any(), name)
-            with self.assertRaisesRegex(TypeError, f"^the filler {name} has no value$"):
-                blob.fill(name, value=1)
+            self.assertTrue(low <= blob.data.min() and blob.data.max() <= high, name)
+            with self.assertRaisesRegex(TypeError, f"^the filler {name} has no none$"):
+                blob.fill(name, none=1)
         blob.fill("gaussian")
         again.fill("gaussian", None)
         self.assertFalse((blob.data == again.data).any(), "without a seed each call draws another")
 
     def test_a_file_and_back(self):
-        for name in FLOATS:
+        for name in ("float32", "float64"):
             blob = Blob((1, 3, 2), name)
             blob.fill("gaussian", seed=3)
             blob.diff[...] = 2
             blob.save("a.binaryproto")
             again = syncblob.load_blob("a.binaryproto")
-            self.assertEqual((again.dtype, again.shape), (name, (1, 3, 2)))
-            self.assertTrue((again.data == blob.data).all())
-            self.assertEqual(again.diff_head, "UNINITIALIZED")
-            with_diff = syncblob.load_blob(blob.to_bytes(diff=True))
-            self.assertEqual(with_diff.asum_diff(), 12.0)
+            self.assertEqual((again.dtype, again.diff_head), (name, "UNINITIALIZED"))
+            self.assertEqual(again.data.tolist(), blob.data.tolist())
+            self.assertEqual(syncblob.load_blob(blob.to_bytes(diff=True)).asum_diff(), 12.0)
 
 
 class Arrays(unittest.TestCase):
@@ -192,10 +180,8 @@ class Arrays(unittest.TestCase):
         blob.data[...] = 5
         self.assertEqual((old.tolist(), old_diff.sum()), ([[1] * 3] * 2, 12))
         old[...] = 3
-        self.assertTrue((blob.data == 5).all())
         blob.reshape(1)
-        blob.reshape(1 << 22)
-        self.assertEqual(old.sum(), 18)
+        self.assertEqual((blob.data.tolist(), old.sum()), ([5], 18))
 
     def test_round_trips_end_one_after_the_other(self):
         trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
@@ -230,14 +216,10 @@ class Arrays(unittest.TestCase):
         self.assertEqual((base.tolist(), blob.data.tolist()), ([5, 1, 1], [10, 2, 2]))
 
     def test_a_capsule_is_taken_once(self):
-        class Once:
-            def __init__(self, blob):
-                self.capsule, self.__dlpack_device__ = blob.__dlpack__(), blob.__dlpack_device__
-
-            def __dlpack__(self, **_):
-                return self.capsule
-
-        once = Once(Blob(2))
+        blob = Blob(2)
+        capsule = blob.__dlpack__()
+        once = types.SimpleNamespace(__dlpack__=lambda **_: capsule,
+                                     __dlpack_device__=blob.__dlpack_device__)
         syncblob.from_dlpack(once)
         self.assertRaises(BufferError, syncblob.from_dlpack, once)
 
@@ -266,14 +248,16 @@ class Devices(unittest.TestCase):
         blob.fill("constant", value=2)
         self.assertEqual(blob.__dlpack_device__(), self.dlpack_device)
         there = syncblob.from_dlpack(blob)
-        self.assertEqual((there.device, there.asum_data()), (self.device, 8.0))
         blob.scale_data(2)
-        self.assertEqual(there.asum_data(), 16.0)
+        self.assertEqual((there.device, there.asum_data()), (self.device, 16.0))
         host = blob.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
         self.assertIn("dltensor_versioned", repr(host))
         self.assertRaises(BufferError, blob.__dlpack__, dl_device=(2, 9))
         copy = blob.__dlpack__(copy=True)
-        self.assertIn("dltensor", repr(copy))
+        copied = syncblob.from_dlpack(types.SimpleNamespace(
+            __dlpack__=lambda **_: copy, __dlpack_device__=blob.__dlpack_device__))
+        copied.scale_data(2)
+        self.assertEqual((blob.asum_data(), copied.asum_data()), (16.0, 32.0))
 
     def test_a_copy_to_another_device(self):
         blob = Blob(3)
@@ -312,11 +296,6 @@ class Devices(unittest.TestCase):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(blob.asum_data(), 6.0)
 
-    def test_a_missing_device_is_refused(self):
-        self.assertRaises(ValueError, Blob, 2, device="quantum")
-        self.assertRaises(RuntimeError, Blob, 2, device="cuda:4095")
-        self.assertRaises(syncblob.DeviceError, Blob(2).to_device)
-
 
 class Gpu(Devices):
     """The same tests on a GPU, or on the fake NVIDIA libraries."""
@@ -331,16 +310,11 @@ class Gpu(Devices):
         self.assertRaisesRegex(syncblob.DeviceError, "fork", Blob, 3, device=self.device)
 
     def test_an_array_is_asked_to_be_ready_for_the_default_stream(self):
-        class Old:
-            """An exporter whose __dlpack__ has no parameter max_version."""
-            def __init__(self, blob):
-                self.blob, self.__dlpack_device__, self.streams = blob, blob.__dlpack_device__, []
-
-            def __dlpack__(self, stream):
-                self.streams.append(stream)
-                return self.blob.__dlpack__(stream=stream)
-
-        old = Old(Blob(3, device=self.device))
-        old.blob.fill("constant", value=1)
+        """The exporter's __dlpack__ has no parameter max_version."""
+        blob, streams = Blob(3, device=self.device), []
+        blob.fill("constant", value=1)
+        old = types.SimpleNamespace(
+            __dlpack_device__=blob.__dlpack_device__,
+            __dlpack__=lambda stream: streams.append(stream) or blob.__dlpack__(stream=stream))
         syncblob.from_dlpack(old).scale_data(2)
-        self.assertEqual((old.streams, old.blob.asum_data()), ([1], 6.0))
+        self.assertEqual((streams, blob.asum_data()), ([1], 6.0))

@@ -84,19 +84,6 @@ beyondFiles["length.caffemodel"] = Buffer.concat([Buffer.from([0xa2, 6]), varint
 beyondFiles["length.safetensors"] = Buffer.concat([Buffer.from("0200000001000000", "hex"), Buffer.from("{}")]);
 beyondFiles["member.npz"] = npz(npy([4]), 0xffffffff);
 
-const good = model([2, 2], Buffer.alloc(16));
-
-// Files that the command refuses, with its arguments.
-export const refusals = [
-  [{ "empty.caffemodel": Buffer.alloc(0) }, ["info", "empty.caffemodel"]],
-  [{ "text.caffemodel": Buffer.from("not a model at all, but words\n") }, ["info", "text.caffemodel"]],
-  [{ "nan.caffemodel": model([2, 2], Buffer.alloc(16, 0xff)) }, ["verify", "nan.caffemodel"]],
-  [{ "m.caffemodel": good }, ["convert", "m.caffemodel", "-o", "m.unknown"]],
-  [{ "m.caffemodel": good, "n.prototxt": Buffer.from('input: "x" input_shape { dim: 1 } layer { name: ') },
-    ["convert", "n.prototxt", "m.caffemodel", "-o", "m.onnx"]],
-  [{ "a.npz": npz(npy([9])) }, ["convert", "a.npz", "-o", "a.safetensors"]],
-];
-
 // Random numbers from a seed, by mulberry32.
 export function random(seed) {
   return () => {

@@ -50,6 +50,7 @@ const slowTexts = (page) => page.evaluate(() => {
 const readsText = (page) => page.waitForFunction(() => window.reads > 0);
 
 export default function parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written }) {
+  const open = (browser, options) => openPage(browser, pathToFileURL(single).href, options);
   const model = (i) => path.join(data, `mtcnn_kpzhang93_det${i}.caffemodel`);
   const net = (i) => path.join(nets, `mtcnn_kpzhang93_det${i}.prototxt`);
   const named = (name, file) => written({ [name]: fs.readFileSync(file) })[0];
@@ -89,7 +90,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     ];
     const { server, url } = await serve(site, { "/syncblob.wasm": { delay: 1500 } });
     for (const [what, isSlow, steps, wanted] of rows) {
-      const page = await (isSlow ? browser.newPage() : openPage(browser, pathToFileURL(single).href));
+      const page = await (isSlow ? browser.newPage() : open(browser));
       if (isSlow) await page.goto(url);
       await page.evaluate(() => {
         window.log = [];
@@ -128,7 +129,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
       ["such a name refused", [[named("\u202ea.caffemodel", bad)]], { refusal: "\\u{202e}a.caffemodel" }],
     ];
     for (const [what, all, wanted] of rows) {
-      const page = await openPage(browser, pathToFileURL(single).href);
+      const page = await open(browser);
       for (const files of all) {
         await choose(page, ...files);
         await shown(page);
@@ -140,7 +141,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
 
   async function drops({ browser }) {
-    let page = await openPage(browser, pathToFileURL(single).href);
+    let page = await open(browser);
     const home = path.join(scratch, "folder");
     fs.mkdirSync(home);
     const rows = [[["#drop"], model(1), whole(1)], [["#report"], model(2), whole(2)], [["#drop", "#report"], model(3), whole(3)],
@@ -150,7 +151,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
       check(`dropped at ${elements}`, await shown(page), wanted);
     }
     await page.close();
-    page = await openPage(browser, pathToFileURL(single).href);
+    page = await open(browser);
     await choose(page, model(3));
     await shown(page);
     await page.hover("#frame");
@@ -162,7 +163,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     await page.close();
     const changes = { changed: (file) => fs.appendFileSync(file, "x"), cut: (file) => fs.truncateSync(file, 100), deleted: fs.rmSync };
     for (const [what, change] of Object.entries(changes)) {
-      const page = await openPage(browser, pathToFileURL(single).href);
+      const page = await open(browser);
       const [file] = written({ "m.caffemodel": fs.readFileSync(model(1)) });
       await choose(page, file);
       await shown(page);
@@ -179,7 +180,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
 
   // Options, and the links of saved files.
   async function saving({ browser }) {
-    const page = await openPage(browser, pathToFileURL(single).href);
+    const page = await open(browser);
     for (const text of OPTIONS) {
       const { stdout } = spawnSync("sh", ["-fc", `set -- ${text}; for word; do printf '%s\\n' "$word"; done`], { encoding: "utf8" });
       const words = await page.evaluate((text) => words(text).map((word) => `${word}\n`).join(""), text);
@@ -214,7 +215,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
 
   async function focus({ browser }) {
-    const page = await openPage(browser, pathToFileURL(single).href), file = path.join(scratch, "large1.caffemodel");
+    const page = await open(browser), file = path.join(scratch, "large1.caffemodel");
     large(file, 100);
     await slowTexts(page);
     await choose(page, file);
@@ -272,7 +273,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   async function looks({ browser }) {
     const colours = [["#drop", null, "borderTopColor", 3], ["#options", null, "borderTopColor", 3], ["#options", "::placeholder", "color", 4.5]];
     for (const colorScheme of ["light", "dark"]) {
-      const page = await openPage(browser, pathToFileURL(single).href, { colorScheme });
+      const page = await open(browser, { colorScheme });
       await page.evaluate(() => (at("result").hidden = false));
       for (const [element, pseudo, what, least] of colours) {
         const ratio = await page.evaluate(([element, pseudo, what]) => {
@@ -288,7 +289,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
       }
       await page.close();
     }
-    const page = await openPage(browser, pathToFileURL(single).href, { viewport: { width: 400, height: 900 } });
+    const page = await open(browser, { viewport: { width: 400, height: 900 } });
     for (const files of [[bad], [model(1), net(1)]]) {
       await choose(page, ...files);
       await shown(page);

@@ -5,13 +5,12 @@ of its cases and the function that generates a case from pseudo-random numbers.
 import sys
 import zlib
 
-import answers
-from comparing import LAYER_TOLERANCE, Wanted
+from comparing import LAYER_TOLERANCE, Wanted, answers_of_module
 from nets import Draw, Net
 
-from . import activation, arithmetic, convolution, detection, forks, normalisation, pooling, reshaping, wiring
+from . import detection, forks, moves, values, windows
 
-_modules = (convolution, pooling, reshaping, detection, activation, normalisation, arithmetic, wiring, forks)
+_modules = (windows, moves, detection, values, forks)
 TABLES = {row: case for module in _modules for row, case in module.TABLE.items()}
 MODULES = {row: module.__name__.rpartition(".")[2] for module in _modules for row in module.TABLE}
 OF_CAFFE = tuple(row for row in TABLES if row not in forks.TABLE)
@@ -31,9 +30,8 @@ class Case:
 
     def digest(self):
         """Returns a digest of everything that determines Caffe's answers."""
-        net = self.net.for_caffe()
-        digest = zlib.crc32(self.net.model(), zlib.crc32(net.text().encode()))
-        for values in net.inputs.values():
+        digest = zlib.crc32(self.net.model(), zlib.crc32(self.net.text().encode()))
+        for values in self.inputs.values():
             digest = zlib.crc32(values.tobytes(), digest)
         return digest
 
@@ -44,7 +42,7 @@ def cases_of(row):
 
 def answered(row, most=None):
     """Returns the first cases of a row, at most `most`, with their stored answers."""
-    kept = answers.of_module(MODULES[row]).get(row, [])
+    kept = answers_of_module(MODULES[row]).get(row, [])
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:
         sys.exit(f"{row}: the stored answers are for other cases; ./dev caffe --answers renews them")

@@ -3,7 +3,7 @@
 import numpy
 
 from nets import counted
-from .activation import some
+from .values import some
 
 
 def prior_parameters(draw):
@@ -95,44 +95,9 @@ def eta(draw, net):
         "code_type": "CENTER_SIZE"})
 
 
-def head_of(draw, net, name, shape, outputs):
-    """Adds a convolution whose output is transposed to channels last, then flattened."""
-    weight = draw.numbers([outputs, shape[1], 3, 3], (9 * shape[1]) ** -0.5)
-    net.layer("Convolution", f"features{name[-1]}", name, [weight, draw.numbers([outputs])],
-              convolution_param={"num_output": outputs, "kernel_size": 3, "pad": 1})
-    net.layer("Permute", name, f"{name}_perm", permute_param={"order": [0, 2, 3, 1]})
-    return net.layer("Flatten", f"{name}_perm", f"{name}_flat", flatten_param={"axis": 1})
-
-
-def whole_head(draw, net):
-    """Draws a whole detector head, from two feature maps to detections."""
-    batch, classes = draw.between(1, 2), draw.between(2, 4)
-    net.input("image", counted([batch, 1, 32, 32]))
-    parts = {"location": [], "confidence": [], "priors": []}
-    for number, side in enumerate((3, 2)):
-        shape = [batch, draw.between(1, 3), side, side]
-        net.input(f"features{number}", draw.numbers(shape))
-        parts["location"].append(head_of(draw, net, f"loc{number}", shape, 4 * 4))
-        parts["confidence"].append(head_of(draw, net, f"conf{number}", shape, 4 * classes))
-        priors = {"min_size": 9.6 * (number + 1), "max_size": 9.6 * (number + 2), "aspect_ratio": 2,
-                  "clip": False, "variance": [0.1, 0.1, 0.2, 0.2]}
-        parts["priors"].append(net.layer("PriorBox", [f"features{number}", "image"], f"priors{number}",
-                                         prior_box_param=priors))
-    for name, axis in (("location", 1), ("confidence", 1), ("priors", 2)):
-        net.layer("Concat", parts[name], name, concat_param={"axis": axis})
-    net.layer("Reshape", "confidence", "by_box", reshape_param={"shape": {"dim": [0, -1, classes]}})
-    net.layer("Softmax", "by_box", "prob", softmax_param={"axis": 2})
-    net.layer("Flatten", "prob", "prob_flat", flatten_param={"axis": 1})
-    detect(net, ["location", "prob_flat", "priors"], {
-        "num_classes": classes, "share_location": True, "background_label_id": 0,
-        "code_type": "CENTER_SIZE", "nms_param": {"nms_threshold": 0.45, "top_k": draw.choice((10, 100))},
-        "keep_top_k": draw.choice((5, 50)), "confidence_threshold": draw.choice((0.01, 0.3))})
-
-
 TABLE = {
     "PriorBox": (80, prior_box),
     "DetectionOutput": (140, detection_output),
     "DetectionOutputInverted": (10, inverted),
     "DetectionOutputEta": (10, eta),
-    "SSDHead": (20, whole_head),
 }

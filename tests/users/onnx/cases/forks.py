@@ -2,8 +2,8 @@
 
 import numpy
 
-from .activation import any_shape, in_place_or_not, some
-from .pooling import parameters_of
+from .values import any_shape, in_place_or_not, some
+from .windows import parameters_of
 
 
 def roi_pooling(draw, net):
