@@ -87,6 +87,8 @@ def blob_sequences():
             yield f"{name}-{choice}", before + b"".join(
                 step(name, pair, choice & 1, variant & 1, variant, bytes([choice, 2, 2])[:choice])
                 for variant in range(8))
+    for index in (2, 3):
+        yield f"element-1-{index}", written() + step("at", then=bytes([2, 1, index]))
     for dim in (2**31, 2**40, 2**63 - 1, -1):
         yield f"dim-{dim}", reshape(0, dim) + use(0) + reshape(0, dim, 2**40)
 
