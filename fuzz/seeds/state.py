@@ -53,7 +53,8 @@ def faults():
 # --- reshape ------------------------------------------------------------------------
 
 STEPS = ["reshape", "reshape", "share", "copy_from", "copy_from", "bytes", "bytes", "clear", "evict", "lend",
-         "update", "scale", "sums", "ask", "at", "shrink", "create", "arm", "lend_to_all", "set_memory", "drop_diff"]
+         "update", "scale", "sums", "ask", "at", "shrink", "create", "arm", "lend_to_all",
+         "set_memory", "drop_diff"]
 DIMS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
 DATA, DIFF = 0, 1
 OVERWRITE, OVERWRITE_DEVICE = 2, 5

@@ -115,7 +115,8 @@ def messages():
 
 
 # Beginnings of fields that no message may have.
-BROKEN = [b"\0\0", b"\x80\x80\0\0", b"\x0e", b"\x80\x80\x80\x80\x10\x01", b"\xf4\xdd", nested(101), tag(8, END_GROUP),
+BROKEN = [b"\0\0", b"\x80\x80\0\0", b"\x0e", b"\x80\x80\x80\x80\x10\x01", b"\xf4\xdd", nested(101),
+          tag(8, END_GROUP),
           *(tag(field, VARINT) + value for field in (1, 8, 99) for value in (b"", b"\xff", b"\x80" * 10 + b"\0")),
           *(tag(field, kind) + b"\5\0\0" for field in (1, 5, 99) for kind in (FIXED32, FIXED64, BYTES, GROUP)),
           *(tag(field, BYTES) for field in (1, 5, 99))]
