@@ -2,13 +2,11 @@
 # Runs the fuzzers of a folder of builds and keeps their corpora in a folder WORK. ./dev fuzz calls this.
 #
 # run.sh BUILDS WORK [SECONDS] [TARGET...]        fuzzes (60 seconds a target) and keeps the findings
-# run.sh BUILDS WORK --afl [SECONDS] [TARGET...]  the same with AFL++, which begins with the seeds only
 # run.sh BUILDS WORK --merge [TARGET...]          adds to corpus/ the inputs of WORK that reach new edges
-# run.sh BUILDS WORK --edges [TARGET...]          prints the edges that seeds and corpus/ reach
 #
 # A finding is minimised and kept in regressions/TARGET. Exit status: 0 nothing found, 1 a finding.
 set -euo pipefail
-builds=$(readlink -f "$1")/fuzz/fuzz afl_builds=$(readlink -f "$1")/afl/fuzz work=$(readlink -m "$2")
+builds=$(readlink -f "$1")/fuzz/fuzz work=$(readlink -m "$2")
 shift 2
 cd "$(dirname "$(readlink -f "$0")")"
 
@@ -18,7 +16,7 @@ done)
 mode=fuzz seconds=60 targets=() jobs=$(nproc)
 for word in "$@"; do
     case $word in
-    --afl | --merge | --edges) mode=${word#--} ;;
+    --merge) mode=merge ;;
     [1-9]*) seconds=$word ;;
     *)
         [[ " ${known[*]} " == *" $word "* ]] ||
@@ -29,7 +27,7 @@ for word in "$@"; do
 done
 [ ${#targets[@]} != 0 ] || targets=("${known[@]}")
 fork=$((jobs / ${#targets[@]}))
-export builds afl_builds work seconds fork mode
+export builds work seconds fork mode
 
 # Minimises and keeps a finding, and prints the command that reproduces it.
 keep() { # FOLDER LOG
@@ -57,41 +55,11 @@ fuzz() {
     fi
 }
 
-# AFL++ begins with the seeds only: its results do not depend on libFuzzer's corpora. afl-cmin copies to
-# WORK the inputs with new edges. libFuzzer's build then runs WORK, because AFL++ does not detect leaks.
-afl() {
-    local afl_program=$afl_builds/fuzz.$target
-    export AFL_ALLOW_TMP=1 AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 \
-        AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_QUIET=1
-    [ -x "$afl_program" ] || return 0 # a target in Rust
-    afl-fuzz -i "$builds/seeds/$target" -o "$out/afl" -V "$seconds" -t 10000 -m none -x "$builds/$target.dict" \
-        -- "$afl_program" >"$out/log" 2>&1 </dev/null || { tail -n 20 "$out/log"; touch "$work/found"; }
-    find "$out"/afl/default/{crashes,hangs} -name 'id:*' -exec cp {} "$out/found/crash-afl" \;
-    afl-cmin -i "$out/afl/default/queue" -o "$out/least" -m none -- "$afl_program" >/dev/null 2>&1 &&
-        cp -r "$out/least/." "$work/$target"
-    if [ -e "$out/found/crash-afl" ] ||
-        ! "$program" "${options[@]}" -runs=0 -artifact_prefix="$out/found/" "$work/$target" >"$out/log" 2>&1; then
-        keep "$out/found" "$out/log"
-    fi
-    echo "$target: $(grep -E '^(execs_done|edges_found|total_edges|corpus_count) ' "$out/afl/default/fuzzer_stats" |
-        tr -s ' \n' ' ')"
-}
-
 merge() {
     find "${inputs[@]}" -type f -exec cp -t "$out/found" {} +
     "$program" -set_cover_merge=1 -use_counters=0 "${options[@]}" "$out/found" "$work/$target" >/dev/null 2>&1
     find "$out/found" -regextype posix-extended -regex '.*/[0-9a-f]{40}' -exec cp -t "corpus/$target" {} +
     echo "$target: $(find "corpus/$target" -type f | wc -l) files"
-}
-
-count_edges() { # FOLDER...
-    local cov
-    cov=$("$program" -runs=0 "$@" 2>&1 | grep -aoE 'cov: [0-9]+' | tail -n 1)
-    echo "| $(find "$@" -type f | wc -l) | ${cov#cov: } "
-}
-
-edges() {
-    echo "| $target $(count_edges "$builds/seeds/$target")$(count_edges "${inputs[@]}")|"
 }
 
 # Runs the mode for a target, with a temporary folder.
@@ -104,9 +72,8 @@ run() { # TARGET
     rm -rf "$out"
 }
 
-if [ "$mode" = edges ]; then printf '| target | seeds | edges | all inputs | edges |\n|---|---|---|---|---|\n'; fi
 mkdir -p "$work"
 rm -f "$work/found"
-export -f keep fuzz afl merge count_edges edges run
+export -f keep fuzz merge run
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I T bash -euo pipefail -c 'run T'
 [ ! -e "$work/found" ]

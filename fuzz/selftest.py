@@ -2,12 +2,11 @@
 """Plants the bugs of mutations.txt one at a time; a fuzzer must find each in a minute of processor time.
 
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
-    selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
     selftest.py --check                  checks that each text that a bug replaces occurs once
 
 A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
-crate, a copy of the tree is built. libFuzzer begins with seeds, corpus and regressions; AFL++ begins
-with the seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
+crate, a copy of the tree is built. The program fails if a fuzzer misses a bug, or if a bug cannot be
+planted.
 """
 
 import concurrent.futures
@@ -33,15 +32,15 @@ class Broken(Exception):
 
 
 def mutations():
-    """Returns [(target, source, whether the bug is for AFL++, name, old text, new text)]."""
+    """Returns [(target, source, name, old text, new text)]."""
     found = []
     for line in (FUZZ / "mutations.txt").read_text().splitlines():
-        header = re.fullmatch(r"(\w+) (\S+?)( afl)?: (.*)", line)
+        header = re.fullmatch(r"(\w+) (\S+?): (.*)", line)
         if line[0] in "-+":
-            found[-1][4 if line[0] == "-" else 5].append(line[1:])
+            found[-1][3 if line[0] == "-" else 4].append(line[1:])
         elif header:
             found.append((*header.groups(), [], []))
-    return [(*each[:4], "\n".join(each[4]), "\n".join(each[5])) for each in found]
+    return [(*each[:3], "\n".join(each[3]), "\n".join(each[4])) for each in found]
 
 
 def mutated(source, old, new):
@@ -102,19 +101,9 @@ def hunt(made, target, folder, program):
     return output if status not in (0, -signal.SIGXCPU) else None
 
 
-def hunt_by_afl(made, target, folder, program):
-    quiet = {"AFL_BENCH_UNTIL_CRASH": "1", "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1",
-             "AFL_NO_AFFINITY": "1", "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_SKIP_CRASHES": "1"}
-    must(["afl-fuzz", "-i", made / "seeds" / target, "-o", folder, "-V", "60", "-t", "10000", "-m",
-          "none", "-x", made / f"{target}.dict", "--", program], env={**os.environ, **quiet})
-    crashes = sorted(folder.glob("default/crashes/id:*"))
-    return run([program, crashes[0]])[1] if crashes else None
-
-
-def attempt(builds, by_afl, mutation):
+def attempt(builds, mutation):
     """Plants a bug, prints the outcome, and returns whether the bug was found."""
-    target, source, _, name, old, new = mutation
-    engine = "afl" if by_afl else "fuzz"
+    target, source, name, old, new = mutation
     with tempfile.TemporaryDirectory() as place:
         folder, start = pathlib.Path(place), time.monotonic()
         try:
@@ -122,10 +111,9 @@ def attempt(builds, by_afl, mutation):
             if source.endswith(".rs"):
                 plant_rust(builds, target, source, text, folder / "fuzzer")
             else:
-                plant_c(builds / engine, target, source, text, folder, folder / "fuzzer")
-            search = hunt_by_afl if by_afl else hunt
+                plant_c(builds / "fuzz", target, source, text, folder, folder / "fuzzer")
             start = time.monotonic()
-            output = search(builds / engine / "fuzz", target, folder, folder / "fuzzer")
+            output = hunt(builds / "fuzz/fuzz", target, folder, folder / "fuzzer")
         except Broken as broken:
             print(f"BROKEN  {name}: {broken}", flush=True)
             return False
@@ -137,7 +125,7 @@ def attempt(builds, by_afl, mutation):
 
 def check():
     bad = 0
-    for _, source, _, name, old, new in mutations():
+    for _, source, name, old, new in mutations():
         try:
             mutated(source, old, new)
         except Broken as broken:
@@ -150,12 +138,9 @@ def main():
     if sys.argv[1:] == ["--check"]:
         return check()
     builds, words = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    by_afl = words[:1] == ["--afl"]
-    words = words[by_afl:]
-    chosen = [each for each in mutations() if (each[2] or not by_afl) and
-              (not words or any(word in each[3] for word in words))]
+    chosen = [each for each in mutations() if not words or any(word in each[2] for word in words)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda each: attempt(builds, by_afl, each), chosen))
+        found = list(pool.map(lambda each: attempt(builds, each), chosen))
     print(f"{len(found)} bugs, {found.count(False)} not found")
     return int(not all(found) or not found)
 

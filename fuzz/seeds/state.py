@@ -52,13 +52,13 @@ def faults():
 
 # --- reshape ------------------------------------------------------------------------
 
-STEPS = ["reshape", "reshape_legacy", "reshape_like", "reshape_proto", "share", "copy_from",
-         "bytes", "clear", "evict", "lend", "update", "scale", "sums", "from_proto", "to_proto",
-         "ask", "at", "shrink", "create", "arm", "lend_to_all"]
+STEPS = ["reshape", "reshape", "share", "copy_from", "copy_from", "bytes", "bytes", "clear", "evict", "lend",
+         "update", "scale", "sums", "ask", "at", "shrink", "create", "arm", "lend_to_all",
+         "set_memory", "drop_diff"]
 DIMS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
 DATA, DIFF = 0, 1
-OVERWRITE = 2
-HOST, DEVICE = 0, 1
+OVERWRITE, OVERWRITE_DEVICE = 2, 5
+HOST, DEVICE = 32, 33
 
 
 def step(name, pair=0, other=0, which=DATA, variant=0, then=b""):
@@ -73,18 +73,25 @@ def reshape(pair, *dims):
     return step("reshape", pair, then=bytes([len(dims)] + [DIMS[d] for d in dims]))
 
 
-WRITTEN = reshape(0, 2, 3) + use(OVERWRITE) + use(OVERWRITE, which=DIFF)
+def written(pair=0):
+    return reshape(pair, 2, 3) + use(OVERWRITE, pair) + use(OVERWRITE, pair, DIFF)
 
 
 def blob_sequences():
-    """Yields each step in all its variants, with different choices, on a blob that was written."""
-    for name in STEPS:
-        for choice in range(4):
-            yield f"{name}-{choice}", WRITTEN + b"".join(
-                step(name, choice & 1, 0, variant & 1, variant, bytes([choice, 2, 2])[:2 * choice])
+    """Yields each step in all its variants, with different choices, on a blob of floats or doubles that was
+    written: on the host or the device, with as much storage as it needs or more."""
+    for name in dict.fromkeys(STEPS):
+        for choice in range(8):
+            pair = choice >> 1 & 2
+            before = (written(pair) + use(OVERWRITE_DEVICE, pair) * (choice & 1) +
+                      reshape(pair, 2) * (choice >> 1 & 1))
+            yield f"{name}-{choice}", before + b"".join(
+                step(name, pair, choice & 1, variant & 1, variant, bytes([choice, 2, 2])[:choice])
                 for variant in range(8))
+    for index in (2, 3):
+        yield f"element-1-{index}", written() + step("at", then=bytes([2, 1, index]))
     for dim in (2**31, 2**40, 2**63 - 1, -1):
-        yield f"dim-{dim}", reshape(0, dim) + use(0) + reshape(0, dim, 2**40) + step("to_proto", variant=1)
+        yield f"dim-{dim}", reshape(0, dim) + use(0) + reshape(0, dim, 2**40)
 
 
 def seeds():
@@ -102,10 +109,8 @@ def words():
     yield from (("synced_memory", steps) for steps in PENDING)
     yield from (("synced_memory", arm(operation, mode)) for operation in OPERATIONS for mode in range(3))
     yield from (("synced_memory", word) for word in (bytes([ARM_ALLOCATOR, 1]), bytes([CALM, 0])))
-    yield from (("reshape", step(name, pair)) for name in STEPS for pair in (0, 1))
+    yield from (("reshape", step(name, pair)) for name in dict.fromkeys(STEPS) for pair in (0, 1))
     yield from (("reshape", use(how, which=which)) for how in range(6) for which in (DATA, DIFF))
     yield from (("reshape", reshape(0, *dims))
                 for dims in ((), (0,), (2, 3), (3, 2), (4, 4), (2**40,)))
-    yield from (("reshape", word) for word in (
-        WRITTEN, step("from_proto", variant=1, then=b"\4"),
-        step("from_proto", variant=1, then=b"\20\2\3\2")))
+    yield "reshape", written()

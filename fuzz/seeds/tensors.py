@@ -31,3 +31,10 @@ def seeds():
             ("column_major", [1, 2], [2, 4]), ("one_row", [1, 2], [1, 0]), ("one_among", [1, 0, 2], [0, 8, 0]),
             ("every_second", [2], [4]), ("upside_down", [2], [3])):
         yield "dlpack", name, tensor(dims=dims, strides=strides)
+    for at, _ in enumerate(tensor()):
+        for value in (*range(16), 32, 64, 128):
+            for how in (0, 2, 32):
+                changed = bytearray(tensor())
+                changed[0] |= how
+                changed[at] = value
+                yield "dlpack", f"byte-{at}-{value}-{how}", bytes(changed)

@@ -86,18 +86,9 @@ def messages():
     yield "raw-empty-for-zero", shape(0) + raw(FLOAT16, b"")
     yield "raw-scalar", raw(FLOAT16, SIX_HALVES[:2])
     yield "raw-conversion-in-chunks", shape(2100) + raw(FLOAT16, halves(*range(0x3800, 0x3800 + 2100)))
-    yield "tag-0", b"\x00\x00" + blob(2)
-    yield "tag-0-overlong", b"\x80\x80\x00\x00"
-    yield "field-number-beyond-29-bits", b"\x80\x80\x80\x80\x10\x01"
-    yield "varint-of-11-bytes", tag(1, VARINT) + b"\x80" * 10 + b"\0"
-    yield "varint-cut", tag(1, VARINT) + b"\xff"
-    yield "fixed32-cut", tag(5, FIXED32) + b"\0\0\0"
     yield "length-one-too-short", data(5, floats([1]), 3)
     yield "shape-longer-than-message", tag(7, BYTES) + varint(9) + data(1, DIMS)
     yield "shape-dim-cut", data(7, tag(1, VARINT) + b"\x80")
-    yield "group-with-another-end", tag(9, 3) + tag(8, 4)
-    yield "group-end-alone", blob(2) + tag(5, 4)
-    yield "groups-nested-101", nested(101) + blob(2)
     yield "legacy-negative", legacy(1, 1, -2, 3)
     yield "legacy-beyond-31-bits", legacy(1, 1, 1 << 31, 1) + SIX_FLOATS
     yield "legacy-product-overflow", legacy(*[(1 << 31) - 1] * 4)
@@ -123,9 +114,21 @@ def messages():
     yield "blobshape-overflow-of-doubles", data(1, int_varint(1 << 60))
 
 
+# Beginnings of fields that no message may have.
+BROKEN = [b"\0\0", b"\x80\x80\0\0", b"\x0e", b"\x80\x80\x80\x80\x10\x01", b"\xf4\xdd", nested(101),
+          tag(8, END_GROUP),
+          *(tag(field, VARINT) + value for field in (1, 8, 99) for value in (b"", b"\xff", b"\x80" * 10 + b"\0")),
+          *(tag(field, kind) + b"\5\0\0" for field in (1, 5, 99) for kind in (FIXED32, FIXED64, BYTES, GROUP)),
+          *(tag(field, BYTES) for field in (1, 5, 99))]
+
+
 def seeds():
     for name, message in messages():
         yield "blob_proto", name, message
+    for target in "blob_proto", "differential", "filler", "model_file":
+        for at, field in enumerate(BROKEN):
+            yield target, f"broken-{at}", field
+            yield target, f"broken-in-group-{at}", tag(9, GROUP) + field
 
 
 NUMBERS = [varint(1, 4), varint((1 << 31) - 1), varint(1 << 31), varint((1 << 63) - 1), int_varint(-1),

@@ -7,6 +7,17 @@
 
 #define AFTER_THE_END 0xD7
 
+/* The next two functions replace those of tests/support/support.c, which free objects at the end of
+   a unit test. */
+void test_own_loan(void *thing, void (*end)(void *thing)) {
+    (void)thing;
+    (void)end;
+}
+
+bool test_disown(const void *thing) {
+    return thing != NULL;
+}
+
 static void write_bytes(const struct loan *loan, const void *bytes) {
     if (!loan->device)
         memcpy(loan->ptr, bytes, loan->bytes);

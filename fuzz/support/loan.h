@@ -19,7 +19,7 @@ struct loan {
     unsigned char *before;
 };
 
-#define LOANS_MAX 64
+#define LOANS_MAX 256
 
 struct lender {
     struct loan loans[LOANS_MAX];

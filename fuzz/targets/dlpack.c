@@ -11,12 +11,9 @@
 #define REGION   256 /* bytes of the host and the device memory that tensors may point to */
 #define AXES_MAX 6
 #define ROOM     (SB_MAX_AXES + 8)
-#define SMALL    512 /* tensors up to this many elements are checked element by element */
+#define SMALL    512 /* elements of the largest blob that receives a tensor */
 #define ODDITIES 2
 #define FAULTS   16
-
-/* An integer type for results that may exceed 64 bits. */
-__extension__ typedef __int128 wide;
 
 struct world {
     struct simulated sim;
@@ -178,27 +175,10 @@ static void judge_count(const sb_dl_tensor *t, struct verdict *v) {
     }
 }
 
-/* Returns the offset of the element at `indices`, in elements; then increments `indices`. */
-static wide place(const sb_dl_tensor *t, int64_t *indices) {
-    wide at = 0;
-    for (int32_t i = 0; i < t->ndim; i++)
-        at += (wide)indices[i] * t->strides[i];
-    for (int32_t i = t->ndim - 1; i >= 0 && ++indices[i] == t->shape[i]; i--)
-        indices[i] = 0;
-    return at;
-}
-
 static bool is_row_major(const sb_dl_tensor *t, int64_t count) {
-    int64_t indices[SB_MAX_AXES] = {0};
-    wide product = 1;
+    int64_t product = 1;
     if (!t->strides || count == 0)
         return true;
-    if (count <= SMALL) {
-        for (int64_t k = 0; k < count; k++)
-            if (place(t, indices) != k)
-                return false;
-        return true;
-    }
     for (int32_t i = t->ndim - 1; i >= 0; product *= t->shape[i--])
         if (t->shape[i] > 1 && t->strides[i] != product)
             return false;
@@ -206,9 +186,10 @@ static bool is_row_major(const sb_dl_tensor *t, int64_t count) {
 }
 
 static void judge_place(const struct world *w, const sb_dl_tensor *t, struct verdict *v) {
-    size_t size = sb_dtype_size(v->dtype);
-    wide start = (wide)(uintptr_t)t->data + t->byte_offset;
-    wide end = start + (wide)v->count * (wide)size;
+    const size_t size = sb_dtype_size(v->dtype), bytes = (size_t)v->count * size;
+    uintptr_t start, end;
+    bool wraps = __builtin_add_overflow((uintptr_t)t->data, t->byte_offset, &start);
+    wraps |= __builtin_add_overflow(start, bytes, &end);
     int32_t type = t->device.device_type;
     bool on_host = type == SB_DL_DEVICE_CPU || type == SB_DL_DEVICE_CUDA_HOST;
     v->on_device = type == SB_DL_DEVICE_EXTENSION && t->device.device_id == 0;
@@ -218,12 +199,12 @@ static void judge_place(const struct world *w, const sb_dl_tensor *t, struct ver
         return;
     if (!t->data)
         blame(v, SB_ERR_INVALID_ARGUMENT);
-    if (end > UINTPTR_MAX || (wide)t->byte_offset + (wide)v->count * (wide)size > PTRDIFF_MAX)
+    if (wraps || t->byte_offset > (uint64_t)PTRDIFF_MAX - bytes)
         blame(v, SB_ERR_SIZE_OVERFLOW);
-    if ((uintptr_t)start % size)
+    if (start % size)
         blame(v, SB_ERR_INVALID_ARGUMENT);
-    wide region = (wide)(uintptr_t)w->device;
-    if (v->on_device && (start < region || end > region + REGION))
+    const uintptr_t region = (uintptr_t)w->device;
+    if (v->on_device && (wraps || start < region || end > region + REGION))
         blame(v, SB_ERR_WRONG_DEVICE);
 }
 

@@ -495,25 +495,10 @@ static void check_format(const struct run *run, int32_t format) {
     close_model(&opened);
 }
 
-/* Checks that SB_FORMAT_AUTO and the format that it detects open the same model. */
-static void check_auto(const struct run *run) {
-    struct opened found, named;
-    open_bytes(run, SB_FORMAT_AUTO, &found);
-    if (!found.model)
-        return;
-    open_bytes(run, sb_model_format(found.model), &named);
-    check_equal(named.status, SB_OK);
-    check_equal(sb_model_num_layers(named.model), sb_model_num_layers(found.model));
-    check_equal(count_blobs(named.model), count_blobs(found.model));
-    close_model(&named);
-    close_model(&found);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct watched watched;
     const struct run run = {data, size, input_lot(data, size), &watched};
     watched_begin(&watched);
-    check_auto(&run);
     for (int32_t format = SB_FORMAT_BLOB; format <= SB_FORMAT_BLOB_VECTOR; format++)
         check_format(&run, format);
     watched_end(&watched);

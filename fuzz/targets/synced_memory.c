@@ -15,9 +15,9 @@
 
 #define MEMORIES  3
 #define BYTES_MAX 64
-#define STEPS_MAX 48
+#define STEPS_MAX 192
 #define OWNERS    3
-#define KERNELS   64
+#define KERNELS   256
 
 /* Queued work that writes a side. If the work fails, `fallback` is the head, `value` the bytes. */
 struct pending {

@@ -30,28 +30,24 @@ coverage() { # [OPTION-OF-GCOVR...]
         --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
 }
 
-build_fuzzers() { # PRESET
-    build "$1" "$1" >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
+build_fuzzers() {
+    build fuzz fuzz >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
 }
 
 # Runs the fuzzers in C. The crate's tests run the targets in Rust, whose fuzzers take longest to build.
 fuzz_c() { # SECONDS
-    build_fuzzers fuzz
+    build_fuzzers
     # shellcheck disable=SC2046 # names
     fuzz/run.sh "$build" "$cache/fuzz" "$1" $(basename -s .c fuzz/targets/*.c)
 }
 
-# Runs the fuzzers. Their corpora are in $cache/fuzz; for a test, in $fuzz_work.
-fuzz() { # [--afl] --selftest WORD... | [--afl] SECONDS TARGET... | --merge | --edges
-    build_fuzzers fuzz
+# Runs the fuzzers. Their corpora are in $cache/fuzz.
+fuzz() { # --selftest WORD... | SECONDS TARGET... | --merge
+    build_fuzzers
     bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
-    if [ "${1:-}" = --afl ]; then
-        need afl
-        AFL_QUIET=1 build_fuzzers afl
+    if [ "${1:-}" = --selftest ]; then
+        python3 fuzz/selftest.py "$build" "${@:2}"
+    else
+        fuzz/run.sh "$build" "$cache/fuzz" "$@"
     fi
-    case "${1:-}${2:-}" in
-    --selftest*) python3 fuzz/selftest.py "$build" "${@:2}" ;;
-    --afl--selftest) python3 fuzz/selftest.py "$build" --afl "${@:3}" ;;
-    *) fuzz/run.sh "$build" "${fuzz_work:-$cache/fuzz}" "$@" ;;
-    esac
 }

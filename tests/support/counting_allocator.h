@@ -62,7 +62,7 @@ static inline void ignore(sb_status status) {
 
 /* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
    first and lent memory last; rig_close destroys the objects made since rig_open. Fuzz targets free
-   their objects themselves: they link fuzz/support/owned.c, which keeps no list. */
+   their objects themselves: they link fuzz/support/loan.c, which keeps no list. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
 /* Destroys the thing now. */
