@@ -57,7 +57,7 @@ def simulate(folder, hosts, gbits, shape, name, bucket):
         ["smpirun", "-np", str(hosts), "-platform", "platform.xml", "-hostfile", "hosts.txt",
          *OPTIONS, f"--cfg=smpi/allreduce:{name}", "./resnet", str(bucket)],
         cwd=folder, text=True, capture_output=True, check=False)
-    if out.returncode:
+    if out.returncode or not out.stdout:
         sys.exit(out.stdout + out.stderr)
     return (float(word) for word in out.stdout.split())
 
