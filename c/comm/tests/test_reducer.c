@@ -165,7 +165,7 @@ TEST(invalid_registrations_are_refused) {
 
 TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    const int64_t longer = 5;
+    const int64_t longer = 5, as_before = 3;
     double value = 1;
     sb_comm *comm = test_only_rank(NULL);
     sb_blob *all[5]; /* probably in the order of their addresses */
@@ -191,8 +191,73 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
         assert_ok(sb_reducer_wait(reducer, &err));
     }
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err)); /* the bucket cannot start */
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
+    assert_ok(sb_blob_reshape(blobs[1], &as_before, 1, NULL, &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+}
+
+/* --- blobs that change after their registration --------------------------------------------- */
+
+/* An allocator that reuses a freed block for the next request of the same size. */
+struct again {
+    void *block;
+    size_t bytes;
+    bool fails;
+};
+
+static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    void *block = again->block;
+    if (again->fails)
+        return NULL;
+    if (block && again->bytes == bytes)
+        again->block = NULL;
+    else
+        block = test_aligned_alloc(alignment, bytes);
+    if (block && flags & SB_ALLOC_ZEROED)
+        memset(block, 0, bytes);
+    return block;
+}
+
+static void again_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    test_aligned_free(again->block);
+    again->block = block;
+    again->bytes = bytes;
+}
+
+TEST(a_new_blob_at_the_same_address_takes_part) {
+    struct again again = {NULL, 0, false};
+    sb_context *context = test_context(
+        CONTEXT_OPTIONS(.allocator = {.alloc = again_alloc, .free = again_free, .user = &again},
+                        .flags = SB_CONTEXT_NO_HOST_CACHE));
+    sb_blob *blobs[] = {test_vector(context, SB_DTYPE_F32, 3),
+                        blob_of_count(context, SB_DTYPE_F32, 3)};
+    sb_reducer *reducer =
+        test_reducer(test_only_rank(NULL), blobs, 2, (sb_reducer_options)SB_REDUCER_OPTIONS_INIT);
+    (void)host_to_write(blobs[0], SB_DIFF);
+    const void *was = blobs[1];
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = blob_of_count(context, SB_DTYPE_F64, 3);
+    assert_ptr_equal(blobs[1], was);
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = test_vector(context, SB_DTYPE_F32, 3);
+    assert_ptr_equal(blobs[1], was);
+    again.fails = true; /* the blob has no diff yet */
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
+    again.fails = false;
+    assert_ok(sb_reducer_wait(reducer, &err));
+    test_end(blobs[0]); /* the reducer outlives its blobs */
+    test_end_after(0);
+    test_aligned_free(again.block);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
