@@ -320,7 +320,8 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool fired =
         is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
     ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
-    const bool is_failure = is_engine && fired && (st != SB_OK || setting->call != STEP);
+    const bool may_retry = kind == UNSENT && setting->call == STEP; /* within the call */
+    const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
     if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {
         assert_ok(make_call(&w, &err));
         if (num_wrong(&w, false, true))

@@ -288,63 +288,6 @@ TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-struct failing {
-    int64_t nth;
-    sb_sim_comm_failure mode;
-    size_t bucket_bytes;
-    _Atomic int steps_done;
-};
-
-/* Rank 1 fails at its n-th operation of a step. Gathered blobs are then reduced or unchanged. */
-static void fail_in_step(sb_comm *comm, void *arg) {
-    struct failing *failing = arg;
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    struct net net;
-    int strange = 0;
-    net_open(&net, NULL);
-    net_fill_all(&net, rank, SB_HEAD_AT_CPU);
-    expect_ok(net_register(&net, comm, failing->bucket_bytes, &err));
-    if (rank == 1)
-        expect_ok(sb_sim_comm_fail(comm, failing->nth, failing->mode, &err));
-    const sb_status st = net_step(&net, failing->nth % 2 ? &err : NULL);
-    if (st == SB_OK)
-        atomic_fetch_add(&failing->steps_done, 1);
-    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE);
-    for (int i = 0; i < NET_BLOBS; i++) {
-        expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
-        strange += !net_holds(&net, i, SB_COMM_MEAN, 0, size) &&
-                   !net_holds(&net, i, SB_COMM_MEAN, rank, rank + 1);
-    }
-    expect(failing->bucket_bytes ? strange == 0 : strange <= NET_BLOBS);
-    if (st != SB_OK)
-        expect_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(net.reducer, net.blobs[0], &err));
-    net_close(&net);
-}
-
-/* Returns how many ranks complete their step. */
-static int count_done(int64_t nth, sb_sim_comm_failure mode, size_t bucket_bytes) {
-    struct failing failing = {.nth = nth, .mode = mode, .bucket_bytes = bucket_bytes};
-    const sb_sim_comm_options options =
-        RANK_OPTIONS(.limit_milliseconds = mode == SB_SIM_COMM_STOP ? 400 : 0);
-    ranks_run(3, &options, fail_in_step, &failing);
-    return atomic_load(&failing.steps_done);
-}
-
-TEST(a_failure_at_any_bucket_ends_the_step_at_every_rank) {
-    static const size_t sizes[] = {0, SIZE_MAX};
-    for (int b = 0; b < 2; b++) {
-        int64_t operations = 0;
-        int done;
-        while ((done = count_done(operations + 1, SB_SIM_COMM_FAIL_NOW, sizes[b])) != 3) {
-            assert_int_equal(done, 0);
-            operations++;
-        }
-        assert_true(operations >= 3);
-        for (int64_t nth = 1; nth <= operations; nth += test_is_quick() ? operations - 1 : 1)
-            assert_int_equal(count_done(nth, SB_SIM_COMM_STOP, sizes[b]), 0);
-    }
-}
-
 struct meeting {
     _Atomic int begun, broken, notified;
 };
@@ -388,6 +331,33 @@ static void miss_one(sb_comm *comm, void *arg) {
 TEST(a_difference_is_reported_at_once) {
     struct meeting meeting = {0};
     ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
+}
+
+/* Rank 1 fails in its step, and destroys its blobs, before the other ranks begin the step. */
+static void abandon_first(sb_comm *comm, void *arg) {
+    struct meeting *meeting = arg;
+    struct net net;
+    sb_error err = {.code = 0};
+    net_open(&net, NULL);
+    expect_ok(net_register(&net, comm, 0, &err));
+    if (sb_comm_rank(comm) == 1) {
+        expect_ok(sb_sim_comm_fail(comm, 2, SB_SIM_COMM_FAIL_NOW, &err));
+        expect_status(SB_ERR_COMM_FAILURE, net_step(&net, &err));
+        net_close(&net);
+        atomic_store(&meeting->broken, 1);
+        wait_until(&meeting->notified, 2); /* a rank that ends earlier would notify the others */
+        return;
+    }
+    wait_until(&meeting->broken, 1);
+    expect_status(SB_ERR_COMM_FAILURE, net_step(&net, &err));
+    expect(!strcmp(err.message, "rank 1 abandoned a request"));
+    atomic_fetch_add(&meeting->notified, 1);
+    net_close(&net);
+}
+
+TEST(an_abandoned_request_fails_the_other_ranks) {
+    struct meeting meeting = {0};
+    ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 500), abandon_first, &meeting);
 }
 
 TEST(the_limit_counts_only_waits) {
