@@ -338,6 +338,16 @@ TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     assert_true(driver_live.events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
+/* Another thread gets each failure first. */
+TEST_ON(place, failures_of_one_thread_displace_no_other_failure) {
+    for (int i = 0; i < 2 * SB__OPENCL_FAILED; i++) {
+        (void)fail_on_a_thread(f);
+        assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
+    }
+    assert_fails(synchronize(f, f->own));
+    assert_ok(synchronize(f, f->own));
+}
+
 static void *wait_for_last_event(void *place) {
     static sb_status st;
     struct place *f = place;
@@ -452,6 +462,23 @@ TEST_ON_BOTH(an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barr
     assert_ok(synchronize(f, f->own));
     assert_ok(synchronize(f, other));
     (void)clReleaseCommandQueue(queue);
+}
+
+/* The same for a barrier of the caller, which the library does not know. */
+TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_work) {
+    void *ptr = alloc(f);
+    assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is shared now */
+    const struct blocked late = block(f, opened(f)->own.queue);
+    copy(f, ptr);
+    void *copied = record(f);
+    const struct blocked user = block(f, opened(f)->own.queue);
+    void *event = record(f);
+    unblock(&user, CL_OUT_OF_RESOURCES);
+    assert_stays_pending(f, event);
+    unblock(&late, CL_COMPLETE);
+    assert_fails(wait_for(f, event));
+    assert_true(is_done(f, copied));
+    ignore(synchronize(f, f->own));
 }
 
 /* A call of `free` on another thread, since the call may wait. */
