@@ -47,9 +47,6 @@ static struct {
     int buckets;
 } network;
 
-int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
-                         MPI_Comm comm, MPI_Request *request);
-
 /* Replaces MPI_Iallreduce in c/mpi/engine.c. */
 int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, MPI_Request *request) {
@@ -62,8 +59,6 @@ int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype typ
     *request = MPI_REQUEST_NULL;
     return code;
 }
-
-int simulated_query_thread(int *level);
 
 /* Replaces MPI_Query_thread in c/mpi/engine.c, because SMPI's ranks are threads of one process, but
    SMPI reports that only the main thread may call MPI. */
