@@ -581,27 +581,6 @@ TEST_ON(place, no_record_of_a_released_queue_remains) {
         assert_ptr_not_equal(at->queue, queue);
 }
 
-/* The event that the scale records contains the failure, but no call waits for that event. */
-TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memories) {
-    const sb_stream streams[] = {(sb_stream)f->queue, NULL};
-    for (int i = 0; i < 2; i++) {
-        void *out;
-        const void *in;
-        sb_blob *scaled = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_mutable_gpu_on(scaled, SB_DATA, (sb_stream)f->queue, &out, &err));
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, (sb_stream)f->queue, &out, &err));
-        const struct blocked blocked = block(f, f->queue);
-        assert_ok(sb_blob_scale_on(scaled, SB_DATA, 2, streams[i], &err));
-        unblock(&blocked, CL_OUT_OF_RESOURCES);
-        assert_fails(sb_blob_cpu(blob, SB_DATA, &in, &err));
-        test_end(scaled);
-        test_end(blob);
-        ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
-        place_reopen(f, SB_OPENCL_SVM);
-    }
-}
-
 /* The library uses the queue only to make it wait for another queue. */
 TEST_ON(place, a_failure_before_a_barrier_counts) {
     const sb_stream stream = (sb_stream)f->queue;

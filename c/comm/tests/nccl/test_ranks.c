@@ -207,17 +207,19 @@ static void make_over_obstacle(sb_comm *other, void *arg) {
     const int32_t rank = sb_comm_rank(other);
     const bool has_context = obstacle->what != NO_CONTEXT || rank != 1;
     sb_comm *comm = NULL;
-    sb_error err;
+    sb_error err, poison;
     if (obstacle->what == NO_RANK && rank == 1)
         return;
     if (obstacle->what == CUT && rank == 1) /* fails after all ranks have connected */
         expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
     support_poison_error(&err);
+    poison = err;
     const sb_status st =
         sb_nccl_comm_create_over(has_context ? obstacle->team->contexts[rank] : NULL, other,
                                  SHORT_LIMIT, &comm, rank == 2 ? NULL : &err);
     if (obstacle->what == NOTHING) {
         expect_ok(st);
+        expect(memcmp(&err, &poison, sizeof err) == 0);
         if (comm)
             reduce_blobs(comm, obstacle->team);
         sb_comm_destroy(comm);
