@@ -219,6 +219,7 @@ static void make_over_obstacle(sb_comm *other, void *arg) {
                                  SHORT_LIMIT, &comm, rank == 2 ? NULL : &err);
     if (obstacle->what == NOTHING) {
         expect_ok(st);
+        expect(comm != NULL);
         expect(memcmp(&err, &poison, sizeof err) == 0);
         if (comm)
             reduce_blobs(comm, obstacle->team);
@@ -381,6 +382,17 @@ static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     if (st == SB_OK)
         st = net_register(net, comm, 0, err);
     return st == SB_OK ? net_step(net, err) : st;
+}
+
+TEST_ON(team, an_asynchronous_error_is_reported) {
+    double value = 1;
+    open_team(f, 1, LONG_LIMIT);
+    fake_nccl_fail(0, 1, ncclRemoteError);
+    assert_reports(SB_ERR_COMM_FAILURE,
+                   sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err),
+                   "remote process exited");
+    assert_int_equal(err.device_code, ncclRemoteError);
+    end_comms_and_close(f);
 }
 
 TEST(the_limit_counts_only_waits) {
