@@ -109,30 +109,39 @@ static struct memory *find(cl_context context, const void *ptr) {
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters
 
+/* The parameters of a function, from their types, and the arguments. */
+#define PARAMETERS1(a)                a p1
+#define PARAMETERS2(a, b)             a p1, b p2
+#define PARAMETERS3(a, b, c)          a p1, b p2, c p3
+#define PARAMETERS4(a, b, c, d)       a p1, b p2, c p3, d p4
+#define PARAMETERS5(a, b, c, d, e)    a p1, b p2, c p3, d p4, e p5
+#define PARAMETERS6(a, b, c, d, e, f) a p1, b p2, c p3, d p4, e p5, f p6
+#define ARGUMENTS1                    p1
+#define ARGUMENTS2                    p1, p2
+#define ARGUMENTS3                    p1, p2, p3
+#define ARGUMENTS4                    p1, p2, p3, p4
+#define ARGUMENTS5                    p1, p2, p3, p4, p5
+#define ARGUMENTS6                    p1, p2, p3, p4, p5, p6
+typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
+typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
+typedef void(CL_CALLBACK *svm_free)(cl_command_queue, cl_uint, void *[], void *);
+
 /* --- calls that return a code ---------------------------------------------------------- */
 
-#define CALL(name, parameters, ...)                                                                \
-    WRAP(cl_int, name, parameters) {                                                               \
-        return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
+#define CALL(n, name, ...)                                                                         \
+    WRAP(cl_int, name, (PARAMETERS##n(__VA_ARGS__))) {                                             \
+        return is_due(#name) ? fault.code : __real_##name(ARGUMENTS##n);                           \
     }
 
-CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id *out, cl_uint *count), room, out, count)
-CALL(clGetDeviceIDs,
-     (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id *out,
-      cl_uint *count),
-     platform, type, room, out, count)
-CALL(clGetCommandQueueInfo,
-     (cl_command_queue queue, cl_command_queue_info what, size_t room, void *out, size_t *bytes),
-     queue, what, room, out, bytes)
-CALL(clBuildProgram,
-     (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
-      void(CL_CALLBACK *notify)(cl_program, void *), void *user),
-     program, count, devices, options, notify, user)
-CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *at), kernel, index,
-     bytes, at)
-CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *at), kernel, index, at)
-CALL(clFlush, (cl_command_queue queue), queue)
-CALL(clFinish, (cl_command_queue queue), queue)
+CALL(3, clGetPlatformIDs, cl_uint, cl_platform_id *, cl_uint *)
+CALL(5, clGetDeviceIDs, cl_platform_id, cl_device_type, cl_uint, cl_device_id *, cl_uint *)
+CALL(5, clGetCommandQueueInfo, cl_command_queue, cl_command_queue_info, size_t, void *, size_t *)
+CALL(6, clBuildProgram, cl_program, cl_uint, const cl_device_id *, const char *, program_notify,
+     void *)
+CALL(4, clSetKernelArg, cl_kernel, cl_uint, size_t, const void *)
+CALL(3, clSetKernelArgSVMPointer, cl_kernel, cl_uint, const void *)
+CALL(1, clFlush, cl_command_queue)
+CALL(1, clFinish, cl_command_queue)
 
 /* --- events of commands that failed ---------------------------------------------------- */
 
@@ -213,44 +222,24 @@ static cl_int queue_failure(cl_command_queue queue, cl_uint waits, const cl_even
     return count_event(result, out);
 }
 
-#define QUEUE(name, parameters, ...)                                                               \
-    WRAP(cl_int, name, parameters) {                                                               \
+#define QUEUE(n, name, ...)                                                                        \
+    WRAP(cl_int, name,                                                                             \
+         (PARAMETERS##n(__VA_ARGS__), cl_uint waits, const cl_event *list, cl_event *out)) {       \
         if (!is_due(#name))                                                                        \
-            return count_event(__real_##name(__VA_ARGS__, waits, list, out), out);                 \
-        return fault.mode == DRIVER_LATER ? queue_failure(queue, waits, list, out) : fault.code;   \
+            return count_event(__real_##name(ARGUMENTS##n, waits, list, out), out);                \
+        return fault.mode == DRIVER_LATER ? queue_failure(p1, waits, list, out) : fault.code;      \
     }
-#define WAITS cl_uint waits, const cl_event *list, cl_event *out
 
-QUEUE(clEnqueueSVMMemcpy,
-      (cl_command_queue queue, cl_bool blocks, void *to, const void *from, size_t bytes, WAITS),
-      queue, blocks, to, from, bytes)
-QUEUE(clEnqueueSVMMemFill,
-      (cl_command_queue queue, void *to, const void *pattern, size_t size, size_t bytes, WAITS),
-      queue, to, pattern, size, bytes)
-QUEUE(clEnqueueWriteBuffer,
-      (cl_command_queue queue, cl_mem to, cl_bool blocks, size_t offset, size_t bytes,
-       const void *from, WAITS),
-      queue, to, blocks, offset, bytes, from)
-QUEUE(clEnqueueReadBuffer,
-      (cl_command_queue queue, cl_mem from, cl_bool blocks, size_t offset, size_t bytes, void *to,
-       WAITS),
-      queue, from, blocks, offset, bytes, to)
-QUEUE(clEnqueueCopyBuffer,
-      (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
-       size_t bytes, WAITS),
-      queue, from, to, from_offset, to_offset, bytes)
-QUEUE(clEnqueueFillBuffer,
-      (cl_command_queue queue, cl_mem to, const void *pattern, size_t size, size_t offset,
-       size_t bytes, WAITS),
-      queue, to, pattern, size, offset, bytes)
-QUEUE(clEnqueueNDRangeKernel,
-      (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t *first,
-       const size_t *items, const size_t *group, WAITS),
-      queue, kernel, axes, first, items, group)
-QUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, WAITS), queue)
-QUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, WAITS), queue)
-
-typedef void(CL_CALLBACK *svm_free)(cl_command_queue, cl_uint, void *[], void *);
+QUEUE(5, clEnqueueSVMMemcpy, cl_command_queue, cl_bool, void *, const void *, size_t)
+QUEUE(5, clEnqueueSVMMemFill, cl_command_queue, void *, const void *, size_t, size_t)
+QUEUE(6, clEnqueueWriteBuffer, cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *)
+QUEUE(6, clEnqueueReadBuffer, cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *)
+QUEUE(6, clEnqueueCopyBuffer, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t)
+QUEUE(6, clEnqueueFillBuffer, cl_command_queue, cl_mem, const void *, size_t, size_t, size_t)
+QUEUE(6, clEnqueueNDRangeKernel, cl_command_queue, cl_kernel, cl_uint, const size_t *,
+      const size_t *, const size_t *)
+QUEUE(1, clEnqueueMarkerWithWaitList, cl_command_queue)
+QUEUE(1, clEnqueueBarrierWithWaitList, cl_command_queue)
 
 static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void *ptrs[],
                                     void *user) {
@@ -260,28 +249,26 @@ static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void 
 
 /* Frees the memory in a callback, so that it counts as live until the command runs. */
 cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
-                               void *user, WAITS);
+                               void *user, cl_uint waits, const cl_event *list, cl_event *out);
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
-                               void *user, WAITS) {
+                               void *user, cl_uint waits, const cl_event *list, cl_event *out) {
     cl_context context;
     (void)__real_clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context,
                                        NULL);
     return __real_clEnqueueSVMFree(queue, count, ptrs, free_queued, context, waits, list, out);
 }
 #define __real_clEnqueueSVMFree enqueue_svm_free
-QUEUE(clEnqueueSVMFree,
-      (cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free, void *user, WAITS),
-      queue, count, ptrs, free, user)
+QUEUE(5, clEnqueueSVMFree, cl_command_queue, cl_uint, void **, svm_free, void *)
 
 /* --- calls that create and release ----------------------------------------------------- */
 
-#define CREATE(type, name, counter, parameters, ...)                                               \
-    WRAP(type, name, parameters) {                                                                 \
+#define CREATE(n, type, name, counter, ...)                                                        \
+    WRAP(type, name, (PARAMETERS##n(__VA_ARGS__), cl_int * code)) {                                \
         if (is_due(#name)) {                                                                       \
             *code = fault.code;                                                                    \
             return NULL;                                                                           \
         }                                                                                          \
-        type made = __real_##name(__VA_ARGS__);                                                    \
+        type made = __real_##name(ARGUMENTS##n, code);                                             \
         if (made)                                                                                  \
             (void)atomic_fetch_add(&driver_live.counter, 1);                                       \
         return made;                                                                               \
@@ -292,22 +279,15 @@ QUEUE(clEnqueueSVMFree,
         return __real_##name(object);                                                              \
     }
 
-CREATE(cl_context, clCreateContext, contexts,
-       (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
-        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
-        cl_int *code),
-       properties, count, devices, notify, user, code)
-CREATE(cl_command_queue, clCreateCommandQueueWithProperties, queues,
-       (cl_context context, cl_device_id device, const cl_queue_properties *properties,
-        cl_int *code),
-       context, device, properties, code)
-CREATE(cl_program, clCreateProgramWithSource, programs,
-       (cl_context context, cl_uint count, const char **strings, const size_t *lengths,
-        cl_int *code),
-       context, count, strings, lengths, code)
-CREATE(cl_kernel, clCreateKernel, kernels, (cl_program program, const char *name, cl_int *code),
-       program, name, code)
-CREATE(cl_event, clCreateUserEvent, events, (cl_context context, cl_int *code), context, code)
+CREATE(5, cl_context, clCreateContext, contexts, const cl_context_properties *, cl_uint,
+       const cl_device_id *, context_notify, void *)
+CREATE(3, cl_command_queue, clCreateCommandQueueWithProperties, queues, cl_context, cl_device_id,
+       const cl_queue_properties *)
+CREATE(4, cl_program, clCreateProgramWithSource, programs, cl_context, cl_uint, const char **,
+       const size_t *)
+CREATE(2, cl_kernel, clCreateKernel, kernels, cl_program, const char *)
+CREATE(1, cl_event, clCreateUserEvent, events, cl_context)
+CREATE(4, cl_mem, clCreateBuffer, buffers, cl_context, cl_mem_flags, size_t, void *)
 RELEASE(cl_context, clReleaseContext, contexts)
 RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
 RELEASE(cl_program, clReleaseProgram, programs)
@@ -324,10 +304,6 @@ WRAP(cl_int, clRetainEvent, (cl_event event)) {
     (void)atomic_fetch_add(&driver_live.events, 1);
     return __real_clRetainEvent(event);
 }
-
-CREATE(cl_mem, clCreateBuffer, buffers,
-       (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code), context,
-       flags, bytes, host, code)
 
 WRAP(void *, clSVMAlloc,
      (cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned)) {

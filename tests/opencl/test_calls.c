@@ -18,24 +18,7 @@ struct scene {
 
 /* --- operations ------------------------------------------------------------------------ */
 
-#define CALL(name, expression)                                                                     \
-    static sb_status name(struct scene *s, sb_error *err) {                                        \
-        return expression;                                                                         \
-    }
-CALL(upload, sb_mem_gpu(s->host, &(const void *){NULL}, err))
-CALL(upload_on, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))
-CALL(download, sb_blob_cpu_f32(s->blob, SB_DATA, &(const float *){NULL}, err))
-CALL(evict, sb_mem_evict_gpu(s->both, err))
-CALL(update, sb_blob_update(s->blob, err))
-CALL(scale, sb_blob_scale(s->blob, SB_DATA, 0.75, err))
-CALL(clear, sb_mem_clear(s->both, err))
-CALL(forget, sb_context_forget_stream(s->context, ON(s), err))
-CALL(synchronize, sb_context_synchronize(s->context, err))
-CALL(prepare, sb_context_prepare_arithmetic(s->context, err))
-CALL(copy,
-     sb_blob_copy_from(test_vector(s->context, SB_DTYPE_F32, COUNT), SB_DIFF, s->blob, 0, err))
-
-static sb_status push(struct scene *s, sb_error *err) {
+static sb_status push_and_wait(struct scene *s, sb_error *err) {
     const sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
 }
@@ -47,10 +30,8 @@ static sb_status sum(const struct scene *s, double expected, sb_error *err,
     assert_true(st != SB_OK || sum == expected);
     return st;
 }
-CALL(asum, sum(s, 0.25 * COUNT, err, sb_blob_asum))
-CALL(sumsq, sum(s, 0.0625 * COUNT, err, sb_blob_sumsq))
 
-static sb_status release(struct scene *s, sb_error *err) {
+static sb_status end_both(struct scene *s) {
     test_end(s->both);
     s->both = NULL;
     return SB_OK;
@@ -58,27 +39,37 @@ static sb_status release(struct scene *s, sb_error *err) {
 
 enum { PREPARED = 1, WRITES = 2, CLEARS = 4 };
 
+/* The name, the kind and the call of each operation. */
+#define OPERATIONS(X)                                                                              \
+    X(upload, 0, sb_mem_gpu(s->host, &(const void *){NULL}, err))                                  \
+    X(upload_on, 0, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))                     \
+    X(push, 0, push_and_wait(s, err))                                                              \
+    X(download, 0, sb_blob_cpu_f32(s->blob, SB_DATA, &(const float *){NULL}, err))                 \
+    X(evict, 0, sb_mem_evict_gpu(s->both, err))                                                    \
+    X(asum, PREPARED, sum(s, 0.25 * COUNT, err, sb_blob_asum))                                     \
+    X(sumsq, PREPARED, sum(s, 0.0625 * COUNT, err, sb_blob_sumsq))                                 \
+    X(update, PREPARED | WRITES, sb_blob_update(s->blob, err))                                     \
+    X(scale, PREPARED | WRITES, sb_blob_scale(s->blob, SB_DATA, 0.75, err))                        \
+    X(clear, CLEARS, sb_mem_clear(s->both, err))                                                   \
+    X(copy, 0,                                                                                     \
+      sb_blob_copy_from(test_vector(s->context, SB_DTYPE_F32, COUNT), SB_DIFF, s->blob, 0, err))   \
+    X(forget, 0, sb_context_forget_stream(s->context, ON(s), err))                                 \
+    X(prepare, 0, sb_context_prepare_arithmetic(s->context, err))                                  \
+    X(release, 0, end_both(s))                                                                     \
+    X(synchronize, 0, sb_context_synchronize(s->context, err))
+
+#define DEFINE(name, kind, ...)                                                                    \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return __VA_ARGS__;                                                                        \
+    }
+OPERATIONS(DEFINE)
+
+#define ROW(name, kind, ...) {#name, name, kind},
 static const struct operation {
     const char *name;
     sb_status (*run)(struct scene *scene, sb_error *err);
     int kind;
-} operations[] = {
-    {"upload", upload, 0},
-    {"upload on a stream", upload_on, 0},
-    {"push", push, 0},
-    {"download", download, 0},
-    {"evict", evict, 0},
-    {"asum", asum, PREPARED},
-    {"sumsq", sumsq, PREPARED},
-    {"update", update, PREPARED | WRITES},
-    {"scale", scale, PREPARED | WRITES},
-    {"clear", clear, CLEARS},
-    {"copy", copy, 0},
-    {"forget", forget, 0},
-    {"prepare", prepare, 0},
-    {"release", release, 0},
-    {"synchronize", synchronize, 0},
-};
+} operations[] = {OPERATIONS(ROW)};
 
 /* --- a trial --------------------------------------------------------------------------- */
 

@@ -241,18 +241,6 @@ TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     assert_ok(synchronize(f, f->own)); /* already reported */
 }
 
-TEST_ON(place, an_alloc_on_another_stream_waits_for_queued_frees) {
-    pthread_t thread;
-    struct blocked blocked = block(f, opened(f)->own.queue);
-    void *ptr = alloc(f);
-    release(f, ptr);
-    driver_fail("clSVMAlloc", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
-    assert_int_equal(pthread_create(&thread, NULL, unblock_soon, &blocked), 0);
-    ptr = alloc_on(f, (sb_stream)f->queue);
-    assert_int_equal(driver_live.blocks, 1);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
 /* Makes a copy fail, at first by a planted failure, then in the driver: pocl 3.1 aborts if a
    command fails whose event was released. */
 TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
@@ -307,20 +295,6 @@ TEST_ON(place, only_shared_queues_need_markers) {
     wait_for_events(f, f->own);
 }
 
-/* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
-TEST_ON_BOTH(an_event_that_failed_does_not_block_a_stream) {
-    const sb_stream stream = (sb_stream)f->queue;
-    void *ptr = alloc(f);
-    const struct blocked blocked = block(f, opened(f)->own.queue);
-    copy(f, ptr);
-    void *event = record(f);
-    unblock(&blocked, CL_OUT_OF_RESOURCES);
-    assert_fails(wait_for(f, event));
-    order(f, stream, event);
-    zero(f, ptr, stream);
-    assert_ok(synchronize(f, stream));
-}
-
 /* Queues a copy that fails, and ends without a wait. */
 static void *fail_on_a_thread(void *place) {
     struct place *f = place;
@@ -364,20 +338,9 @@ TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     assert_true(driver_live.events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
-/* Another thread gets the failure first. */
-static void *fail_and_wait(void *place) {
-    struct place *f = place;
-    (void)fail_on_a_thread(f);
-    assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
-    return synchronize_on_a_thread(f);
-}
-
-TEST_ON(place, failures_that_their_threads_have_got_displace_no_other_failure) {
-    (void)fail_on_a_thread(f);
-    assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
-    for (int i = 0; i < SB__OPENCL_FAILED; i++)
-        assert_int_equal(on_a_new_thread(fail_and_wait, f), SB_ERR_DEVICE_FAILURE);
-    for (int i = 0; i < 2 * SB__OPENCL_FAILED; i++) { /* of one thread */
+/* Another thread gets each failure first. */
+TEST_ON(place, failures_of_one_thread_displace_no_other_failure) {
+    for (int i = 0; i < 2 * SB__OPENCL_FAILED; i++) {
         (void)fail_on_a_thread(f);
         assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f), SB_ERR_DEVICE_FAILURE);
     }
@@ -403,26 +366,6 @@ TEST_ON(place, a_failed_query_clears_no_failure) {
         assert_int_not_equal(on_a_new_thread(wait_for_last_event, f), SB_OK);
         assert_fails(synchronize(f, f->own));
     }
-}
-
-TEST_ON(place, a_failed_query_of_the_stream_clears_no_failure) {
-    void *ptr = alloc(f);
-    for (int is_claimed = 0; is_claimed < 2; is_claimed++)
-        for (int64_t nth = 1; nth < 4; nth++) {
-            (void)fail_on_a_thread(f);
-            if (is_claimed)
-                assert_int_equal(on_a_new_thread(synchronize_on_a_thread, f),
-                                 SB_ERR_DEVICE_FAILURE);
-            for (int i = 0; i < 3; i++)
-                copy(f, ptr);
-            (void)clFinish(opened(f)->own.queue);
-            driver_fail("clGetEventInfo", nth, DRIVER_NOW, CL_OUT_OF_HOST_MEMORY);
-            sb_status st = synchronize(f, f->own);
-            if (st == SB_ERR_OUT_OF_MEMORY)
-                st = synchronize(f, f->own);
-            driver_fail(NULL, 0, DRIVER_NOW, 0);
-            assert_int_equal(st, SB_ERR_DEVICE_FAILURE);
-        }
 }
 
 TEST_ON(place, a_failed_wait_of_a_sum_clears_no_failure) {
@@ -565,12 +508,6 @@ static void free_after_the_copy(struct place *f, const struct failing *b, sb_str
     assert_int_equal(driver_live.blocks, 0);
 }
 
-TEST_ON_BOTH(memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
-    const struct failing b = failing_make(f);
-    failing_fail(f, &b);
-    free_after_the_copy(f, &b, f->own);
-}
-
 /* The second barrier waits for the copy and for the first barrier, and fails if the first fails. */
 TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     for (int is_queued = 0; is_queued < 2; is_queued++) {
@@ -644,46 +581,6 @@ TEST_ON(place, no_record_of_a_released_queue_remains) {
         assert_ptr_not_equal(at->queue, queue);
 }
 
-/* A copy that fails because earlier work of the caller has failed reports the earlier failure. */
-TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
-    void *out;
-    const void *in;
-    sb_blob *blobs[] = {test_vector(f->context, SB_DTYPE_F32, COUNT),
-                        test_vector(f->context, SB_DTYPE_F32, COUNT)};
-    for (int i = 0; i < 2; i++)
-        assert_ok(sb_blob_mutable_gpu_on(blobs[i], SB_DATA, (sb_stream)f->queue, &out, &err));
-    const struct blocked blocked = block(f, f->queue);
-    assert_ok(sb_mem_prefetch_cpu(data_of(blobs[0]), (sb_stream)f->queue, &err));
-    unblock(&blocked, CL_OUT_OF_RESOURCES);
-    assert_fails(sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
-    assert_int_equal(sb_mem_head(data_of(blobs[0])), SB_HEAD_LOST);
-    assert_fails(sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
-    test_end(blobs[0]);
-    test_end(blobs[1]);
-    ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
-}
-
-/* The event that the scale records contains the failure, but no call waits for that event. */
-TEST_ON(place, a_failure_before_an_event_of_another_memory_counts_for_all_memories) {
-    const sb_stream streams[] = {(sb_stream)f->queue, NULL};
-    for (int i = 0; i < 2; i++) {
-        void *out;
-        const void *in;
-        sb_blob *scaled = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_mutable_gpu_on(scaled, SB_DATA, (sb_stream)f->queue, &out, &err));
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, (sb_stream)f->queue, &out, &err));
-        const struct blocked blocked = block(f, f->queue);
-        assert_ok(sb_blob_scale_on(scaled, SB_DATA, 2, streams[i], &err));
-        unblock(&blocked, CL_OUT_OF_RESOURCES);
-        assert_fails(sb_blob_cpu(blob, SB_DATA, &in, &err));
-        test_end(scaled);
-        test_end(blob);
-        ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
-        place_reopen(f, SB_OPENCL_SVM);
-    }
-}
-
 /* The library uses the queue only to make it wait for another queue. */
 TEST_ON(place, a_failure_before_a_barrier_counts) {
     const sb_stream stream = (sb_stream)f->queue;
@@ -716,29 +613,6 @@ TEST_ON(place, many_waits_for_one_queue_have_short_lists) {
     }
     unblock(&blocked, CL_COMPLETE);
     assert_ok(synchronize(f, stream));
-}
-
-/* The first event has the failure of the caller's command. */
-TEST_ON(place, later_events_return_the_failure_of_an_earlier_event_until_a_wait_has) {
-    const sb_stream stream = (sb_stream)f->queue;
-    void *events[3], *ptr = alloc(f);
-    for (int waits = 0; waits < 2; waits++) {
-        const struct blocked blocked = block(f, f->queue);
-        events[0] = record_on(f, stream);
-        unblock(&blocked, CL_OUT_OF_RESOURCES);
-        if (waits)
-            assert_fails(wait_for(f, events[0]));
-        else
-            event_end(f, events[0]);
-        zero(f, ptr, stream);
-        for (int i = 1; i < 3; i++)
-            events[i] = record_on(f, stream);
-        for (int i = 0; i < 2 && !waits; i++)
-            assert_fails(wait_for(f, events[1]));
-        for (int i = 1; i < 3 && waits; i++)
-            assert_ok(wait_for(f, events[i]));
-        assert_ok(synchronize(f, stream));
-    }
 }
 
 /* The library must not keep a list of all commands for a program that never waits. */

@@ -1,6 +1,7 @@
-/* Makes every call of a communicator and of a reducer while the n-th allocation or device operation
-   fails, for every n. Bytes and heads must then be as before the call or as after a successful
-   call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
+/* Makes every call of a communicator and of a reducer while the n-th allocation, device operation
+   or call of the engine fails, for every n. Bytes and heads must then be as before the call or as
+   after a successful call, a retry must be possible unless the engine may have sent bytes, and
+   nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "mirror.h"
@@ -12,8 +13,9 @@
 #define MOST  40
 #define RANKS 3 /* ranks that CREATE_RANKS creates */
 
-/* A failure of calloc, which allocates handles. FAULT_ALLOC fails in the context's allocator. */
-#define FAULT_HANDLE FAULTS
+/* Failures besides those of blobs.h. HANDLE: of calloc, which allocates handles; FAULT_ALLOC fails
+   in the context's allocator. UNSENT, SENT: of the engine's call that begins an operation. */
+enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
 
@@ -51,6 +53,7 @@ struct world {
     sb_blob *blobs[BLOBS];
     sb_reducer *reducer;
     bool ready[BLOBS];
+    bool is_broken; /* the communicator is unusable */
     double value;
 };
 
@@ -100,6 +103,7 @@ static void world_close(struct world *w) {
         sb_comm_destroy(w->made[i]);
     test_end(w->comm);
     assert_int_equal(w->mirror.closed, 1);
+    assert_true(w->mirror.closed_failed || !w->is_broken);
     assert_int_equal(w->mirror.flying, 0);
     for (int i = 0; i < BLOBS; i++) {
         test_end(w->blobs[i]);
@@ -125,6 +129,17 @@ static sb_status step(struct world *w, sb_error *err) {
         w->ready[i] = true;
     }
     return sb_reducer_wait(w->reducer, err);
+}
+
+/* Makes a step of new values on the host. */
+static sb_status next_step(struct world *w) {
+    void *out;
+    for (int i = 0; i < BLOBS; i++) {
+        assert_ok(sb_blob_overwrite_cpu(w->blobs[i], SB_DATA, &out, &err));
+        memset(out, 0, (size_t)counts[i] * sizeof(float));
+        w->ready[i] = false;
+    }
+    return step(w, &err);
 }
 
 static sb_status make_call(struct world *w, sb_error *err) {
@@ -177,14 +192,14 @@ static bool is_out_of_reach(struct world *w, int blob) {
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-static bool all_hold(struct world *w, bool before, bool after) {
-    if (w->value != (after && w->setting->call == REDUCE_VALUE ? 10 : 5))
-        return false;
+/* Returns how many blobs and values are neither as before nor as after the call. */
+static int64_t num_wrong(struct world *w, bool before, bool after) {
+    const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
+    int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);
     for (int i = 0; i < BLOBS; i++)
-        if (!is_out_of_reach(w, i) && !(before && holds(w, i, false)) &&
-            !(after && holds(w, i, true)))
-            return false;
-    return true;
+        wrong += !is_out_of_reach(w, i) && !(before && holds(w, i, false)) &&
+                 !(after && holds(w, i, true));
+    return wrong;
 }
 
 /* Checks that a blob, even after a failure, can be reshaped, written and read. */
@@ -202,38 +217,114 @@ static void check_use(struct world *w, sb_blob *blob) {
 
 /* --- each failure in turn -------------------------------------------------------------------- */
 
-static void fail_setting(const struct setting *s, int fault, int64_t nth, const char *what) {
+static void fail_setting(const struct setting *s, int kind, int64_t nth, const char *what) {
+    static const char *const names[] = {"handle", "begin, unsent", "begin, sent", "test", "wait"};
     fail_with("call %d, state %d, device %d, at once %d, op %d, buckets %zu; %s %lld: %s", s->call,
               s->state, s->takes_device, s->at_once, s->op, s->bucket_bytes,
-              fault == FAULT_HANDLE ? "handle" : fault_name((enum fault)fault), (long long)nth,
+              kind < FAULTS ? fault_name((enum fault)kind) : names[kind - FAULTS], (long long)nth,
               what);
+}
+
+static void arm_engine(struct mirror *mirror, int kind, int64_t nth, int32_t seed) {
+    static const sb_status unsent[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
+                                       SB_ERR_DEVICE_LOST};
+    mirror->failure = kind == UNSENT ? unsent[seed % 3]
+                      : seed % 2     ? SB_ERR_IO
+                                     : SB_ERR_COMM_FAILURE;
+    *(kind == TEST_FAILS   ? &mirror->fail_test
+      : kind == WAIT_FAILS ? &mirror->fail_end
+                           : &mirror->fail_begin) = nth;
+}
+
+static bool engine_has_failed(const struct mirror *mirror) {
+    return (mirror->fail_begin && mirror->begins >= mirror->fail_begin) ||
+           (mirror->fail_test && mirror->tests >= mirror->fail_test) ||
+           (mirror->fail_end && mirror->ends >= mirror->fail_end);
+}
+
+/* Returns whether the bytes that the engine has overwritten are not the only copy. */
+static bool has_copy(const struct setting *s) {
+    return s->call > STEP ? s->call != REDUCE_VALUE
+                          : s->bucket_bytes == SIZE_MAX || s->state == NEVER ||
+                                s->state >= SYNCED || (s->state == AT_GPU && !s->takes_device);
+}
+
+/* Checks a failure of the engine. Returns whether the call may be retried. */
+static bool check_engine(struct world *w, int kind, int64_t nth, sb_status st,
+                         const sb_error *err) {
+    const struct setting *s = w->setting;
+    const bool again = kind == UNSENT && (nth == 1 || s->call == STEP);
+    if (st != (again ? w->mirror.failure : SB_ERR_COMM_FAILURE))
+        fail_setting(s, kind, nth, sb_status_name(st));
+    if (err && (err->code != st || err->device_code != 7 || err->offset != -1 ||
+                strcmp(err->message, mirror_cause) != 0))
+        fail_setting(s, kind, nth, err->message);
+    if (num_wrong(w, true, true) > (has_copy(s) ? 0 : w->mirror.spoiled))
+        fail_setting(s, kind, nth, "wrong bytes");
+    for (int64_t i = nth - 1;
+         kind == UNSENT && s->call <= RECEIVE && s->state == SYNCED && i < BLOBS; i++)
+        assert_int_equal(sb_mem_head(data_of(w->blobs[i])), SB_HEAD_SYNCED);
+    w->is_broken = !again;
+    if (again)
+        return true;
+    assert_int_equal(w->mirror.flying, 0);
+    assert_int_equal(sb_comm_barrier(w->comm, NULL), SB_ERR_COMM_FAILURE);
+    if (w->reducer)
+        assert_int_equal(sb_reducer_ready(w->reducer, w->blobs[0], NULL), SB_ERR_COMM_FAILURE);
+    return false;
+}
+
+/* Checks a failure that is not the engine's. Returns whether the call may be retried. */
+static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, bool fired) {
+    const struct setting *s = w->setting;
+    const enum fault fault = kind < FAULTS ? (enum fault)kind : FAULT_ALLOC;
+    if (st != SB_OK &&
+        (!fired || err.code != st || !fault_explains(fault, st, s->op == SB_COMM_MEAN)))
+        fail_setting(s, kind, nth, sb_status_name(st));
+    if (st == SB_OK && fired && fault == FAULT_ALLOC && s->call != STEP)
+        fail_setting(s, kind, nth, "no failure was reported");
+    const bool in_part = st != SB_OK && s->call == STEP; /* earlier buckets have ended */
+    if (num_wrong(w, st != SB_OK, st == SB_OK || in_part))
+        fail_setting(s, kind, nth, "wrong bytes");
+    int64_t lost = 0;
+    for (int i = 0; i < BLOBS; i++)
+        lost += sb_mem_head(data_of(w->blobs[i])) == SB_HEAD_LOST;
+    if (lost && st == SB_OK)
+        fail_setting(s, kind, nth, "no loss was reported");
+    const int64_t sent = w->mirror.num_sent, all = s->bucket_bytes == SIZE_MAX ? 1
+                                                   : s->bucket_bytes           ? 3
+                                                                               : BLOBS;
+    const bool is_over = s->call <= STEP && sb_comm_barrier(w->comm, NULL) == SB_OK;
+    if (is_over && sent && sent != all)
+        fail_setting(s, kind, nth, "the other ranks wait for the other blobs");
+    if (is_over && s->call == STEP && st != SB_OK)
+        assert_ok(next_step(w));
+    assert_int_equal(w->mirror.flying > 0 && st == SB_OK, 0);
+    return st != SB_OK && sb_context_device_status(w->rig.context) == SB_OK;
 }
 
 /* Makes the call while the n-th operation fails. Returns false if there is no n-th operation. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
-    const bool is_handle = kind == FAULT_HANDLE;
-    const enum fault fault = is_handle ? FAULT_ALLOC : (enum fault)kind;
+    const bool is_engine = kind > HANDLE;
+    sb_error *const to = is_engine && nth % 2 == 0 ? NULL : &err;
     struct world w;
     world_open(&w, setting);
-    const struct armed armed = fault_arm(&w.rig, fault, is_handle ? 0 : nth);
-    fail_calloc(is_handle ? nth : 0);
+    const struct armed armed =
+        fault_arm(&w.rig, kind < FAULTS ? (enum fault)kind : FAULT_ALLOC, kind < FAULTS ? nth : 0);
+    fail_calloc(kind == HANDLE ? nth : 0);
+    if (is_engine)
+        arm_engine(&w.mirror, kind, nth, (int32_t)(nth + setting->state + setting->call));
     support_poison_error(&err);
-    const sb_status st = make_call(&w, &err);
+    const sb_status st = make_call(&w, to);
     const bool calloc_failed = calloc_has_failed();
-    const bool fired = fault_disarm(&armed) || calloc_failed;
+    const bool fired =
+        is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
     ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
-    const bool is_mean = setting->op == SB_COMM_MEAN;
-    if (st != SB_OK && (!fired || err.code != st || !fault_explains(fault, st, is_mean)))
-        fail_setting(setting, kind, nth, sb_status_name(st));
-    if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
-        fail_setting(setting, kind, nth, "no failure was reported");
-    const bool in_part = st != SB_OK && setting->call == STEP; /* earlier buckets have ended */
-    if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
-        fail_setting(setting, kind, nth, "wrong bytes");
-    assert_int_equal(w.mirror.flying > 0 && st == SB_OK, 0);
-    if (sb_context_device_status(w.rig.context) == SB_OK && st != SB_OK) {
+    const bool may_retry = kind == UNSENT && setting->call == STEP; /* within the call */
+    const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
+    if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {
         assert_ok(make_call(&w, &err));
-        if (!all_hold(&w, false, true))
+        if (num_wrong(&w, false, true))
             fail_setting(setting, kind, nth, "wrong bytes after the retry");
     }
     sb_reducer_destroy(w.reducer);
@@ -246,11 +337,10 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
 
 static int64_t fail_each(const struct setting *setting) {
     int64_t steps = 0;
-    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
-        for (int64_t nth = 1; fail_at(setting, fault, nth); nth++)
+    for (int kind = FAULT_ALLOC; kind < KINDS; kind++)
+        for (int64_t nth = 1;
+             (kind != HANDLE || setting->call >= CREATE) && fail_at(setting, kind, nth); nth++)
             steps++;
-    for (int64_t nth = 1; setting->call >= CREATE && fail_at(setting, FAULT_HANDLE, nth); nth++)
-        steps++;
     return steps;
 }
 

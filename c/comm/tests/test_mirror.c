@@ -1,9 +1,13 @@
-/* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
+/* Tests a communicator over the engine of mirror.h: which tables of engines are refused, the
+   arguments that the engine gets, and how the communicator and the reducer use the results. */
 #include "blobs.h"
 #include "mirror.h"
 #include "ranks.h"
 
 #include "../src/reducer.h"
+
+#include <math.h>
+#include <syncblob/sim_comm.h>
 
 #define MOST MIRROR_BLOBS
 enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
@@ -113,74 +117,6 @@ TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
 
 /* --- failures of the engine ------------------------------------------------------------------ */
 
-enum slot { BEGIN, TEST, WAIT };
-
-/* The n-th call of a slot fails, so the step returns COMM_FAILURE. Afterwards blobs of completed
-   buckets are reduced, and all other blobs are unchanged. */
-static void fail_step(struct mirrored *w, const sb_comm_engine *engine, enum slot slot, int64_t nth,
-                      bool has_err) {
-    world_of_rooms(w, engine);
-    w->mirror.failure = SB_ERR_IO;
-    w->mirror.fails_late = true;
-    *(slot == BEGIN  ? &w->mirror.fail_begin
-      : slot == TEST ? &w->mirror.fail_test
-                     : &w->mirror.fail_end) = nth;
-    if (has_err) {
-        assert_error(SB_ERR_COMM_FAILURE, mirrored_step(w, &err), mirror_cause);
-        assert_int_equal(err.device_code, 7);
-        assert_int_equal(err.offset, -1);
-    } else {
-        assert_int_equal(mirrored_step(w, NULL), SB_ERR_COMM_FAILURE);
-    }
-    assert_int_equal(w->mirror.flying, 0);
-    int64_t reduced = 0;
-    for (int i = 0; i < MOST; i++) {
-        assert_true(mirrored_holds(w, i, 200 * i, 2) || mirrored_holds(w, i, 100 * i, 1));
-        reduced += mirrored_holds(w, i, 200 * i, 2);
-    }
-    assert_int_equal(reduced, w->mirror.num_sent - w->mirror.abandoned);
-    assert_error(SB_ERR_COMM_FAILURE, sb_reducer_ready(w->reducer, w->blobs[0], &err),
-                 "the communicator is unusable after an earlier failure");
-    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
-    for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
-        const int64_t longer = 60;
-        assert_ok(sb_blob_reshape(w->blobs[i], &longer, 1, NULL, &err));
-        mirrored_put(w, i, i, SB_HEAD_AT_GPU);
-        assert_true(mirrored_holds(w, i, i, 1));
-    }
-    w->is_broken = true;
-}
-
-TEST_ON(mirrored, a_step_ends_if_the_engine_fails) {
-    for (int has_err = 0; has_err < 2; has_err++) {
-        for (int64_t nth = 1; nth <= MOST; nth++) {
-            fail_step(f, &mirror_engine, BEGIN, nth, has_err);
-            fail_step(f, &mirror_engine, WAIT, nth, has_err);
-            fail_step(f, &mirror_engine_at_once, BEGIN, nth, has_err);
-        }
-        for (int64_t nth = 1; nth <= 2; nth++)
-            fail_step(f, &mirror_engine, TEST, nth, has_err);
-    }
-}
-
-/* If a reduction in place fails and both sides were current, the other side stays current. */
-TEST_ON(mirrored, a_failed_reduction_in_place_keeps_the_other_side) {
-    for (int takes = 0; takes < 2; takes++) {
-        for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
-            mirrored_reopen(f, &mirror_engine, takes);
-            mirrored_add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
-            mirrored_register(f, SB_COMM_SUM, 0);
-            f->mirror.failure = SB_ERR_COMM_FAILURE;
-            *(slot == BEGIN ? &f->mirror.fail_begin : &f->mirror.fail_end) = 1;
-            assert_int_equal(mirrored_step(f, &err), SB_ERR_COMM_FAILURE);
-            assert_int_equal(sb_mem_head(data_of(f->blobs[0])),
-                             takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
-            assert_true(mirrored_holds(f, 0, 1, 1));
-            f->is_broken = true;
-        }
-    }
-}
-
 TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
         world_of_rooms(f, &mirror_engine);
@@ -195,6 +131,20 @@ TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
         for (int i = 0; i < MOST; i++)
             assert_true(mirrored_holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
         f->is_broken = true;
+    }
+}
+
+TEST_ON(mirrored, memory_in_flight_outlives_a_reshape) {
+    const int64_t longer = 60;
+    for (int gathers = 0; gathers < 2; gathers++) {
+        mirrored_reopen(f, &mirror_engine, false);
+        mirrored_add(f, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_CPU);
+        mirrored_register(f, SB_COMM_SUM, gathers ? SIZE_MAX : 0);
+        assert_ok(sb_reducer_ready(f->reducer, f->blobs[0], &err));
+        assert_int_equal(f->mirror.flying, 1);
+        assert_ok(sb_blob_reshape(f->blobs[0], &longer, 1, NULL, &err));
+        assert_ok(sb_reducer_wait(f->reducer, &err));
+        assert_true(mirrored_holds(f, 0, 0, 0));
     }
 }
 
@@ -234,57 +184,7 @@ TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
     }
 }
 
-/* --- a device that fails while it scales a mean ---------------------------------------------- */
-
-/* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0
-   means no failure. In a step the host's bytes are current, so the device is not needed. */
-static void fail_scaling(struct mirrored *w, bool in_step, int64_t scale, int64_t engine) {
-    mirrored_reopen(w, &mirror_engine_at_once, true);
-    for (int i = 0; i < 3; i++)
-        mirrored_add(w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
-    if (in_step)
-        mirrored_register(w, SB_COMM_MEAN, 0);
-    w->mirror.failure = SB_ERR_COMM_FAILURE;
-    w->mirror.fail_begin = engine;
-    device_fail(w->rig.context, SB_SIM_SCALE, scale, SB_SIM_FAIL_NOW);
-    support_poison_error(&err);
-    const sb_status st =
-        in_step ? mirrored_step(w, &err)
-                : sb_comm_all_reduce_blobs(w->comm, w->blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
-    const bool lost_first = scale && (!engine || scale < engine);
-    const sb_status expected = engine ? SB_ERR_COMM_FAILURE : scale ? SB_ERR_DEVICE_LOST : SB_OK;
-    assert_int_equal(st, expected);
-    if (st != SB_OK) {
-        assert_int_equal(err.code, expected);
-        assert_int_equal(strcmp(err.message, mirror_cause) == 0, expected == SB_ERR_COMM_FAILURE);
-    }
-    assert_int_equal(w->mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
-    assert_int_equal(sb_comm_barrier(w->comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
-    int num_lost = 0;                        /* blobs that the device was scaling */
-    for (int i = 0; i < 3 && in_step; i++) { /* a mean equals the old values */
-        const int32_t head = sb_mem_head(data_of(w->blobs[i]));
-        num_lost += head == SB_HEAD_LOST;
-        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU ||
-                    mirrored_holds(w, i, 100 * i, 1));
-    }
-    assert_int_equal(num_lost, in_step && lost_first);
-    for (int i = 3; in_step && scale && !engine && i--;) { /* the next step has no failure */
-        void *out;
-        assert_ok(sb_blob_overwrite_cpu(w->blobs[i], SB_DATA, &out, &err));
-        fill_values(SB_DTYPE_F32, 3, 5, 1, out);
-        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
-        if (i == 0)
-            assert_ok(sb_reducer_wait(w->reducer, &err));
-    }
-    w->is_broken = engine;
-}
-
-TEST_ON(mirrored, other_ranks_do_not_wait_if_a_device_fails) {
-    for (int in_step = 0; in_step < 2; in_step++)
-        for (int64_t scale = 0; scale <= 3; scale++)
-            for (int64_t engine = 0; engine <= 3; engine++)
-                fail_scaling(f, in_step, scale, engine);
-}
+/* --- a device that fails --------------------------------------------------------------------- */
 
 /* Checks that neither the sum nor the old bytes can be read. */
 static void assert_no_bytes(sb_mem *mem) {
@@ -447,4 +347,259 @@ TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
                   sb_comm_all_reduce(f->comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
     assert_int_equal(err.offset, -1);
     assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
+}
+
+/* --- collectives on blobs -------------------------------------------------------------------- */
+
+#define COUNT 6
+
+TEST_ON(mirrored, a_blob_is_sent_on_the_side_that_the_engine_accepts) {
+    for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
+        for (int i = 0; i < 10; i++) {
+            const int32_t takes = i / 2 - 1; /* -1: the slot is missing */
+            const bool reduces = i % 2, has_bytes = head != SB_HEAD_UNINITIALIZED;
+            const bool on_device = takes > 0 && head >= SB_HEAD_AT_GPU;
+            sb_comm_engine engine = mirror_engine;
+            if (takes < 0)
+                engine.struct_size = offsetof(sb_comm_engine, takes);
+            mirrored_reopen(f, &engine, takes);
+            mirrored_add(f, SB_DTYPE_F32, COUNT, 1, head);
+            assert_ok(
+                reduces ? sb_comm_all_reduce_blobs(f->comm, f->blobs, 1, SB_DATA, SB_COMM_SUM, &err)
+                        : sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, 0, &err));
+            assert_int_equal(f->mirror.sent[0].buffer.context != NULL, on_device);
+            const int32_t written = on_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU;
+            const int32_t read = head == SB_HEAD_AT_GPU && !on_device ? SB_HEAD_SYNCED : head;
+            assert_int_equal(sb_mem_head(data_of(f->blobs[0])),
+                             reduces || !has_bytes ? written : read);
+            assert_true(mirrored_holds(f, 0, has_bytes * (1 + reduces), has_bytes * (1 + reduces)));
+        }
+}
+
+TEST_ON(mirrored, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
+    for (int i = 0; i < 2; i++)
+        mirrored_add(f, SB_DTYPE_F32, COUNT, i + 1, SB_HEAD_AT_CPU);
+    sb_comm *comm = f->comm;
+    sb_context *context = f->rig.context;
+    sb_blob *a = f->blobs[0], *b = f->blobs[1];
+    sb_blob *sharer = test_vector(context, SB_DTYPE_F32, COUNT);
+    sb_blob *integers = test_vector(context, SB_DTYPE_I32, COUNT);
+    assert_ok(sb_blob_share(sharer, SB_DATA, a, &err));
+    sb_blob *halves = test_vector(context, SB_DTYPE_BF16, COUNT);
+    sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
+    assert_status(SB_ERR_SHARED,
+                  sb_comm_all_reduce_blobs(comm, shared, 3, SB_DATA, SB_COMM_SUM, &err));
+    for (int second = 1; second < 4; second++)
+        for (int first = 0; first < second; first++) {
+            sb_blob *twice[] = {a, b, integers, halves};
+            twice[second] = twice[first];
+            assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, twice, 4, SB_DATA, 0, &err));
+        }
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err),
+                 "i32 values cannot be reduced");
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err),
+                 "mirror does not reduce bf16");
+    assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, SB_DATA, 0, &err));
+    assert_ok(sb_comm_broadcast_blobs(comm, &a, 1, SB_DIFF, 0, &err));
+    assert_status(INVALID, sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
+    assert_int_equal(err.device_code, 0);
+    assert_error(INVALID, sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err),
+                 "blob 1 is NULL");
+    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, typed, -1, SB_DATA, SB_COMM_SUM, &err));
+    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, &a, 1, SB_DATA, 9, &err));
+    assert_status(INVALID, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 2, &err));
+    assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
+    assert_true(mirrored_holds(f, 0, 1, 1) && mirrored_holds(f, 1, 2, 1));
+    assert_int_equal(f->mirror.begins, 3); /* one call for each blob that was broadcast */
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static sb_status no_way_in(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                           sb_error *err) {
+    return sb_error_fill(err, *(sb_status *)user, 7, "no way in");
+}
+
+/* Asserts that mirror_engine_at_once is refused if a member of the table has another value. */
+#define REFUSES(member, value, status, part)                                                       \
+    do {                                                                                           \
+        sb_comm_engine table = mirror_engine_at_once;                                              \
+        table.member = (value);                                                                    \
+        assert_reports(status, sb_comm_create(NULL, &table, &mirror, &comm, &err), part);          \
+        assert_null(comm);                                                                         \
+    } while (0)
+
+TEST(tables_of_engines_are_checked) {
+    static const sb_status opens[][2] = {{SB_ERR_NO_DEVICE, SB_ERR_COMM_FAILURE},
+                                         {SB_ERR_DEVICE_LOST, SB_ERR_DEVICE_LOST},
+                                         {SB_ERR_UNSUPPORTED, SB_ERR_UNSUPPORTED}};
+    static const char *const names[] = {"", "a b", "engine\n", "\xc3\xa4", "mpi-2"};
+    struct mirror mirror = {.closed = 0};
+    sb_comm *comm = NULL;
+    REFUSES(name, NULL, INVALID, "must have a name");
+    REFUSES(open, NULL, INVALID, "must have the slots open and close");
+    REFUSES(close, NULL, INVALID, "must have the slots open and close");
+    REFUSES(all_reduce, NULL, INVALID, "must have all_reduce and broadcast");
+    REFUSES(broadcast, NULL, INVALID, "must have all_reduce and broadcast");
+    REFUSES(abi_version, SB_COMM_ENGINE_ABI_VERSION + 1, SB_ERR_ABI_MISMATCH, "");
+    REFUSES(struct_size, 16, SB_ERR_ABI_MISMATCH, "has ");
+    REFUSES(struct_size, sizeof(sb_comm_engine) - 1, SB_ERR_ABI_MISMATCH, "within a member");
+    REFUSES(flags, SB_COMM_ENGINE_HALF | 2, SB_ERR_UNSUPPORTED, "");
+    REFUSES(abandon, mirror_engine.abandon, INVALID, ""); /* without other slots of requests */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        REFUSES(name, names[i], INVALID, "");
+    sb_comm_engine table = mirror_engine;
+    table.open = no_way_in;
+    for (int i = 0; i < 3; i++) {
+        sb_status failure = opens[i][0];
+        assert_error(opens[i][1], sb_comm_create(NULL, &table, &failure, &comm, &err), "no way in");
+    }
+    assert_int_equal(mirror.closed, 0);
+    table = mirror_engine;
+    table.name = "Mpi2";
+    table.struct_size = offsetof(sb_comm_engine, barrier); /* an older table, without later slots */
+    assert_ok(sb_comm_create(NULL, &table, &mirror, &comm, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
+    assert_status(INVALID, sb_sim_comm_fail(comm, -1, SB_SIM_COMM_STOP, &err));
+    sb_comm_destroy(comm);
+}
+
+static int32_t lie; /* the rank that the engine reports */
+
+static sb_status open_with_a_lie(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                                 sb_error *err) {
+    *out = user;
+    *out_rank = lie;
+    *out_size = 2;
+    return SB_OK;
+}
+
+TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
+    sb_comm_engine engine = mirror_engine;
+    engine.open = open_with_a_lie;
+    for (lie = -1; lie <= 2; lie += 3) {
+        struct mirror mirror = {.closed = 0};
+        sb_comm *comm = NULL;
+        assert_error(SB_ERR_COMM_FAILURE, sb_comm_create(f->context, &engine, &mirror, &comm, &err),
+                     lie < 0 ? "mirror reports rank -1 of 2" : "mirror reports rank 2 of 2");
+        assert_null(comm);
+        assert_int_equal(mirror.closed, 1);
+        assert_int_equal(mirror.closed_failed, 1);
+    }
+}
+
+/* --- registration: the engine acts as rank 1, which has registered other blobs --------------- */
+
+/* What rank 1 does, apart from the mirror's failures. */
+static struct other {
+    bool agrees;
+    int differs_at; /* index of the reduced number that differs; 0 counts as 1 */
+    double finds;   /* the rank that finds the difference */
+    sb_error sent;  /* the error that rank 1 broadcasts */
+} other;
+
+static sb_status other_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                  sb_error *err) {
+    double *values = buffer->ptr;
+    const sb_status st = mirror_engine.all_reduce(comm, op, buffer, err);
+    if (st == SB_OK && op == SB_COMM_MAX && !other.agrees)
+        values[other.differs_at ? other.differs_at : 1] += 1; /* another checksum */
+    if (st == SB_OK && op == SB_COMM_MIN)
+        values[0] = other.finds;
+    return st;
+}
+
+static sb_status other_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                 sb_error *err) {
+    const sb_status st = mirror_engine.broadcast(comm, root, buffer, err);
+    if (st == SB_OK && root == 1)
+        memcpy(buffer->ptr, &other.sent, sizeof other.sent);
+    return st;
+}
+
+static void reopen(struct mirrored *f) {
+    sb_comm_engine engine = mirror_engine_at_once;
+    engine.struct_size = offsetof(sb_comm_engine, barrier);
+    engine.all_reduce = other_all_reduce;
+    engine.broadcast = other_broadcast;
+    other = (struct other){
+        .finds = 1,
+        .sent = {.code = SB_ERR_SHAPE_MISMATCH, .offset = 77, .message = "one is longer"}};
+    mirrored_reopen(f, &engine, false);
+    mirrored_add(f, SB_DTYPE_F32, 3, 0, SB_HEAD_UNINITIALIZED);
+}
+
+/* Creates a reducer and destroys it. */
+static sb_status create(struct mirrored *f, sb_error *err) {
+    sb_reducer *reducer = NULL;
+    const sb_status st = sb_reducer_create(f->comm, f->blobs, 1, NULL, &reducer, err);
+    assert_true((st == SB_OK) == (reducer != NULL));
+    sb_reducer_destroy(reducer);
+    return st;
+}
+
+TEST_ON(mirrored, the_error_of_the_rank_that_finds_a_difference_is_returned) {
+    reopen(f);
+    assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
+    assert_int_equal(err.offset, -1);
+    assert_int_equal(f->mirror.begins,
+                     5); /* for the checksums, 2 records, the rank and its error */
+    memset(other.sent.message, 'x', sizeof other.sent.message); /* a message without a NUL */
+    assert_status(SB_ERR_SHAPE_MISMATCH, create(f, &err));
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    other.sent.message[0] = '\0';
+    assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "registration failed and gave no reason");
+    other.agrees = true;
+    f->mirror.begins = 0;
+    assert_ok(create(f, &err));
+    assert_int_equal(f->mirror.begins, 1);
+}
+
+/* Each half of the checksum is sent twice: unchanged and negated. The engine changes one number. */
+TEST_ON(mirrored, each_part_of_the_checksum_is_compared) {
+    for (int part = 0; part <= 4; part++) {
+        reopen(f);
+        other.differs_at = part;
+        assert_status(SB_ERR_SHAPE_MISMATCH, create(f, &err));
+    }
+}
+
+/* If the first operation fails, nothing was sent, and the call may be retried. After the failure of
+   a later operation the call must not be retried, because other ranks have continued. */
+TEST_ON(mirrored, only_the_first_operation_may_be_retried) {
+    static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
+                                         SB_ERR_DEVICE_LOST, SB_ERR_IO};
+    for (size_t k = 0; k < 4; k++) {
+        for (int64_t nth = 1; nth <= 5; nth++) {
+            reopen(f);
+            f->mirror.fail_begin = nth;
+            f->mirror.failure = failures[k];
+            const bool again = nth == 1 && failures[k] != SB_ERR_IO;
+            assert_error(again ? failures[k] : SB_ERR_COMM_FAILURE, create(f, &err), mirror_cause);
+            assert_int_equal(err.device_code, 7);
+            other.agrees = true;
+            assert_status(again ? SB_OK : SB_ERR_COMM_FAILURE, create(f, &err));
+            assert_int_equal(f->mirror.begins, again ? nth + 1 : nth);
+            f->is_broken = !again;
+        }
+    }
+}
+
+TEST_ON(mirrored, invalid_data_of_another_rank_is_a_failure) {
+    static const double finders[] = {2, 3, -1, 1e300, -1e300, (double)NAN};
+    static const sb_status codes[] = {SB_OK, 1, INT32_MAX};
+    for (size_t i = 0; i < 6 + 3; i++) {
+        reopen(f);
+        if (i < 6)
+            other.finds = finders[i];
+        else
+            other.sent.code = codes[i - 6];
+        assert_error(SB_ERR_COMM_FAILURE, create(f, &err),
+                     i < 6 ? "the registrations differ, but no rank found a difference"
+                           : "one is longer");
+        assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
+        f->is_broken = true;
+    }
 }

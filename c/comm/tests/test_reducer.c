@@ -62,6 +62,18 @@ static void register_odd(sb_comm *comm, void *arg) {
         expect_ok(sb_blob_reshape(blobs[NET_BLOBS - 1], &grown, 1, NULL, &err));
     if (is_odd && odd->what == 8)
         expect_ok(sb_blob_reshape(blobs[0], &grown, 1, NULL, &err));
+    sb_blob *shapeless = NULL;
+    expect_ok(sb_blob_create(NULL, SB_DTYPE_F32, &shapeless, &err));
+    if (is_odd && odd->what == 9)
+        blobs[0] = shapeless;
+    else if (odd->what == 9)
+        expect_ok(sb_blob_reshape(blobs[0], NULL, 0, NULL, &err));
+    int64_t longest[SB_MAX_AXES];
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        longest[i] = i < SB_MAX_AXES / 2 ? 10 : 1;
+    longest[0] += is_odd;
+    if (odd->what == 10)
+        expect_ok(sb_blob_reshape(blobs[0], longest, SB_MAX_AXES, NULL, &err));
     const int64_t count = is_odd && odd->what == 2 ? NET_BLOBS - 1 : NET_BLOBS;
     sb_reducer *reducer = NULL;
     expect_status(odd->status, sb_reducer_create(comm, blobs, count, &options, &reducer, &err));
@@ -70,6 +82,7 @@ static void register_odd(sb_comm *comm, void *arg) {
     expect(strstr(err.message, odd->texts[0]) != NULL || (is_odd && odd->what == 4));
     const bool stays = odd->what == 0 || odd->what >= 7;
     expect_status(stays ? odd->status : SB_OK, net_register(&net, comm, 100, &err));
+    sb_blob_destroy(shapeless);
     net_close(&net);
 }
 
@@ -84,59 +97,16 @@ TEST(a_difference_is_reported_at_every_rank_with_both_values) {
         {6, INVALID, {"rank 0 reduces diff by op 1", "rank 1 reduces data by op 1"}},
         {7, SB_ERR_SHAPE_MISMATCH, {"blob 11 is bf16 (90) at rank 0", "bf16 (13) at rank 1"}},
         {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
+        {9, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 () at rank 0", "f32 without a shape at rank 1"}},
+        /* The message has no room for both shapes. A 32-bit host cannot address the blob. */
+        {10,
+         SB_ERR_SHAPE_MISMATCH,
+         {"f32 (10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 1 1 1) at rank 0",
+          "f32 (11 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 1 1 1) at rank "
+          "1"}},
     };
-    for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
+    for (size_t i = 0; i < sizeof odds / sizeof *odds - (sizeof(void *) == 4); i++)
         ranks_run(3, NULL, register_odd, (void *)&odds[i]);
-}
-
-/* Registers shapes with so many axes that the message has no room for both shapes. */
-static void register_long(sb_comm *comm, void *arg) {
-    int64_t shape[SB_MAX_AXES];
-    sb_blob *blob = NULL;
-    sb_reducer *reducer = NULL;
-    sb_error err = {.code = 0};
-    for (int i = 0; i < SB_MAX_AXES; i++)
-        shape[i] = i < SB_MAX_AXES / 2 ? 10 : 1;
-    shape[0] += sb_comm_rank(comm);
-    expect_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, SB_MAX_AXES, &blob, &err));
-    expect_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
-    expect(
-        !strcmp(err.message,
-                "blob 0 is f32 (10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 "
-                "1 1 1) at rank 0, f32 (11 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 "
-                "1 1 1 1 1 1 1 1) at rank 1"));
-    sb_blob_destroy(blob);
-}
-
-TEST(long_shapes_are_truncated_in_the_message) {
-    skip_on_32_bits("a 32-bit host cannot address the blob");
-    ranks_run(2, NULL, register_long, NULL);
-}
-
-/* Registers a blob without a shape at one rank and a scalar at the other; neither blob has axes. */
-static void register_one(sb_comm *comm, void *arg) {
-    const int32_t rank = sb_comm_rank(comm), *scalar = arg;
-    sb_blob *blob = NULL;
-    sb_reducer *reducer = NULL;
-    sb_error err = {.code = 0};
-    expect_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    if (rank == *scalar)
-        expect_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
-    expect_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
-    expect(!reducer && !strcmp(err.message,
-                               *scalar ? "blob 0 is f32 without a shape at rank 0, f32 () at rank 1"
-                                       : "blob 0 is f32 () at rank 0, f32 without a shape at rank "
-                                         "1"));
-    if (rank != *scalar)
-        expect_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
-    expect_ok(sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
-    sb_reducer_destroy(reducer);
-    sb_blob_destroy(blob);
-}
-
-TEST(a_blob_without_a_shape_differs_from_a_scalar) {
-    for (int32_t scalar = 0; scalar < 2; scalar++)
-        ranks_run(2, &RANK_OPTIONS(.limit_milliseconds = 500), register_one, &scalar);
 }
 
 TEST(invalid_registrations_are_refused) {
@@ -165,7 +135,7 @@ TEST(invalid_registrations_are_refused) {
 
 TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    const int64_t longer = 5;
+    const int64_t longer = 5, as_before = 3;
     double value = 1;
     sb_comm *comm = test_only_rank(NULL);
     sb_blob *all[5]; /* probably in the order of their addresses */
@@ -191,8 +161,73 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
         assert_ok(sb_reducer_wait(reducer, &err));
     }
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err)); /* the bucket cannot start */
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
+    assert_ok(sb_blob_reshape(blobs[1], &as_before, 1, NULL, &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+}
+
+/* --- blobs that change after their registration --------------------------------------------- */
+
+/* An allocator that reuses a freed block for the next request of the same size. */
+struct again {
+    void *block;
+    size_t bytes;
+    bool fails;
+};
+
+static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    void *block = again->block;
+    if (again->fails)
+        return NULL;
+    if (block && again->bytes == bytes)
+        again->block = NULL;
+    else
+        block = test_aligned_alloc(alignment, bytes);
+    if (block && flags & SB_ALLOC_ZEROED)
+        memset(block, 0, bytes);
+    return block;
+}
+
+static void again_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    test_aligned_free(again->block);
+    again->block = block;
+    again->bytes = bytes;
+}
+
+TEST(a_new_blob_at_the_same_address_takes_part) {
+    struct again again = {NULL, 0, false};
+    sb_context *context = test_context(
+        CONTEXT_OPTIONS(.allocator = {.alloc = again_alloc, .free = again_free, .user = &again},
+                        .flags = SB_CONTEXT_NO_HOST_CACHE));
+    sb_blob *blobs[] = {test_vector(context, SB_DTYPE_F32, 3),
+                        blob_of_count(context, SB_DTYPE_F32, 3)};
+    sb_reducer *reducer =
+        test_reducer(test_only_rank(NULL), blobs, 2, (sb_reducer_options)SB_REDUCER_OPTIONS_INIT);
+    (void)host_to_write(blobs[0], SB_DIFF);
+    const void *was = blobs[1];
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = blob_of_count(context, SB_DTYPE_F64, 3);
+    assert_ptr_equal(blobs[1], was);
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = test_vector(context, SB_DTYPE_F32, 3);
+    assert_ptr_equal(blobs[1], was);
+    again.fails = true; /* the blob has no diff yet */
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
+    again.fails = false;
+    assert_ok(sb_reducer_wait(reducer, &err));
+    test_end(blobs[0]); /* the reducer outlives its blobs */
+    test_end_after(0);
+    test_aligned_free(again.block);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
@@ -222,63 +257,6 @@ TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
 }
 
 /* --- failures -------------------------------------------------------------------------------- */
-
-struct failing {
-    int64_t nth;
-    sb_sim_comm_failure mode;
-    size_t bucket_bytes;
-    _Atomic int steps_done;
-};
-
-/* Rank 1 fails at its n-th operation of a step. Gathered blobs are then reduced or unchanged. */
-static void fail_in_step(sb_comm *comm, void *arg) {
-    struct failing *failing = arg;
-    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    struct net net;
-    int strange = 0;
-    net_open(&net, NULL);
-    net_fill_all(&net, rank, SB_HEAD_AT_CPU);
-    expect_ok(net_register(&net, comm, failing->bucket_bytes, &err));
-    if (rank == 1)
-        expect_ok(sb_sim_comm_fail(comm, failing->nth, failing->mode, &err));
-    const sb_status st = net_step(&net, failing->nth % 2 ? &err : NULL);
-    if (st == SB_OK)
-        atomic_fetch_add(&failing->steps_done, 1);
-    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE);
-    for (int i = 0; i < NET_BLOBS; i++) {
-        expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
-        strange += !net_holds(&net, i, SB_COMM_MEAN, 0, size) &&
-                   !net_holds(&net, i, SB_COMM_MEAN, rank, rank + 1);
-    }
-    expect(failing->bucket_bytes ? strange == 0 : strange <= NET_BLOBS);
-    if (st != SB_OK)
-        expect_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(net.reducer, net.blobs[0], &err));
-    net_close(&net);
-}
-
-/* Returns how many ranks complete their step. */
-static int count_done(int64_t nth, sb_sim_comm_failure mode, size_t bucket_bytes) {
-    struct failing failing = {.nth = nth, .mode = mode, .bucket_bytes = bucket_bytes};
-    const sb_sim_comm_options options =
-        RANK_OPTIONS(.limit_milliseconds = mode == SB_SIM_COMM_STOP ? 400 : 0);
-    ranks_run(3, &options, fail_in_step, &failing);
-    return atomic_load(&failing.steps_done);
-}
-
-TEST(a_failure_at_any_bucket_ends_the_step_at_every_rank) {
-    static const size_t sizes[] = {0, SIZE_MAX};
-    for (int b = 0; b < 2; b++) {
-        int64_t operations = 0;
-        int done;
-        while ((done = count_done(operations + 1, SB_SIM_COMM_FAIL_NOW, sizes[b])) != 3) {
-            assert_int_equal(done, 0);
-            operations++;
-        }
-        assert_true(operations >= 3);
-        for (int64_t nth = 1; nth <= operations; nth += test_is_quick() ? operations - 1 : 1)
-            assert_int_equal(count_done(nth, SB_SIM_COMM_STOP, sizes[b]), 0);
-    }
-}
 
 struct meeting {
     _Atomic int begun, broken, notified;
@@ -323,6 +301,33 @@ static void miss_one(sb_comm *comm, void *arg) {
 TEST(a_difference_is_reported_at_once) {
     struct meeting meeting = {0};
     ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
+}
+
+/* Rank 1 fails in its step, and destroys its blobs, before the other ranks begin the step. */
+static void abandon_first(sb_comm *comm, void *arg) {
+    struct meeting *meeting = arg;
+    struct net net;
+    sb_error err = {.code = 0};
+    net_open(&net, NULL);
+    expect_ok(net_register(&net, comm, 0, &err));
+    if (sb_comm_rank(comm) == 1) {
+        expect_ok(sb_sim_comm_fail(comm, 2, SB_SIM_COMM_FAIL_NOW, &err));
+        expect_status(SB_ERR_COMM_FAILURE, net_step(&net, &err));
+        net_close(&net);
+        atomic_store(&meeting->broken, 1);
+        wait_until(&meeting->notified, 2); /* a rank that ends earlier would notify the others */
+        return;
+    }
+    wait_until(&meeting->broken, 1);
+    expect_status(SB_ERR_COMM_FAILURE, net_step(&net, &err));
+    expect(!strcmp(err.message, "rank 1 abandoned a request"));
+    atomic_fetch_add(&meeting->notified, 1);
+    net_close(&net);
+}
+
+TEST(an_abandoned_request_fails_the_other_ranks) {
+    struct meeting meeting = {0};
+    ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 500), abandon_first, &meeting);
 }
 
 TEST(the_limit_counts_only_waits) {

@@ -194,31 +194,9 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     run_team(f, reduce_values);
 }
 
-static void make_over(sb_comm *other, void *arg) {
-    struct team *team = arg;
-    const int32_t rank = sb_comm_rank(other);
-    sb_comm *comm = NULL;
-    sb_error err, poison;
-    support_poison_error(&err);
-    poison = err;
-    expect_ok(sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm, &err));
-    expect(memcmp(&err, &poison, sizeof err) == 0);
-    expect(comm);
-    if (comm)
-        reduce_blobs(comm, team);
-    sb_comm_destroy(comm);
-}
-
-TEST_ON(team, ranks_connect_through_another_communicator) {
-    const int64_t ids = fake_calls("ncclGetUniqueId");
-    open_contexts(f, 3);
-    ranks_run(3, NULL, make_over, f);
-    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
-}
-
 /* What is wrong with rank 1 of the other communicator. */
 struct obstacle {
-    enum { NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
+    enum { NOTHING, NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
     const char *function; /* the function of NCCL whose first call fails, or NULL */
     const char *text;     /* part of the message at the other ranks */
     struct team *team;
@@ -229,15 +207,25 @@ static void make_over_obstacle(sb_comm *other, void *arg) {
     const int32_t rank = sb_comm_rank(other);
     const bool has_context = obstacle->what != NO_CONTEXT || rank != 1;
     sb_comm *comm = NULL;
-    sb_error err;
+    sb_error err, poison;
     if (obstacle->what == NO_RANK && rank == 1)
         return;
     if (obstacle->what == CUT && rank == 1) /* fails after all ranks have connected */
         expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
     support_poison_error(&err);
+    poison = err;
     const sb_status st =
         sb_nccl_comm_create_over(has_context ? obstacle->team->contexts[rank] : NULL, other,
                                  SHORT_LIMIT, &comm, rank == 2 ? NULL : &err);
+    if (obstacle->what == NOTHING) {
+        expect_ok(st);
+        expect(comm != NULL);
+        expect(memcmp(&err, &poison, sizeof err) == 0);
+        if (comm)
+            reduce_blobs(comm, obstacle->team);
+        sb_comm_destroy(comm);
+        return;
+    }
     expect(st == (has_context ? SB_ERR_COMM_FAILURE : SB_ERR_INVALID_ARGUMENT) && !comm);
     expect(rank == 2 || (err.code == st &&
                          strstr(err.message, has_context ? obstacle->text : "context is NULL")));
@@ -245,8 +233,9 @@ static void make_over_obstacle(sb_comm *other, void *arg) {
         expect_ok(sb_comm_barrier(other, &err));
 }
 
-TEST(all_ranks_fail_if_one_cannot_take_part) {
-    static const struct obstacle rows[] = {{NO_CONTEXT, NULL, "another rank cannot use NCCL", NULL},
+TEST(ranks_connect_through_another_communicator_or_all_fail) {
+    static const struct obstacle rows[] = {{NOTHING, NULL, "", NULL},
+                                           {NO_CONTEXT, NULL, "another rank cannot use NCCL", NULL},
                                            {NO_RANK, NULL, "has ended", NULL},
                                            {CUT, NULL, "", NULL},
                                            {IN_NCCL, "ncclCommInitRankConfig", "", NULL},
@@ -255,11 +244,14 @@ TEST(all_ranks_fail_if_one_cannot_take_part) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct obstacle obstacle = rows[i];
         struct team team;
+        const int64_t ids = fake_calls("ncclGetUniqueId");
         obstacle.team = &team;
         open_contexts(&team, 3);
         fake_fail(obstacle.function, obstacle.function != NULL, FAKE_NOW, ncclSystemError);
         ranks_run(3, NULL, make_over_obstacle, &obstacle);
         assert_true(!obstacle.function == !fake_fired());
+        if (i == 0)
+            assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
         team_close(&team);
     }
 }
@@ -338,45 +330,6 @@ TEST_ON(team, a_loss_that_creation_finds_is_a_failure) {
     f->is_lost = true;
 }
 
-/* A failed upload makes rank 0 lose its device. NCCL reduces host memory on that device, so rank 0
-   cannot take part in a reduction, and its blobs are unchanged. */
-static void go_on_without_device(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    const int32_t rank = sb_comm_rank(comm);
-    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
-    sb_reducer *reducer = NULL;
-    double value = 1;
-    struct net net;
-    net_open(&net, team->contexts[rank]);
-    sb_blob *const blobs[] = {net.blobs[1], net.blobs[4]};
-    expect_ok(net_fill(&net, rank, 1, SB_HEAD_SYNCED, &err));
-    expect_ok(net_fill(&net, rank, 4, rank ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, &err));
-    expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
-    if (rank == 0) {
-        fake_fail("cuMemcpyHtoDAsync_v2", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-        expect_status(SB_ERR_DEVICE_LOST, net_fill(&net, rank, 3, SB_HEAD_AT_GPU, &err));
-        expect_status(SB_ERR_DEVICE_LOST,
-                      sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
-        expect_status(SB_ERR_DEVICE_LOST,
-                      sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
-        expect_ok(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 0, NULL, &err));
-    }
-    for (int b = 2; b--;)
-        expect_ok(sb_reducer_ready(reducer, blobs[b], &err));
-    expect_status(rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
-                  sb_reducer_wait(reducer, &err));
-    sb_reducer_destroy(reducer);
-    expect(rank != 0 ||
-           (net_holds(&net, 1, SB_COMM_SUM, 0, 1) && net_holds(&net, 4, SB_COMM_SUM, 0, 1)));
-    net_close(&net);
-}
-
-TEST_ON(team, a_rank_whose_device_is_lost_keeps_its_blobs) {
-    open_team(f, 2, SHORT_LIMIT);
-    ranks_run_on(f->size, f->comms, go_on_without_device, f);
-    f->is_lost = true;
-}
-
 static void use_in_child(void *arg) {
     struct team *f = arg;
     uint8_t id[SB_NCCL_ID_BYTES] = {0};
@@ -431,31 +384,15 @@ static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     return st == SB_OK ? net_step(net, err) : st;
 }
 
-static void fail_in_a_step(sb_comm *comm, void *arg) {
-    const struct team *team = arg;
-    struct net net;
-    double one = 1;
-    net_open(&net, team->contexts[sb_comm_rank(comm)]);
-    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
-    if (sb_comm_rank(comm) == 1)
-        expect(strstr(err.message, "remote process exited") && err.device_code == ncclRemoteError);
-    else
-        expect(strstr(err.message, "waited 500 ms for ncclAllReduce of ") &&
-               strstr(err.message, "another rank is late, has ended, or makes another call"));
-    expect_status(SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
-    net_fill_all(&net, 0, SB_HEAD_AT_GPU); /* the blobs are no longer in use */
-    expect(net_all_hold(&net, SB_COMM_SUM, 0, 1));
-    net_close(&net);
-}
-
-TEST(an_asynchronous_error_ends_the_step) {
-    for (int nth = 1; nth < NET_BLOBS; nth += 3) { /* operation 1 is the registration */
-        struct team team;
-        open_team(&team, 3, SHORT_LIMIT);
-        fake_nccl_fail(1, nth, ncclRemoteError);
-        run_team(&team, fail_in_a_step);
-    }
+TEST_ON(team, an_asynchronous_error_is_reported) {
+    double value = 1;
+    open_team(f, 1, LONG_LIMIT);
+    fake_nccl_fail(0, 1, ncclRemoteError);
+    assert_reports(SB_ERR_COMM_FAILURE,
+                   sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err),
+                   "remote process exited");
+    assert_int_equal(err.device_code, ncclRemoteError);
+    end_comms_and_close(f);
 }
 
 TEST(the_limit_counts_only_waits) {
@@ -473,7 +410,8 @@ TEST_ON(team, a_transient_failure_leaks_no_memory) {
     fake_fail("cuEventRecord", 3, FAKE_NOW, CUDA_ERROR_UNKNOWN);
     assert_reports(SB_ERR_COMM_FAILURE,
                    sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err),
-                   "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 ");
+                   "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 elements: another rank is "
+                   "late, has ended, or makes another call");
     assert_int_equal(err.device_code, 0);
     fake_fail(NULL, 0, FAKE_NOW, 0);
     end_comms_and_close(f);

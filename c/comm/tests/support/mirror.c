@@ -29,12 +29,32 @@ static void mirror_close(void *comm, int32_t failed) {
     mirror->closed_failed += failed;
 }
 
-static sb_status count(struct mirror *mirror, int64_t *calls, int64_t fail_nth, sb_error *err) {
-    return ++*calls == fail_nth ? sb_error_fill(err, mirror->failure, 7, mirror_cause) : SB_OK;
-}
-
 static size_t bytes_of(const sb_comm_buffer *buffer) {
     return (size_t)buffer->count * sb_dtype_size(buffer->dtype);
+}
+
+static void fill(const sb_comm_buffer *buffer, int value) {
+    void *bytes = malloc(bytes_of(buffer));
+    assert_non_null(bytes);
+    memset(bytes, value, bytes_of(buffer));
+    bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
+    free(bytes);
+}
+
+/* Overwrites a buffer (NULL: none) after a failure, unless the engine has sent nothing. */
+static void spoil(struct mirror *mirror, const sb_comm_buffer *buffer) {
+    if (!buffer || (mirror->failure != SB_ERR_IO && mirror->failure != SB_ERR_COMM_FAILURE))
+        return;
+    mirror->spoiled++;
+    fill(buffer, 0xEE);
+}
+
+static sb_status count(struct mirror *mirror, int64_t *calls, int64_t fail_nth,
+                       const sb_comm_buffer *buffer, sb_error *err) {
+    if (++*calls != fail_nth)
+        return SB_OK;
+    spoil(mirror, buffer);
+    return sb_error_fill(err, mirror->failure, 7, mirror_cause);
 }
 
 static void combine(const struct mirror_sent *sent) {
@@ -61,7 +81,7 @@ static struct mirror_sent *record(struct mirror *mirror, sb_comm_op op,
 static sb_status mirror_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                    sb_error *err) {
     struct mirror *mirror = comm;
-    const sb_status st = count(mirror, &mirror->begins, mirror->fail_begin, err);
+    const sb_status st = count(mirror, &mirror->begins, mirror->fail_begin, buffer, err);
     if (st == SB_OK)
         combine(record(mirror, op, buffer));
     return st;
@@ -70,17 +90,13 @@ static sb_status mirror_all_reduce(void *comm, sb_comm_op op, const sb_comm_buff
 static sb_status mirror_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                   sb_error *err) {
     struct mirror *mirror = comm;
-    const sb_status st = count(mirror, &mirror->begins, mirror->fail_begin, err);
+    const sb_status st =
+        count(mirror, &mirror->begins, mirror->fail_begin, root ? buffer : NULL, err);
     if (st != SB_OK)
         return st;
     (void)record(mirror, SB_COMM_SUM, buffer);
-    if (root == 0 || bytes_of(buffer) > 1 << 20)
-        return SB_OK;
-    void *bytes = malloc(bytes_of(buffer));
-    assert_non_null(bytes);
-    memset(bytes, mirror->fill, bytes_of(buffer));
-    bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
-    free(bytes);
+    if (root)
+        fill(buffer, mirror->fill);
     return SB_OK;
 }
 
@@ -91,7 +107,7 @@ static int32_t mirror_takes(void *comm, sb_context *context) {
 static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                               sb_error *err) {
     struct mirror *mirror = comm;
-    const sb_status st = count(mirror, &mirror->begins, mirror->fail_begin, err);
+    const sb_status st = count(mirror, &mirror->begins, mirror->fail_begin, buffer, err);
     if (st != SB_OK)
         return st;
     struct mirror_sent *sent = record(mirror, op, buffer);
@@ -112,7 +128,7 @@ static void land(struct mirror *mirror, struct mirror_sent *sent) {
 static sb_status mirror_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
     struct mirror *mirror = comm;
     *out_done = 0;
-    const sb_status st = count(mirror, &mirror->tests, mirror->fail_test, err);
+    const sb_status st = count(mirror, &mirror->tests, mirror->fail_test, NULL, err);
     if (st != SB_OK || !mirror->tests_are_done)
         return st;
     land(mirror, request);
@@ -123,17 +139,19 @@ static sb_status mirror_test(void *comm, void *request, int32_t *out_done, sb_er
 
 static sb_status mirror_wait(void *comm, void *request, sb_error *err) {
     struct mirror *mirror = comm;
-    const sb_status st = count(mirror, &mirror->ends, mirror->fail_end, err);
-    if (st == SB_OK)
+    const sb_status st = count(mirror, &mirror->ends, mirror->fail_end, NULL, err);
+    if (st == SB_OK) {
         land(mirror, request);
-    if (st == SB_OK || mirror->fails_late)
         combine(request);
+    }
     return st;
 }
 
 static int32_t mirror_abandon(void *comm, void *request) {
     struct mirror *mirror = comm;
     land(mirror, request);
+    if (!mirror->keeps)
+        spoil(mirror, &((struct mirror_sent *)request)->buffer);
     mirror->abandoned++;
     return !mirror->keeps;
 }

@@ -24,14 +24,13 @@ struct mirror {
     int64_t fail_begin;   /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
     int64_t fail_end;     /* the n-th wait fails; 0: no call fails */
     int64_t fail_test;    /* the n-th test fails; 0: no call fails */
-    sb_status failure;    /* the status of a failure */
+    sb_status failure;    /* the status of a failure; IO, COMM_FAILURE: the buffer is overwritten */
     bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
-    bool fails_late;     /* a wait that fails has combined the elements */
     bool keeps;          /* an abandoned request may still write to its memory */
     int fill;            /* the byte that the other rank sends */
     /* Counts since the last mirror_forget. */
     struct mirror_sent sent[MIRROR_MOST];
-    int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned;
+    int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned, spoiled;
     int64_t second; /* calls of `start` while another request was in flight */
     int64_t closed, closed_failed;
 };
