@@ -149,35 +149,13 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
         check(f, &rows[i]);
 }
 
-/* --- permissions ------------------------------------------------------------------------ */
+/* --- random failures ---------------------------------------------------------------------- */
 
 /* An access control list, version 2: entries for owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,
                                0xff, 0xff, 0xff, 32,   0,    0,    0,  0xff, 0xff, 0xff, 0xff};
-
-/* If the list cannot be kept, the new mode grants only permissions that every entry grants. */
-TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more_access) {
-    static const int errors[] = {EPERM, ENOTSUP, EINVAL, ENOSPC};
-    struct stat info;
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        const struct row row = {.function = "fsetxattr", .nth = 1, .last = 1, .error = errors[i]};
-        file_write(f->file, "old", 3);
-        if (setxattr(f->file, LIST, list, sizeof list, 0) != 0) {
-            print_message("skipped: this file system keeps no access lists\n");
-            assert_int_equal(unlink(f->file), 0);
-            break;
-        }
-        assert_ok(write_blob(f->blob, f->file, &row, &err));
-        assert_int_equal(stat(f->file, &info), 0);
-        assert_int_equal(info.st_mode & 07777, 0600);
-        assert_true(getxattr(f->file, LIST, NULL, 0) < 0);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-/* --- random failures ---------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -197,13 +175,18 @@ static const struct {
     {"no owners", {"fchown"}, EPERM, false, ALWAYS},
     {"no lists", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOTSUP, false, ALWAYS},
     {"no such calls", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOSYS, false, ALWAYS},
+    {"no new lists", {"fsetxattr"}, EPERM, false, ALWAYS},
+    {"no new lists, ENOTSUP", {"fsetxattr"}, ENOTSUP, false, ALWAYS},
+    {"no new lists, EINVAL", {"fsetxattr"}, EINVAL, false, ALWAYS},
+    {"no new lists, ENOSPC", {"fsetxattr"}, ENOSPC, false, ALWAYS},
     {"no links", {"readlinkat"}, EINVAL, false, ALWAYS},
     {"no fsync", {"fsync"}, EINVAL, false, NEVER},
     {"no fsync, ENOSYS", {"fsync"}, ENOSYS, false, NEVER},
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-/* Saves over a file whose mode depends on the seed. Every third file also has an access list. */
+/* Saves over a file whose mode depends on the seed. Every third file also has an access list. If
+   the list cannot be kept, the new mode grants only permissions that every entry grants. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
