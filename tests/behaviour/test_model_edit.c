@@ -63,7 +63,8 @@ static struct wire odd_net(int32_t generation, unsigned replaced, int added) {
     wire_message(&outer, 1, &layer);
     wire_write(&outer, "3:'top'");
     wire_message(&net, is_current ? 100 : 2, generation == SB_LAYER_V0 ? &outer : &layer);
-    wire_double(&net, 902, 1.5);
+    wire_tag(&net, 902, 1);
+    wire_raw(&net, "8 bytes.", 8);
     return net;
 }
 
