@@ -45,16 +45,6 @@ static sb_model *open_source(struct world *w) {
     return open_as(&source, SB_FORMAT_AUTO, NULL);
 }
 
-/* --- models ----------------------------------------------------------------------------- */
-
-TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f);
-    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(f->sink.writes, 0);
-}
-
 /* --- callbacks that break the rules -------------------------------------------------------- */
 
 TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
