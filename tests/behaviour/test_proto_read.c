@@ -118,9 +118,10 @@ TEST_ON(rig, a_model_keeps_its_pieces) {
     unsigned char saved[1024];
     for (size_t at = 0; at < net.size; at += STEP) {
         const size_t bytes = net.size - at < STEP ? net.size - at : STEP;
-        void *piece = memcpy(malloc(bytes), net.bytes + at, bytes);
+        void *piece = malloc(bytes);
+        assert_true(piece && count + 2 <= 64);
         test_own_loan(piece, free);
-        assert_true(count + 2 <= 64);
+        memcpy(piece, net.bytes + at, bytes);
         pieces[count++] = (sb_span){piece, bytes};
         pieces[count++] = (sb_span){NULL, 0};
     }
