@@ -216,6 +216,16 @@ TEST(test_edits_that_do_not_apply_are_refused) {
                  "a caffemodel has blobs in layers only");
     assert_error(SB_ERR_UNSUPPORTED, sb_model_add_blob(solver, 0, blob, 0, &err),
                  "a solverstate has blobs outside layers");
+    for (size_t size = (size_t)INT32_MAX + 1; size != 0; size = size == SIZE_MAX ? 0 : SIZE_MAX) {
+        info.learned_net = (sb_text){"x", size}; /* too long for a message: not read */
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(net, "x", size, &err));
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_add_layer(net, "x", size, "x", 1, NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_add_layer(net, "x", 1, "x", size, NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_solver_info(solver, &info, &err));
+    }
+    assert_int_equal(sb_model_num_layers(net), 0);
+    assert_ok(sb_model_set_name(net, NULL, 0, &err));
+    assert_ok(sb_model_add_layer(net, NULL, 0, NULL, 0, NULL, &err));
 }
 
 /* --- files ------------------------------------------------------------------------------ */
