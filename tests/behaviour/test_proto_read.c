@@ -102,6 +102,17 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
+/* The number of bytes fits for floats, but not for doubles. */
+TEST(test_a_shape_of_too_many_bytes_is_reported) {
+    skip_on_32_bits("the shape exceeds the address space");
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
+    assert_reports(
+        SB_ERR_DATA_OVERFLOW,
+        sb_blob_reshape_proto(blob, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err),
+        "dim: the shape's byte count overflows");
+    assert_int_equal(err.offset, 0);
+}
+
 /* --- pieces of memory: read as if they were joined -------------------------------------------- */
 
 /* The fuzz target blob_proto reads each message also from three pieces. */
