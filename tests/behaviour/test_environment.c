@@ -22,31 +22,25 @@ static const int64_t shape[] = {2, 5, 7, 7};
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
-#define SPECIALS ((int64_t)(sizeof specials / sizeof *specials))
+enum { SPECIALS = sizeof specials / sizeof *specials };
 
 /* --- results of the calls ----------------------------------------------------------- */
 
 struct results {
     int count;
-    double numbers[20000];
-    bool rounded[20000]; /* otherwise, another environment must give the same number or status */
+    double numbers[20000]; /* statuses, which differ by 1 or more, and values */
 };
 
-static void take(struct results *results, double number, bool is_rounded) {
+static void take(struct results *results, double number) {
     assert_true(results->count < 20000);
-    results->rounded[results->count] = is_rounded;
     results->numbers[results->count++] = number;
-}
-
-static void take_exact(struct results *results, double number) {
-    take(results, number, false);
 }
 
 static void take_data(struct results *results, sb_blob *blob) {
     const void *data = NULL;
-    take_exact(results, sb_blob_cpu(blob, SB_DATA, &data, NULL));
+    take(results, sb_blob_cpu(blob, SB_DATA, &data, NULL));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
-        take(results, value_at(sb_blob_dtype(blob), data, i), true);
+        take(results, value_at(sb_blob_dtype(blob), data, i));
 }
 
 /* --- calls -------------------------------------------------------------------------- */
@@ -60,7 +54,7 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
         filler.max = 3;
         filler.mean = 0.5;
         filler.sparse = type == SB_FILLER_GAUSSIAN ? 1 : -1;
-        take_exact(results, sb_blob_fill(blob, &filler, 7, NULL));
+        take(results, sb_blob_fill(blob, &filler, 7, NULL));
         take_data(results, blob);
     }
 }
@@ -75,41 +69,35 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
         fill_values(dtype, COUNT, 0.1, 0.3, values);
         mem_place(data_of(blob), head, values, bytes);
         mem_place(diff_of(blob), head, values, bytes);
-        take_exact(results, sb_blob_asum(blob, SB_DATA, &sum, NULL));
-        take(results, sum / COUNT, true);
-        take_exact(results, sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
-        take(results, sum / COUNT, true);
-        take_exact(results, sb_blob_scale(blob, SB_DATA, 1.0 / 3, NULL));
-        take_exact(results, sb_blob_update(blob, NULL));
+        take(results, sb_blob_asum(blob, SB_DATA, &sum, NULL));
+        take(results, sum / COUNT);
+        take(results, sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
+        take(results, sum / COUNT);
+        take(results, sb_blob_scale(blob, SB_DATA, 1.0 / 3, NULL));
+        take(results, sb_blob_update(blob, NULL));
         take_data(results, blob);
     }
 }
 
-/* Reads a message with the first `count` values of `specials`, in the type `from`, into a blob of
-   the type `to`. The read fails if `to` is an integer type that cannot represent a value. */
-static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
-    sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
+/* Reads a message with the specials, in the type `from`, into a blob of the type `to`. */
+static void convert(struct results *results, int32_t from, int32_t to) {
+    sb_blob *source = test_vector(NULL, from, SPECIALS), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
     void *bytes = NULL;
     size_t size = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < SPECIALS; i++) {
         const float narrow = (float)specials[i];
         memcpy(values + i * (from == SB_DTYPE_F64 ? 8 : 4),
                from == SB_DTYPE_F64 ? (const void *)&specials[i] : &narrow, sb_dtype_size(from));
     }
-    mem_place(data_of(source), SB_HEAD_AT_CPU, values, (size_t)count * sb_dtype_size(from));
-    take_exact(results, blob_message(source, 0, &bytes, &size, NULL));
-    take_exact(results, sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
+    mem_place(data_of(source), SB_HEAD_AT_CPU, values, SPECIALS * sb_dtype_size(from));
+    take(results, blob_message(source, 0, &bytes, &size, NULL));
+    take(results, sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
     if (from == to) {
         const void *data = NULL;
         assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
-        assert_memory_equal(data, values, (size_t)count * sb_dtype_size(to));
-    } else if (to == SB_DTYPE_I32) {
-        const int32_t *data = NULL;
-        assert_ok(sb_blob_cpu_i32(blob, SB_DATA, &data, &err));
-        for (int64_t i = 0; i < sb_blob_count(blob); i++)
-            take_exact(results, data[i]);
-    } else {
+        assert_memory_equal(data, values, SPECIALS * sb_dtype_size(to));
+    } else if (to != SB_DTYPE_I32) { /* which cannot represent the specials */
         take_data(results, blob);
     }
     free(bytes);
@@ -134,9 +122,8 @@ static void make_all_calls(struct results *results, sb_context *sim) {
         compute(results, NULL, dtype);
         compute(results, sim, dtype);
         for (int32_t to = SB_DTYPE_F32; to <= SB_DTYPE_F64; to++)
-            convert(results, dtype, to, SPECIALS);
-        convert(results, dtype, SB_DTYPE_I32, 6);
-        convert(results, dtype, SB_DTYPE_I32, SPECIALS);
+            convert(results, dtype, to);
+        convert(results, dtype, SB_DTYPE_I32);
     }
     convert_halves();
 }
@@ -151,65 +138,47 @@ static uint32_t control_word(void) {
 #endif
 }
 
-/* Sets the rounding mode, and `flags` in the control word; returns the old control word. */
-static uint32_t set_environment(int rounding, uint32_t flags) {
-    const uint32_t before = control_word();
-    assert_int_equal(fesetround(rounding), 0);
-#ifdef __SSE2__
-    _mm_setcsr(_mm_getcsr() | flags);
-#endif
-    return before;
-}
-
-static void reset_environment(uint32_t before) {
-    (void)fesetround(FE_TONEAREST);
-#ifdef __SSE2__
-    _mm_setcsr(before);
-#endif
-}
-
 /* Allows a relative error. If both values are beyond a float's range, compares only the signs. */
-static bool is_near(double a, double b, double error) {
+static bool is_near(double a, double b) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
     a = fmin(fmax(a, -DBL_MAX), DBL_MAX);
     b = fmin(fmax(b, -DBL_MAX), DBL_MAX);
     if (fabs(a) >= (double)FLT_MAX && fabs(b) >= (double)FLT_MAX)
         return signbit(a) == signbit(b);
-    return fabs(a - b) <= error * (1 + fabs(a));
+    return fabs(a - b) <= 1e-6 * (1 + fabs(a));
 }
 
 static struct results in_default, in_other;
 
+/* Makes all calls with a rounding mode, and with `flags` in the control word. */
 static void check_environment(const char *name, int rounding, uint32_t flags) {
+    fenv_t before;
     sb_context *sim = test_context(CONTEXT_OPTIONS(.device = "sim:0"));
     make_all_calls(&in_default, sim);
-    const uint32_t before = set_environment(rounding, flags);
+    assert_int_equal(fegetenv(&before) | fesetround(rounding), 0);
+#ifdef __SSE2__
+    _mm_setcsr(_mm_getcsr() | flags);
+#endif
     const uint32_t set = control_word();
     make_all_calls(&in_other, sim);
     const bool is_unchanged = fegetround() == rounding && control_word() == set;
-    reset_environment(before);
+    (void)fesetenv(&before);
     assert_true(is_unchanged);
     assert_int_equal(in_other.count, in_default.count);
     for (int i = 0; i < in_default.count; i++) {
         const double found = in_other.numbers[i], wanted = in_default.numbers[i];
-        if (!(in_default.rounded[i] ? is_near(wanted, found, 1e-6) : found == wanted))
+        if (!is_near(wanted, found))
             fail_msg("%s: number %d is %.17g, not %.17g", name, i, found, wanted);
     }
 }
 
-TEST(another_rounding_mode_changes_only_the_rounding) {
+TEST(another_environment_changes_only_the_rounding) {
     check_environment("downward", FE_DOWNWARD, 0);
     check_environment("upward", FE_UPWARD, 0);
     check_environment("toward zero", FE_TOWARDZERO, 0);
-}
-
-TEST(subnormals_treated_as_zero_change_nothing_else) {
 #ifdef __SSE2__
     check_environment("subnormals are zero", FE_TONEAREST, SUBNORMALS_ARE_ZERO);
     check_environment("upward, subnormals are zero", FE_UPWARD, SUBNORMALS_ARE_ZERO);
-#else
-    print_message("skipped: the test cannot set a control word of this processor\n");
-    test_skip();
 #endif
 }

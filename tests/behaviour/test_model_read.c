@@ -2,8 +2,6 @@
 #include "blobs.h"
 #include "nets.h"
 
-#include "format/layout.h"
-
 static void assert_text(sb_text text, const char *expected) {
     assert_int_equal(text.size, strlen(expected));
     assert_string_equal(text.bytes, expected);
@@ -128,62 +126,49 @@ TEST(test_a_file_is_opened_only_as_its_own_format) {
         check_open(&rows[i], rows[i].format, rows[i].format);
 }
 
-TEST(test_format_names) {
-    assert_string_equal(sb__format_name(SB_FORMAT_BLOB), "blob");
-    assert_string_equal(sb__format_name(SB_FORMAT_CAFFEMODEL), "caffemodel");
-    assert_string_equal(sb__format_name(SB_FORMAT_SOLVERSTATE), "solverstate");
-    assert_string_equal(sb__format_name(SB_FORMAT_BLOB_VECTOR), "blobvector");
-    assert_string_equal(sb__format_name(SB_FORMAT_AUTO), "unknown");
-    assert_string_equal(sb__format_name(77), "unknown");
-}
+/* --- layers of C3D 1.0 ---------------------------------------------------------------------- */
 
-/* --- refusals ---------------------------------------------------------------------------- */
-
-TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
-    const struct wire wire = wire_of("100:{7:{7:{1:2 1:3}}}");
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(blob_info_of(model, 0, 0).count, 6);
-    assert_int_equal(blob_info_of(model, 0, 0).data_count, 0);
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_error(SB_ERR_LENGTH_MISMATCH, sb_model_load_blob(model, 0, 0, blob, &err),
-                 "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5");
-    assert_int_equal(sb_blob_is_shaped(blob), 0);
-}
-
-/* test_messages.c tests loads of blobs that do not exist. */
-TEST(test_indices_out_of_range) {
-    const struct wire wire = small_net(SB_LAYER_CURRENT);
-    sb_layer_info layer = SB_LAYER_INFO_INIT;
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_solver_info solver = SB_SOLVER_INFO_INIT;
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    sb_blob *halves = test_unshaped(NULL, SB_DTYPE_BF16);
-    static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
-                      sb_model_blob_info(model, bad[i][0], bad[i][1], &info, &err));
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, 2, &layer, &err));
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, -1, &layer, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, halves, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
-}
-
-TEST(test_unknown_formats_and_bad_limits_are_refused) {
-    static const int32_t formats[] = {-1, 5, 77};
-    sb_limits limits = SB_LIMITS_INIT;
-    sb_model *model = NULL;
-    for (int i = 0; i < 3; i++) {
-        assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_model_open_bytes(NULL, formats[i], "", 0, NULL, NULL, NULL, &model, &err));
-        assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_model_open_file(NULL, formats[i], "/dev/null", 0, NULL, &model, &err));
-        assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_model_create(NULL, i ? formats[i] : SB_FORMAT_AUTO, &model, &err));
+/* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
+TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
+    static const struct {
+        int number, field;
+        const char *type;
+    } rows[] = {{30, 10, "CONVOLUTION3D"}, {31, 19, "POOLING3D"},  {34, 10, "DECONVOLUTION3D"},
+                {30, 11, "ARGMAX"},        {4, 10, "CONVOLUTION"}, {39, 10, "DECONVOLUTION"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct wire net = wire_of("2:{4:'layer' %d:{} 5:%d}", rows[i].field, rows[i].number);
+        sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+        assert_text(layer_of(model, 0).type, rows[i].type);
     }
-    limits.max_axes = -1;
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_model_open_file(NULL, 0, "/dev/null", 0, &limits, &model, &err));
-    assert_null(model);
+}
+
+/* For its layer types, C3D 1.0 uses numbers that Caffe later used for other types. */
+TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
+    static const struct {
+        int number;
+        const char *caffes, *c3ds;
+    } rows[] = {{0, "NONE", "NONE"},
+                {4, "CONVOLUTION", "CONVOLUTION"},
+                {14, "INNER_PRODUCT", "INNER_PRODUCT"},
+                {21, "SOFTMAX_LOSS", "SOFTMAX_LOSS"},
+                {35, "ABSVAL", "VIDEO_SEGMENTATION_DATA"},
+                {25, "ELTWISE", "ELTWISE_PRODUCT"},
+                {29, "MEMORY_DATA", "MEMORY_DATA"},
+                {30, "ARGMAX", "CONVOLUTION3D"},
+                {31, "THRESHOLD", "POOLING3D"},
+                {39, "DECONVOLUTION", "VOXEL_CUSTOM_LOSS"},
+                {40, "40", "DOWN_SAMPLING"},
+                {41, "41", "41"},
+                {-1, "-1", "-1"}};
+    for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
+        struct wire net = wire_of("1:'net'");
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) /* one layer has blobs of both */
+            wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
+                       is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 6:'----++++'} 6:{[1]1}" : "");
+        sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            assert_text(layer_of(model, (int64_t)i).type, is_c3d ? rows[i].c3ds : rows[i].caffes);
+    }
 }
 
 /* The library must not unmap bytes that begin at a page boundary, as mapped files do. */

@@ -22,12 +22,8 @@ struct scene {
 
 static struct scene scene_of(struct rig *rig) {
     struct scene s = {.file = rig_path(rig, "file"), .other = rig_path(rig, "other")};
-    struct wire wire = {0}, layer = {0};
+    const struct wire wire = wire_of("100:{1:'name' 7:{[5000]1} 7:{[5000]1}}");
     const int64_t shape[] = {5000};
-    wire_text(&layer, 1, "name");
-    wire_blob_field(&layer, 7, shape, 1, 1);
-    wire_blob_field(&layer, 7, shape, 1, 1);
-    wire_message(&wire, 100, &layer);
     file_write_wire(s.file, &wire);
     assert_int_equal(symlink(s.file, s.other), 0);
     s.blob = test_blob(NULL, SB_DTYPE_F32, 1, shape);

@@ -82,21 +82,6 @@ END
         "$client" shared static pkg_config
 }
 
-# Checks that corpora, with malformed files, and a large model give identical results on Windows and Linux.
-compare_windows_results() {
-    local model of=$build/windows/results folders seeds
-    seeds=$(realpath "--relative-to=$PWD" "$build/windows/fuzz/seeds")
-    model=$(download model)
-    mapfile -t folders < <(realpath "--relative-to=$PWD" "${model%/*}"
-        ls -d {fuzz/corpus,fuzz/regressions,"$seeds"}/{blob_proto,differential,model_file} 2>/dev/null)
-    mkdir -p "$of"
-    "$build/release/tests/survival/input/cost" results "${folders[@]}" >"$of/linux.txt"
-    in_wine wine "$build/windows/tests/survival/input/cost.exe" results "${folders[@]}" |
-        tr -d '\r' >"$of/windows.txt"
-    cmp "$of/linux.txt" "$of/windows.txt"
-    wc -l <"$of/windows.txt"
-}
-
 # Builds the command for Windows by the first cargo in PATH, without clippy's wrapper, which belongs to another
 # compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...

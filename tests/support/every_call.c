@@ -351,14 +351,18 @@ CALL(sb_blob_destroy, ENDS, sb_blob *b = w->blob; w->blob = NULL; end_reducer(w)
      sb_blob_destroy(b))
 CALL(sb_blob_destroy, ENDS, sb_blob *b = w->other; w->other = NULL; end_reducer(w);
      sb_blob_destroy(b))
-CALL(sb_blob_create, 0, sb_blob *b;
-     if (note(w, sb_blob_create(w->context, SB_DTYPE_F32, &b, &r.err))) sb_blob_destroy(b))
-CALL(sb_blob_create_shaped, 0, sb_blob *b;
-     if (note(w, sb_blob_create_shaped(w->context, SB_DTYPE_F32, few, 2, &b, &r.err)))
-         sb_blob_destroy(b))
-CALL(sb_blob_create_legacy, 0, sb_blob *b;
-     if (note(w, sb_blob_create_legacy(w->context, SB_DTYPE_F32, 1, 1, 2, 3, &b, &r.err)))
-         sb_blob_destroy(b))
+
+/* Defines a call that creates a blob or a model in the world's context, and destroys the object. */
+#define CREATES(name, kind, ...)                                                                   \
+    CALL(name, 0, sb_##kind *made;                                                                 \
+         if (note(w, name(w->context, __VA_ARGS__, &made, &r.err))) sb_##kind##_destroy(made))
+CREATES(sb_blob_create, blob, SB_DTYPE_F32)
+CREATES(sb_blob_create_shaped, blob, SB_DTYPE_F32, few, 2)
+CREATES(sb_blob_create_legacy, blob, SB_DTYPE_F32, 1, 1, 2, 3)
+CREATES(sb_model_create, model, SB_FORMAT_CAFFEMODEL)
+CREATES(sb_model_open_source, model, SB_FORMAT_BLOB, (sb_source[]){source_of(w)}, NULL, NULL)
+CREATES(sb_model_open_file, model, SB_FORMAT_AUTO, w->path, 0, NULL)
+
 CALL(sb_blob_from_proto, 0,
      note(w, sb_blob_from_proto(w->blob, message, sizeof message, 0, NULL, &r.err)))
 CALL(sb_blob_from_proto, 0,
@@ -394,14 +398,13 @@ EXPORT(sb_blob_to_legacy_dlpack, 0, sb_dl_managed)
          sb_blob_destroy(b))
 IMPORT(dlpack, versioned_tensor)
 IMPORT(legacy_dlpack, legacy_tensor)
-CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_dlpack(w->other, SB_DATA, SB_SIDE_CPU, &t, &r.err)) &&
-         !note(w, sb_blob_from_dlpack(w->blob, SB_DATA, t, SB_DLPACK_RESHAPE, &r.err)))
-         t->deleter(t))
-CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
-     if (note(w, sb_blob_to_mutable_dlpack(w->other, SB_DATA, SB_SIDE_GPU, &t, &r.err)) &&
-         !note(w, sb_blob_from_dlpack(w->blob, SB_DATA, t, SB_DLPACK_RESHAPE, &r.err)))
-         t->deleter(t))
+#define PASS(kind, side)                                                                           \
+    CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;                                       \
+         if (note(w, sb_blob_to_##kind(w->other, SB_DATA, side, &t, &r.err)) &&                    \
+             !note(w, sb_blob_from_dlpack(w->blob, SB_DATA, t, SB_DLPACK_RESHAPE, &r.err)))        \
+             t->deleter(t))
+PASS(dlpack, SB_SIDE_CPU)
+PASS(mutable_dlpack, SB_SIDE_GPU)
 CALL(sb_model_add_blob, 0,
      note(w, sb_model_add_blob(w->model, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
 CALL(sb_model_add_blob, 0, int i = 0;
@@ -414,20 +417,11 @@ CALL(sb_model_save_sink, IS_CONST, const sb_sink s = sink_of(w);
 CALL(sb_model_set_progress, 0, const sb_progress p = progress_of(w);
      note(w, sb_model_set_progress(w->model, &p, &r.err)))
 CALL(sb_model_destroy, ENDS, sb_model *m = w->model; w->model = NULL; sb_model_destroy(m))
-CALL(sb_model_create, 0, sb_model *m;
-     if (note(w, sb_model_create(w->context, SB_FORMAT_CAFFEMODEL, &m, &r.err)))
-         sb_model_destroy(m))
 CALL(sb_model_open_bytes, 0, struct lent_piece *p = message_piece(w); sb_model *m = NULL;
      settle(w, p,
             sb_model_open_bytes(w->context, SB_FORMAT_BLOB, p->ptr, sizeof message, NULL, end_piece,
                                 p, &m, &r.err));
      sb_model_destroy(m))
-CALL(sb_model_open_source, 0, const sb_source s = source_of(w); sb_model * m;
-     if (note(w, sb_model_open_source(w->context, SB_FORMAT_BLOB, &s, NULL, NULL, &m, &r.err)))
-         sb_model_destroy(m))
-CALL(sb_model_open_file, 0, sb_model *m;
-     if (note(w, sb_model_open_file(w->context, SB_FORMAT_AUTO, w->path, 0, NULL, &m, &r.err)))
-         sb_model_destroy(m))
 CALL(sb_context_retain, 0, sb_context_release(sb_context_retain(w->context)))
 CALL(sb_context_release, ENDS, sb_context *x = w->context; w->context = NULL; forget(w, x);
      sb_context_release(x))

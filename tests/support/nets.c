@@ -10,14 +10,6 @@ sb_text name_of(const sb_model *model) {
     return name;
 }
 
-void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
-                     float first) {
-    struct wire blob = {0};
-    wire_blob(&blob, dims, axes, first);
-    wire_message(wire, field, &blob);
-    wire_free(&blob);
-}
-
 struct wire small_net(int32_t generation) {
     static const char *const nets[] = {
         [SB_LAYER_CURRENT] = "1:'small' "

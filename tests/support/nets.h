@@ -30,10 +30,6 @@ sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index);
 sb_model *test_own_model(sb_model *model);
 sb_text name_of(const sb_model *model);
 
-/* Appends a field that contains the message of wire_blob. */
-void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
-                     float first);
-
 /* Encodes the blob as a message; the caller frees `*out`. */
 sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
                        sb_error *err);

@@ -83,11 +83,6 @@ void wire_float(struct wire *wire, uint32_t field, float value) {
     wire_value(wire, &value, sizeof value);
 }
 
-void wire_double(struct wire *wire, uint32_t field, double value) {
-    wire_tag(wire, field, 1);
-    wire_value(wire, &value, sizeof value);
-}
-
 void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count) {
     wire_values(wire, field, values, sizeof *values, count * sizeof *values);
 }

@@ -32,7 +32,6 @@ void wire_values(struct wire *wire, uint32_t field, const void *values, size_t w
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);
 void wire_float(struct wire *wire, uint32_t field, float value);
-void wire_double(struct wire *wire, uint32_t field, double value);
 void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count);
 void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count);
 /* Appends packed numbers, such as BlobShape.dim. */

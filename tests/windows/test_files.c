@@ -188,25 +188,6 @@ TEST_ON(folder, test_a_file_that_is_not_shared) {
     assert_int_equal(files_in(f->path), 1);
 }
 
-/* A file that the library has open can be replaced; the open model keeps reading the old bytes. */
-TEST_ON(folder, test_an_open_model_is_saved_over_itself) {
-    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
-        sb_model *model;
-        sb_blob *blob = new_blob(300, 9);
-        assert_ok(write_file(f->file, 8, &err));
-        assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, f->file, flags, NULL, &model, &err));
-        assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, blob, 0, &err));
-        sb_status st = sb_model_save_file(model, f->file, &err);
-        if (!file_is_replaced_while_open()) {
-            assert_int_equal(st, SB_ERR_IO);
-            assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
-        }
-        assert_true(read_file(f->file, &err) == (st == SB_OK ? 9 : 8));
-        assert_int_equal(files_in(f->path), 1);
-        sb_model_destroy(model);
-    }
-}
-
 #define WRITERS 3
 #define ROUNDS  20
 
@@ -278,19 +259,6 @@ TEST_ON(folder, test_a_file_that_changes_while_it_is_open) {
 }
 
 /* --- bytes ------------------------------------------------------------------------------ */
-
-TEST_ON(folder, test_bytes_are_not_translated) {
-    sb_blob *blob = new_blob(2000, 0);
-    void *bytes;
-    size_t size;
-    assert_ok(sb_blob_save_file(blob, f->file, 0, &err));
-    assert_ok(blob_message(blob, 0, &bytes, &size, &err));
-    struct wire found = wire_of_file(f->file);
-    assert_int_equal(found.size, size);
-    assert_memory_equal(found.bytes, bytes, size);
-    assert_non_null(memchr(bytes, '\n', size)); /* a shape's dimensions have the tag '\n' */
-    free(bytes);
-}
 
 TEST_ON(folder, test_a_handle_is_a_descriptor) {
     sb_source source = SB_SOURCE_INIT;

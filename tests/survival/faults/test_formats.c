@@ -547,6 +547,13 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
+        if (n == 1) { /* without an error to fill */
+            arm(&s, how, 1);
+            st = row->call(&s, NULL);
+            assert_true(disarm(&s, how, 1) && is_expected(how, st));
+            s.progress = (struct test_progress){.reports = 0};
+            wire_free(&s.sink.got);
+        }
         assert_ok(row->call(&s, &err));
         assert_false(s.progress.wrong);
     }
@@ -564,23 +571,12 @@ static bool concerns(const struct failure *how, const struct row *row) {
     return (row->steps & steps) == steps && !(loops && row->call == open_mapped);
 }
 
-/* Makes the call with its first step failing, without an error to fill. */
-static void run_without_error(const struct row *row, const struct failure *how) {
-    struct scene s;
-    open_row(&s, row, how->origin);
-    arm(&s, how, 1);
-    const sb_status st = row->call(&s, NULL);
-    assert_true(disarm(&s, how, 1) ? is_expected(how, st) : st == SB_OK);
-    scene_close(&s);
-}
-
 static void fail_each(const struct failure *how) {
     for (const struct row *row = rows; row < rows + num_rows; row++) {
         if (!concerns(how, row))
             continue;
         int n = 1;
         struct wire after = reference(row, how);
-        run_without_error(row, how);
         while (run(row, how, n, &after))
             n++;
         free(after.bytes);
@@ -597,9 +593,7 @@ static const struct failure failures[] = {
     {CALLS_SYSTEM, 0, ENDS, SB_ERR_IO, A_FILE},
     {CALLS_SYSTEM, REPLACES, NOTHING, SB_ERR_IO, A_FILE},
     {READS, 0, EIO, SB_ERR_IO, CALLBACKS},
-    {READS, 0, EIO, SB_ERR_OUT_OF_MEMORY, CALLBACKS},
     {WRITES, 0, EIO, SB_ERR_IO, CALLBACKS},
-    {WRITES, 0, EIO, SB_ERR_CANCELLED, CALLBACKS},
     {REPORTS, 0, 0, SB_ERR_CANCELLED, CALLBACKS},
 };
 enum { FAILURES = sizeof failures / sizeof *failures };
@@ -658,31 +652,5 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
             (void)remove_leftovers(s.rig.folder);
             scene_close(&s);
         }
-    }
-}
-
-/* Saves through a link to a file that does not exist yet. */
-TEST(a_dangling_link_stays_a_link) {
-    bool fired = true;
-    for (int n = 1; fired; n++) {
-        struct scene s;
-        char link[8];
-        scene_open(&s);
-        const char *made = rig_path(&s.rig, "made");
-        const int files = files_in(s.rig.folder);
-        assert_int_equal(unlink(s.target), 0);
-        assert_int_equal(symlink("made", s.target), 0);
-        fault_set((struct system_fault){NULL, n, n, EIO, 0});
-        sb_status st = write_file(&s, &err);
-        fired = fault_end() >= n;
-        bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
-        if (st == SB_OK && fired && !failed("close"))
-            fail_with("call %d (%s) failed, but no error was returned", n, failed_function);
-        assert_int_equal(access(made, F_OK) == 0, in_place);
-        assert_int_equal(files_in(s.rig.folder), files + in_place);
-        assert_int_equal(readlink(s.target, link, sizeof link), 4);
-        assert_ok(write_file(&s, &err));
-        assert_ok(sb_blob_load_file(s.single, made, SB_PROTO_RESHAPE, NULL, &err));
-        scene_close(&s);
     }
 }

@@ -96,10 +96,11 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-/* The objects of a test: a folder with `file` and another file, a blob and a model. */
+/* The objects of a test: a folder with `file` and another file, a blob and a model. `made` does not
+   exist. */
 struct scene {
     struct rig rig;
-    const char *file;
+    const char *file, *made;
     sb_blob *blob;
     sb_model *model;                /* contains `blob`, and a blob of the other file */
     struct wire whole, whole_model; /* the bytes of complete files of `blob` and `model` */
@@ -110,6 +111,7 @@ static void scene_open(struct scene *s) {
     static const struct row nothing = {.words = ""};
     rig_open_on(&s->rig, NULL, 0);
     s->file = rig_path(&s->rig, "blob");
+    s->made = rig_path(&s->rig, "made");
     const char *source = rig_path(&s->rig, "source");
     s->blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
     fill_values(SB_DTYPE_F32, count, 0, 1, blob_pointer(s->blob, SB_DATA, OVERWRITE_CPU));
@@ -149,35 +151,13 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
         check(f, &rows[i]);
 }
 
-/* --- permissions ------------------------------------------------------------------------ */
+/* --- random failures ---------------------------------------------------------------------- */
 
 /* An access control list, version 2: entries for owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,
                                0xff, 0xff, 0xff, 32,   0,    0,    0,  0xff, 0xff, 0xff, 0xff};
-
-/* If the list cannot be kept, the new mode grants only permissions that every entry grants. */
-TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more_access) {
-    static const int errors[] = {EPERM, ENOTSUP, EINVAL, ENOSPC};
-    struct stat info;
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        const struct row row = {.function = "fsetxattr", .nth = 1, .last = 1, .error = errors[i]};
-        file_write(f->file, "old", 3);
-        if (setxattr(f->file, LIST, list, sizeof list, 0) != 0) {
-            print_message("skipped: this file system keeps no access lists\n");
-            assert_int_equal(unlink(f->file), 0);
-            break;
-        }
-        assert_ok(write_blob(f->blob, f->file, &row, &err));
-        assert_int_equal(stat(f->file, &info), 0);
-        assert_int_equal(info.st_mode & 07777, 0600);
-        assert_true(getxattr(f->file, LIST, NULL, 0) < 0);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
-
-/* --- random failures ---------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -197,22 +177,31 @@ static const struct {
     {"no owners", {"fchown"}, EPERM, false, ALWAYS},
     {"no lists", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOTSUP, false, ALWAYS},
     {"no such calls", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOSYS, false, ALWAYS},
+    {"no new lists", {"fsetxattr"}, EPERM, false, ALWAYS},
+    {"no new lists, ENOTSUP", {"fsetxattr"}, ENOTSUP, false, ALWAYS},
+    {"no new lists, EINVAL", {"fsetxattr"}, EINVAL, false, ALWAYS},
+    {"no new lists, ENOSPC", {"fsetxattr"}, ENOSPC, false, ALWAYS},
     {"no links", {"readlinkat"}, EINVAL, false, ALWAYS},
     {"no fsync", {"fsync"}, EINVAL, false, NEVER},
     {"no fsync, ENOSYS", {"fsync"}, ENOSYS, false, NEVER},
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-/* Saves over a file whose mode depends on the seed. Every third file also has an access list. */
+/* Saves over a file whose mode depends on the seed, or through a link to a file that does not
+   exist. Every third file also has an access list. If the list cannot be kept, the new mode grants
+   only permissions that every entry grants. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
-    const bool is_model = seed % 2;
+    const bool is_model = seed % 2, is_dangling = one_in > 0 && seed % 5 == 4;
     struct stat info;
     sb_error err = {.code = SB_OK};
     file_write(s->file, "old", 3);
-    const bool listed = seed % 3 == 0 && setxattr(s->file, LIST, list, sizeof list, 0) == 0;
+    const bool listed =
+        !is_dangling && seed % 3 == 0 && setxattr(s->file, LIST, list, sizeof list, 0) == 0;
     assert_int_equal(chmod(s->file, mode), 0);
+    if (is_dangling)
+        assert_int_equal(unlink(s->file) | symlink("made", s->file), 0);
     struct world w = {.with = file_systems[system].with,
                       .one_mode = file_systems[system].one_mode,
                       .one_in = one_in,
@@ -231,13 +220,22 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     const bool works = saves == ALWAYS || (saves == IF_MODE_IS_RIGHT && (mode == 0600 || listed));
     if (one_in == 0 && (st == SB_OK) != works)
         fail_with("%s: %s", file_systems[system].name, err.message);
+    if (is_dangling) {
+        char link[8];
+        descriptors.shown = false; /* a new file has the mode of the mask */
+        assert_int_equal(readlink(s->file, link, sizeof link), 4);
+        assert_int_equal(access(s->made, F_OK) == 0, is_new);
+        if (!is_new)
+            file_write(s->made, "old", 3);
+        assert_int_equal(rename(s->made, s->file), 0);
+    }
     check_bytes(s->file, is_model ? &s->whole_model : &s->whole, is_new, seed);
     if (remove_leftovers(s->rig.folder) > w.failed_unlinks)
         fail_with("seed %llu: a temporary file is left", (unsigned long long)seed);
     assert_int_equal(files_in(s->rig.folder), 2);
     check_descriptors();
     assert_int_equal(stat(s->file, &info), 0);
-    if ((info.st_mode & 07777 & ~mode) != 0 && !w.one_mode)
+    if ((info.st_mode & 07777 & ~mode) != 0 && !w.one_mode && !is_dangling)
         fail_with("seed %llu: the mode was %o and is %o", (unsigned long long)seed, mode,
                   info.st_mode & 07777);
     if (is_new && listed && getxattr(s->file, LIST, NULL, 0) < 0 && keeps_lists)

@@ -1,9 +1,8 @@
-/* Does work whose cost scripts measure, and prints results that scripts compare:
+/* Does work whose cost scripts measure:
 
        cost bombs | counts                     lists the cases of one kind
        cost read SMALL LARGE NAME...           calls work_on for each case at both sizes
        cost write NAME BYTES FILE              writes a bomb
-       cost results FOLDER...                  prints the results of reading each file
 
    A bomb is an input that costs a careless reader too much memory or time (bombs.h). The other
    cases make many objects or calls. linear_time.py compares the instructions of work_on. */
@@ -17,8 +16,6 @@
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
-
-#include <dirent.h>
 
 #define OK(call) expect((call) == SB_OK)
 
@@ -37,25 +34,9 @@ static const struct bomb *find_bomb(const char *name) {
     return NULL;
 }
 
-static void print_result(const char *what, sb_status st, const sb_error *err) {
-    (void)printf(" %s %s %lld \"%s\"\n", what, sb_status_name(st),
-                 st == SB_OK ? 0 : (long long)err->offset, st == SB_OK ? "" : err->message);
-}
-
-static void print_sum(const sb_blob *blob) {
-    const void *data = NULL;
-    uint32_t sum = 0;
-    if (sb_blob_count(blob) > 0 && sb_blob_cpu(blob, SB_DATA, &data, NULL) == SB_OK)
-        for (size_t i = 0; i < (size_t)sb_blob_count(blob) * sizeof(float); i++)
-            sum = sum * 31 + ((const unsigned char *)data)[i];
-    (void)printf(" %08x\n", sum);
-}
-
 /* Queries every layer and blob, finds every layer by its name, and loads every 16th blob. This work
-   is proportional to the file, so a cost per blob that grows with the file is visible. If `prints`,
-   loads every blob and prints the results. */
-static void use_model(const sb_model *model, bool prints) {
-    sb_error err;
+   is proportional to the file, so a cost per blob that grows with the file is visible. */
+static void use_model(const sb_model *model) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t first, blobs = 0;
@@ -66,14 +47,10 @@ static void use_model(const sb_model *model, bool prints) {
             sb_blob_info found = SB_BLOB_INFO_INIT;
             sb_blob *blob = NULL;
             ignore(sb_model_blob_info(model, layer, i, &found, NULL));
-            if (!prints && i % 16 != 0)
+            if (i % 16 != 0)
                 continue;
             OK(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
-            const sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
-            if (prints) {
-                print_result("load", st, &err);
-                print_sum(blob);
-            }
+            ignore(sb_model_load_blob(model, layer, i, blob, NULL));
             sb_blob_destroy(blob);
         }
     }
@@ -115,7 +92,7 @@ static void read_bomb(int32_t format, const struct wire *wire) {
                                 &limits, NULL, NULL, &model, NULL) != SB_OK)
             continue;
         if (named) {
-            use_model(model, false);
+            use_model(model);
             free(saved(model, &size));
             add_layers(model);
         }
@@ -123,22 +100,6 @@ static void read_bomb(int32_t format, const struct wire *wire) {
     }
     if (format == SB_FORMAT_BLOB)
         use_as_blob(wire);
-}
-
-/* Reads the file as a blob, and as a model with all its blobs. */
-static void print_results(const char *path) {
-    sb_error err;
-    sb_blob *blob = NULL;
-    sb_model *model = NULL;
-    (void)printf("%s\n", path);
-    OK(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
-    print_result("blob", sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err), &err);
-    print_sum(blob);
-    print_result("model", sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err),
-                 &err);
-    use_model(model, true);
-    sb_model_destroy(model);
-    sb_blob_destroy(blob);
 }
 
 /* A context on the simulated device, with a block of its memory, and two streams. */
@@ -219,47 +180,27 @@ static void write_on_two_streams(int64_t count) {
 
 /* --- edits of a model ------------------------------------------------------------------------ */
 
-static sb_blob *small_blob(void) {
-    sb_blob *blob;
-    OK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blob, NULL));
-    return blob;
-}
-
-/* Adds a blob to each layer. 1000003 is prime, so that the loop visits each layer once. The test
+/* Adds a blob to each layer in a shuffled order: 1000003 is prime, so that the loop visits each
+   layer once. Then replaces the blobs of the saved net from the last to the first. The test
    behaviour.edits checks that searches are short after additions in any order. */
-static void add_shuffled(int64_t count) {
+static void edit_shuffled(int64_t count) {
     sb_model *model;
     size_t size;
-    sb_blob *blob = small_blob();
+    sb_blob *blob;
+    OK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blob, NULL));
     OK(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_add_layer(model, "", 0, "", 0, NULL, NULL));
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_add_blob(model, i * 1000003 % count, blob, 0, NULL));
-    free(saved(model, &size));
+    void *bytes = saved(model, &size);
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_pop_layer(model, NULL));
     sb_model_destroy(model);
-    sb_blob_destroy(blob);
-}
-
-/* Replaces all blobs of one list, such as the history of a solver state, from the last to the
-   first. */
-static void replace_backwards(int64_t count) {
-    sb_model *model;
-    sb_blob *blob = small_blob();
-    OK(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &model, NULL));
-    for (int64_t i = 0; i < count; i++)
-        OK(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, NULL));
-    size_t size;
-    void *bytes = saved(model, &size);
-    sb_model_destroy(model);
-    sb_limits limits = SB_LIMITS_INIT;
-    limits.max_blobs = INT64_MAX;
-    OK(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, bytes, size, &limits, NULL, NULL, &model,
+    OK(sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, bytes, size, NULL, NULL, NULL, &model,
                            NULL));
     for (int64_t i = count; i-- > 0;)
-        OK(sb_model_set_blob(model, SB_NO_LAYER, i, blob, 0, NULL));
+        OK(sb_model_set_blob(model, i, 0, blob, 0, NULL));
     free(saved(model, &size));
     sb_model_destroy(model);
     free(bytes);
@@ -296,8 +237,7 @@ static const struct {
 } counts[] = {
     {"release_in_a_capture", release_in_a_capture}, /* `count` memories */
     {"write_on_two_streams", write_on_two_streams}, /* `count` blobs */
-    {"add_shuffled", add_shuffled},                 /* `count` blobs, one in each layer */
-    {"replace_backwards", replace_backwards},       /* `count` blobs of one list */
+    {"edit_shuffled", edit_shuffled},               /* `count` layers of one blob */
     {"reduce_at_once", reduce_at_once},
 };
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -334,21 +274,6 @@ static void write_bomb(const char *name, int64_t size, const char *path) {
     wire_free(&wire);
 }
 
-static int is_visible(const struct dirent *entry) {
-    return entry->d_name[0] != '.';
-}
-
-static void print_results_of(const char *folder) {
-    struct dirent **names;
-    const int count = scandir(folder, &names, is_visible, alphasort);
-    expect(count > 0);
-    for (int i = 0; i < count; i++) {
-        char path[1024];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        print_results(path);
-    }
-}
-
 int main(int argc, char **argv) {
     const char *command = argc > 1 ? argv[1] : "";
     const bool reads = strcmp(command, "read") == 0;
@@ -359,8 +284,6 @@ int main(int argc, char **argv) {
     for (int i = 4; reads && i < argc; i++)
         for (int size = 2; size < 4; size++)
             measure(argv[i], strtoll(argv[size], NULL, 10));
-    for (int i = 2; i < argc && strcmp(command, "results") == 0; i++)
-        print_results_of(argv[i]);
     if (argc == 5 && strcmp(command, "write") == 0)
         write_bomb(argv[2], strtoll(argv[3], NULL, 10), argv[4]);
     return 0;

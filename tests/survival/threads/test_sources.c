@@ -34,7 +34,7 @@ static void shared_open(struct shared *s) {
     *s = (struct shared){.model = NULL};
     wire_number(&s->wire, 1, 5);
     for (int i = 0; i < BLOBS; i++)
-        wire_blob_field(&s->wire, 3, counts, 1, (float)i);
+        wire_write(&s->wire, "3:{[%d]%d}", (int)counts[0], i);
     const sb_source source = test_source_of(&s->source, &s->wire);
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->model, &err));
     progress.report = report;
