@@ -8,6 +8,5 @@ set(left_out
   behaviour/test_page_size behaviour/test_stack behaviour/test_base faults/test_replace
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for
   # These tests use pages of mmap, some without access, or the memory sizes in /proc.
-  behaviour/test_blob_bytes behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes
-  threads/test_host_cache)
+  behaviour/test_blob_bytes behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes)
 list(JOIN left_out "|" left_out_on_windows)
