@@ -315,24 +315,6 @@ TEST_ON(sim, a_lost_device_does_not_write_to_an_invalid_pointer) {
                   f->table->download(f->device, ptr, ptr, 64, f->own, &err));
 }
 
-TEST_ON(sim, an_event_outlives_its_stream_and_reports_the_failure) {
-    int32_t done;
-    set_schedule(f, SB_SIM_LAZY, 0);
-    sb_stream stream = new_stream(f);
-    char *ptr = new_memory(f, 64, stream);
-    fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
-    assert_ok(f->table->zero(f->device, ptr, 64, stream, &err));
-    void *event = record(f, stream);
-    assert_ok(f->table->event_query(f->device, event, &done, &err));
-    assert_int_equal(done, 0);
-    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    /* A query does not consume the failure. */
-    assert_ok(f->table->event_query(f->device, event, &done, &err));
-    assert_int_equal(done, 1);
-    assert_reports(SB_ERR_DEVICE_FAILURE, try_event_wait(f, event), "zero");
-    event_destroy(f, event);
-}
-
 TEST_ON(sim, a_count_beyond_any_memory_is_a_device_failure) {
     double sum = -1;
     char *ptr = new_memory(f, 64, f->own);
@@ -408,46 +390,6 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     synchronize(f, f->own);
     peek(f, target, to, 64);
     assert_int_equal(target[63], 0);
-}
-
-struct look {
-    const sb_context *context;
-    char *ptr;
-    int seen;
-};
-
-static void look(void *user) {
-    struct look *job = user;
-    const char *p = sb_sim_address(job->context, job->ptr, 64);
-    job->seen = p ? p[5] : -1;
-}
-
-/* A call fills its target with rubbish only after earlier queued work has read the old bytes. */
-TEST_ON(sim, rubbish_is_written_after_earlier_queued_work) {
-    for (size_t s = 0; s < COUNT_OF(schedules); s++)
-        for (uint64_t seed = 0; seed < 20; seed++) {
-            sim_reopen(f, schedules[s], seed);
-            char host[64], next[64], seen[2][64];
-            struct look kernel = {f->context, NULL, 0};
-            sb_stream other = new_stream(f);
-            memset(host, 1, 64);
-            memset(next, 2, 64);
-            char *a = new_memory(f, 64, f->own), *b = new_memory(f, 64, f->own);
-            kernel.ptr = a;
-            upload(f, a, host, 64, f->own);
-            assert_ok(f->table->copy(f->device, b, a, 64, f->own, &err));
-            order(f, f->own, other);
-            assert_ok(sb_sim_launch(f->context, other, look, &kernel, &err));
-            upload(f, a, next, 64, other);   /* the copy to b must read the old bytes of a */
-            download(f, host, a, 64, other); /* the first upload must read the old bytes of host */
-            download(f, seen[0], b, 64, other);
-            download(f, seen[1], a, 64, other);
-            synchronize(f, other);
-            assert_int_equal(kernel.seen, 1);
-            assert_int_equal(seen[0][5], 1);
-            assert_int_equal(seen[1][5], 2);
-            assert_int_equal(host[5], 2);
-        }
 }
 
 /* The rubbish is written as soon as the earlier work that may need the old bytes is done. */

@@ -221,25 +221,3 @@ TEST(each_step_of_each_call_may_fail) {
                           .flags = late && fault == FAULT_ALLOC ? SB_CONTEXT_NO_PINNED : 0}});
         }
 }
-
-/* --- lent memory that is reclaimed ----------------------------------------------------------- */
-
-/* The deleter of lent bytes must not run while the lost device may still read the bytes. */
-TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
-    void *user = NULL;
-    struct lent lent = lend_host(24, 0x40);
-    sb_stream stream = rig_stream(f);
-    rig_schedule(f, SB_SIM_LAZY, 1);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 24, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err)); /* a copy of the lent bytes */
-    device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST,
-                  sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_null(user);
-    assert_int_equal(lent.deleted, 0);
-    test_end(blob);
-    ignore(sb_context_forget_stream(f->context, stream, NULL));
-    sb_context_trim(f->context);
-    assert_int_equal(lent.deleted, 1);
-}

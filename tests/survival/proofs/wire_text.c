@@ -34,6 +34,8 @@ static int write_text(char *to, size_t size) {
 
 #include "wire/wire.c"
 
+extern struct sb__field_name fields[5];
+
 static bool fits(const struct text *text) {
     return text->used < sizeof text->bytes;
 }
@@ -52,4 +54,20 @@ void wire_text(void) {
     const sb_status status = any_i32();
     claim(sb__wire_fail(&root, any_u32(), status, any_u32(), NULL, "any") == status);
     claim(last_failure == status);
+}
+
+/* sb__field_name: returns the first name of a number, and reads nothing after the table's end.
+   --unwind 5: a table of four entries and its end; the code compares each entry separately
+   planted: "for (; fields->number != 0; fields++)"
+        -> "for (; fields->name; fields++)" */
+void wire_names(void) {
+    const uint32_t number = any_u32();
+    fields[4].number = 0;
+    const char *name = sb__field_name(fields, number);
+    for (int i = 0; i < 5 && fields[i].number != 0; i++)
+        if (fields[i].number == number) {
+            claim(name == fields[i].name);
+            return;
+        }
+    claim(name == NULL);
 }

@@ -88,20 +88,9 @@ static void leave(void *arg, int member) {
     exit(0);
 }
 
-SCENARIO(exit_from_a_thread) {
-    make_everything();
-    start_threads();
-    team_run(1, leave, NULL);
-}
-
 SCENARIO(deleters_run_in_a_destructor) {
     make_everything();
     releases_in_destructor = true;
-}
-
-SCENARIO(release_in_an_exit_handler) {
-    make_everything();
-    child_wants(atexit(release_everything) == 0);
 }
 
 /* An exit handler: sleeps, so that the scenario's threads keep using the library during exit, then
@@ -112,17 +101,18 @@ static void pause_a_bit(void) {
     child_wants(estates[0].host.deleted == 0);
 }
 
-SCENARIO(threads_work_through_exit_handlers) {
+SCENARIO(threads_work_through_an_exit_from_another_thread) {
     make_everything();
     child_wants(atexit(pause_a_bit) == 0);
     start_threads();
+    team_run(1, leave, NULL);
 }
 
 static void end(void *arg) {
     exit(0);
 }
 
-SCENARIO(a_forked_child_exits) {
+SCENARIO(a_process_and_its_forked_child_release_in_exit_handlers) {
     make_everything();
     child_wants(atexit(release_everything) == 0);
     in_child(end, NULL);

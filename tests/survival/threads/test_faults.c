@@ -457,11 +457,33 @@ static void touch(struct worker *w, struct object *o) {
     (void)pthread_rwlock_unlock(&o->lock);
 }
 
+/* Forgets a stream, and replaces the stream unless the stream is the legacy default stream. */
+static void change_stream(struct worker *w, struct lane *lane) {
+    sb_context *context = w->round->rig.context;
+    sb_stream new_stream;
+    (void)pthread_rwlock_wrlock(&lane->lock);
+    if (is_ok(w->round, sb_context_forget_stream(context, lane->stream, NULL)) && lane->stream &&
+        sb_sim_stream_create(context, &new_stream, NULL) == SB_OK) {
+        expect(sb_sim_stream_destroy(context, lane->stream, NULL) == SB_OK);
+        lane->stream = new_stream;
+    }
+    unlock_lane(lane);
+}
+
+/* Changes the schedule, and allocates and frees device memory without the library. */
+static void control_device(struct worker *w) {
+    sb_context *context = w->round->rig.context;
+    const int32_t schedule = w->round->number % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY;
+    void *ptr;
+    expect(sb_sim_set_schedule(context, schedule, w->random, NULL) == SB_OK);
+    if (sb_sim_malloc(context, BYTES, &ptr, NULL) == SB_OK)
+        expect(sb_sim_free(context, ptr, NULL) == SB_OK);
+}
+
 static void tend_context(struct worker *w) {
     sb_context *context = w->round->rig.context;
-    struct lane *lane = &w->round->lanes[draw(&w->random, STREAMS)];
     sb_stats stats = SB_STATS_INIT;
-    switch (draw(&w->random, w->round->has_device ? 4 : 3)) {
+    switch (draw(&w->random, w->round->has_device ? 5 : 3)) {
     case 0:
         sb_context_trim(context);
         break;
@@ -472,11 +494,11 @@ static void tend_context(struct worker *w) {
         expect(sb_context_stats(context, &stats, NULL) == SB_OK);
         expect(stats.host_bytes <= stats.host_peak && stats.device_bytes <= stats.device_peak);
         break;
-    default:
-        (void)pthread_rwlock_wrlock(&lane->lock);
-        (void)is_ok(w->round, sb_context_forget_stream(context, lane->stream, NULL));
-        unlock_lane(lane);
+    case 3:
+        change_stream(w, &w->round->lanes[draw(&w->random, STREAMS)]);
         break;
+    default:
+        control_device(w);
     }
 }
 
