@@ -131,4 +131,15 @@ FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* --- of the fake libnccl.so.2 -----------------------------------------------------------
+
+   fake_fail can make calls of NCCL fail, with an ncclResult_t as `code`. */
+
+/* Makes the `nth` operation from now on of this rank, in any communicator, run forever. If `code`
+   is not ncclSuccess, ncclCommGetAsyncError then reports `code`. A call with `nth` 0 removes the
+   fault. */
+FAKE_API void fake_nccl_fail(int rank, int64_t nth, int code);
+/* Returns the number of communicators that are neither destroyed nor aborted. */
+FAKE_API int64_t fake_nccl_live(void);
+
 #endif

@@ -93,16 +93,13 @@ static void run_ranks(int32_t size, size_t bytes, bool together) {
     team_run(size, run, ranks);
 }
 
-int main(int argc, char **argv) {
+int gpu_main(int argc, char **argv) {
     uint8_t id[SB_NCCL_ID_BYTES];
     const bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     if (argc > 2 || (argc == 2 && !quick)) {
         fprintf(stderr, "usage: ranks [--quick]\n");
         return 2;
     }
-    const int missing = gpu_begin();
-    if (missing)
-        return missing;
     if (sb_nccl_id_create(id, &err) != SB_OK) {
         printf("skipped: %s\n", err.message);
         return GPU_SKIPPED;
