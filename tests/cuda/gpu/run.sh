@@ -40,18 +40,6 @@ for path in sys.path:
     echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
 }
 
-# Prints the libraries, or versions of libraries, that the loader does not find for the command's
-# program.
-missing_for() { # COMMAND...
-    local word
-    for word; do
-        [[ $word == "$folder"/* ]] || continue
-        LD_TRACE_LOADED_OBJECTS=1 "$word" 2>&1 | grep -E 'not found|No such file|cannot' ||
-            echo "the loader itself does not start $word, or finds all of its libraries"
-        return
-    done
-}
-
 has_memory() { # GIB; returns whether the host has as much free memory
     [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge "$1" ]
 }
@@ -91,7 +79,6 @@ run() { # block|plain NAME COMMAND...
     else
         printf '```\n'
         grep -v '^\[ RUN' "$log" | tail -n 80
-        case $status in 126 | 127) missing_for "$@" ;; esac
         printf '```\n'
     fi
     note "$name" "$result"
@@ -125,12 +112,12 @@ describe() {
     echo
     "$folder/bench" --describe >"$log" 2>&1
     local status=$?
-    case $status in
-    0) device=$(sed -n 's/^on //p' "$log"); echo "- device: $device" ;;
-    126 | 127) cat "$log"; missing_for "$folder/bench" ;;
-    *) cat "$log" ;;
-    esac
-    [ "$status" = 0 ] || return "$status"
+    if [ "$status" != 0 ]; then
+        cat "$log"
+        return "$status"
+    fi
+    device=$(sed -n 's/^on //p' "$log")
+    echo "- device: $device"
     if command -v nvidia-smi >/dev/null; then
         nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader |
             sed 's/^/- nvidia-smi: /'
