@@ -304,11 +304,9 @@ SIMPLE(cuDriverGetVersion, NOTHING, (int *version), *version = (int)fake.setting
 
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
     BEGIN(NOTHING);
-    *out = error == CUDA_ERROR_NO_DEVICE        ? "CUDA_ERROR_NO_DEVICE"
-           : error == CUDA_ERROR_UNKNOWN        ? "CUDA_ERROR_UNKNOWN"
-           : error == CUDA_ERROR_OUT_OF_MEMORY  ? "CUDA_ERROR_OUT_OF_MEMORY"
-           : error == CUDA_ERROR_INVALID_HANDLE ? "CUDA_ERROR_INVALID_HANDLE"
-                                                : NULL;
+    *out = error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+           : error == CUDA_ERROR_UNKNOWN ? "CUDA_ERROR_UNKNOWN"
+                                         : NULL;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
