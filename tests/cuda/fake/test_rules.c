@@ -166,6 +166,28 @@ TEST_ON(stage, a_free_comes_after_its_users) {
 
 /* --- out of memory --------------------------------------------------------------------------- */
 
+/* The driver loads kernels at their first launch, which needs device memory. */
+TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
+    double sum;
+    sb_blob *blob = blob_on_device(f->context, 10, 3);
+    (void)blob_pointer(blob, SB_DIFF, GPU_DATA);
+    for (size_t kernels = 0; kernels < 3; kernels++) { /* memory for 0, 1 or 2 of the 8 kernels */
+        limit_memory(kernels * FAKE_KERNEL_BYTES + 512);
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
+        assert_int_equal(sb_context_device_status(f->context), SB_OK);
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
+        fake_set(FAKE_MEMORY, ALL_MEMORY);
+    }
+    assert_ok(sb_blob_update(blob, &err));
+    limit_memory(0);
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_true(sum == 60);
+    fake_set(FAKE_MEMORY, ALL_MEMORY);
+    const float *x = blob_pointer(blob, SB_DATA, CPU_DATA);
+    assert_true(x[9] == 6);
+}
+
 /* If a capture forbids work on a stream, the library queues no work on that stream. A failing call
    of cuBLAS does not end a capture. */
 TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {

@@ -127,24 +127,20 @@ describe() {
 }
 
 run_parts() {
-    local program full=() quick=()
+    local program full=()
     if grep -q 'a fake driver' "$log"; then
-        quick=(--quick)
         echo "- the driver is a fake: these are not results of a GPU"
+    elif has_memory 24; then
+        full=(env SYNCBLOB_TEST_FULL=1)
     fi
     find_libraries
-    if wants probe; then
-        run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
-    fi
-    if wants conformance; then
-        if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
-        run block conformance "${full[@]}" "$folder/conformance"
-    fi
+    if wants probe; then run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"; fi
+    if wants conformance; then run block conformance "${full[@]}" "$folder/conformance"; fi
     if wants tests; then
         for program in "$folder"/gpu.*; do run block "${program##*/}" "$program"; done
     fi
-    if wants ranks; then run block "NCCL's ranks" "$folder/ranks" "${quick[@]}"; fi
-    if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
+    if wants ranks; then run block "NCCL's ranks" "$folder/ranks"; fi
+    if wants bench; then run plain benchmark "$folder/bench"; fi
     if wants torch && ! command -v python3 >/dev/null; then
         note 'PyTorch in the same process' 'skipped: there is no python3'
     elif wants torch; then
