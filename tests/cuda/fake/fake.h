@@ -44,12 +44,8 @@ enum fake_mode {
 /* Makes the `nth` call of `function` (NULL: of any function) fail with `code`; 1 is the next call.
    The fault ends with that call unless the mode is FAKE_ALWAYS. An `nth` of 0 removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* After fake_fail, also makes the `nth` call after the failing call fail, in the same way. */
-FAKE_API void fake_fail_again(int64_t nth);
 /* Returns the function of the last call that failed since fake_fail, or NULL. */
 FAKE_API const char *fake_fired(void);
-/* Returns how many calls have failed since fake_fail. */
-FAKE_API int fake_failures(void);
 /* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);
 
@@ -134,5 +130,16 @@ FAKE_API void fake_count_handle(void);
 FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- of the fake libnccl.so.2 -----------------------------------------------------------
+
+   fake_fail can make calls of NCCL fail, with an ncclResult_t as `code`. */
+
+/* Makes the `nth` operation from now on of this rank, in any communicator, run forever. If `code`
+   is not ncclSuccess, ncclCommGetAsyncError then reports `code`. A call with `nth` 0 removes the
+   fault. */
+FAKE_API void fake_nccl_fail(int rank, int64_t nth, int code);
+/* Returns the number of communicators that are neither destroyed nor aborted. */
+FAKE_API int64_t fake_nccl_live(void);
 
 #endif

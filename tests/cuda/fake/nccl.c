@@ -2,9 +2,10 @@
    call remains in progress until the program has called ncclCommGetAsyncError a few times; then the
    call's kernel is queued on the stream. A kernel is done once the kernels of all ranks have
    begun. */
-#include "fake_nccl.h"
+#include "fake.h"
 #include "halves.h"
 
+#include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,9 @@ static struct armed {
 
 static _Thread_local int depth; /* the number of open groups */
 
-void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code) {
+void fake_nccl_fail(int rank, int64_t nth, int code) {
     FAKE_LOCKED;
-    armed = (struct armed){rank, nth, code};
+    armed = (struct armed){rank, nth, (ncclResult_t)code};
 }
 
 int64_t fake_nccl_live(void) {

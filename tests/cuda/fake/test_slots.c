@@ -10,12 +10,6 @@
 
 /* --- the status of an error ------------------------------------------------------------------- */
 
-/* The ranges of error numbers in use so far, in cuda.h and cublas_api.h. */
-static const struct {
-    unsigned int first, last;
-} errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
-              {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
-
 /* Returns the status for an error of the driver. DEVICE_LOST is the status of errors after which,
    according to cuda.h, the process or context is unusable or the hardware has failed. The errors
    of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
@@ -62,7 +56,8 @@ static bool is_of_cublas(const char *function) {
 
 /* Returns whether the function queues work. A slot queues nothing before its first launch. */
 static bool is_launch(const char *function) {
-    return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
+    return is_of_cublas(function) && !is(function, "cublasSetStream_v2") &&
+           !is(function, "cublasCreate_v2");
 }
 
 static sb_status status_from(const char *function, unsigned int error) {
@@ -89,6 +84,8 @@ struct bench {
     void *device, *from, *to, *event, *out;
     sb_stream stream;
     unsigned char host[SIZE];
+    struct fake_live live;    /* before the slot was called */
+    bool is_warming, trimmed; /* the last failure came after cublasCreate; a pool was trimmed */
 };
 
 static const sb_backend *const backend = &sb__cuda_backend;
@@ -115,7 +112,8 @@ static const sb_backend *const backend = &sb__cuda_backend;
     X(sumsq, "cuLaunchKernel", false, FLOATS, b->from, &(double){0}, b->stream, err)               \
     X(axpy, NULL, false, FLOATS, 1, b->from, b->to, b->stream, err)                                \
     X(scale, NULL, false, DOUBLES, 2, b->to, b->stream, err)                                       \
-    X(after_default, NULL, false, err)
+    X(after_default, NULL, false, err)                                                             \
+    X(prepare_arithmetic, "cuModuleLoadData", false, err)
 
 #define SLOT_FUNCTION(name, only, waits, ...)                                                      \
     static sb_status name(struct bench *b, sb_error *err) {                                        \
@@ -128,16 +126,31 @@ static const struct slot {
     sb_status (*run)(struct bench *b, sb_error *err);
     const char *only;
     bool waits;
-} slots[] = {SLOTS(SLOT_ROW)};
+} slots[] = {
+    SLOTS(SLOT_ROW){prepare_arithmetic, "cuDevicePrimaryCtxRetain", false},
+    {prepare_arithmetic, "cuCtxPushCurrent_v2", false},
+    {prepare_arithmetic, "cuModuleGetFunction", false},
+    {prepare_arithmetic, "cublasCreate_v2", false},
+    {prepare_arithmetic, "cublasSetStream_v2", false},
+    {prepare_arithmetic, "cublasSaxpy_v2_64", false},
+    {prepare_arithmetic, "cublasDaxpy_v2_64", false},
+    {prepare_arithmetic, "cublasSscal_v2_64", false},
+    {prepare_arithmetic, "cublasDscal_v2_64", false},
+    {prepare_arithmetic, "cuLaunchKernel", false},
+};
 
 /* Returns whether the backend retries after the failure, because nothing is queued yet or the wait
-   has not begun. */
-static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
+   has not begun. After cublasCreate, preparing only runs each kernel, and may run them again. */
+static bool is_retried(const struct bench *b, const struct slot *slot, const char *fired,
+                       unsigned int error) {
+    const sb_status st = status_from(fired, error);
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||
                is(fired, "cuThreadExchangeStreamCaptureMode");
+    if (slot->run == prepare_arithmetic)
+        return st == SB_ERR_OUT_OF_MEMORY || (st != SB_ERR_DEVICE_LOST && b->is_warming);
     return (slot->run == axpy || slot->run == scale) && !is_launch(fired) &&
-           status_from(fired, error) == SB_ERR_DEVICE_FAILURE;
+           st == SB_ERR_DEVICE_FAILURE;
 }
 
 /* Returns the status that a slot must return if the driver call fails every time. */
@@ -154,32 +167,60 @@ static sb_status lasting(const struct slot *slot, const char *fired, unsigned in
 }
 
 /* Returns the status that a slot must return if the driver call fails once. */
-static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
-    if (is(fired, "cuCtxPopCurrent_v2") || is_retried(slot, fired, error) ||
+static sb_status expected(const struct bench *b, const struct slot *slot, const char *fired,
+                          unsigned int error) {
+    if (is_retried(b, slot, fired, error) ||
         (is(fired, "cuEventQuery") && error == CUDA_ERROR_NOT_READY) ||
         (is(fired, "cuMemAllocFromPoolAsync") && error == CUDA_ERROR_OUT_OF_MEMORY))
         return SB_OK;
     return lasting(slot, fired, error);
 }
 
+static void open_bench(struct bench *b) {
+    fake_heal();
+    *b = (struct bench){.out = NULL};
+    assert_ok(backend->open(backend->user, 0, &b->device, &err));
+    b->stream = backend->own_stream(b->device);
+    assert_ok(backend->alloc(b->device, SIZE, b->stream, &b->from, &err));
+    assert_ok(backend->alloc(b->device, SIZE, b->stream, &b->to, &err));
+    assert_ok(backend->event_record(b->device, b->stream, &b->event, &err));
+    fake_drain();
+}
+
+static void close_bench(struct bench *b) {
+    backend->event_destroy(b->device, b->event);
+    backend->free(b->device, b->from, SIZE, b->stream);
+    backend->free(b->device, b->to, SIZE, b->stream);
+    backend->close(b->device);
+}
+
 /* Frees the object that the slot made, and sets all bytes to known values. */
 static void reset(struct bench *b, const struct slot *slot) {
-    if (b->out && slot->run == alloc)
+    if (slot->run == prepare_arithmetic) {
+        close_bench(b);
+        open_bench(b);
+    } else if (b->out && slot->run == alloc) {
         backend->free(b->device, b->out, SIZE, b->stream);
-    else if (b->out && slot->run == alloc_pinned)
+    } else if (b->out && slot->run == alloc_pinned) {
         backend->free_pinned(b->device, b->out, PINNED);
-    else if (b->out)
+    } else if (b->out) {
         backend->event_destroy(b->device, b->out);
+    }
     b->out = NULL;
     fake_drain();
     memset(fake_address((CUdeviceptr)(uintptr_t)b->from, SIZE), 0x11, SIZE);
     memset(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), 0x22, SIZE);
     memset(b->host, 0x33, SIZE);
+    b->live = fake_live();
 }
 
+/* Each cuBLAS handle has a module, and retains its context. */
 static bool is_unchanged(struct bench *b) {
     fake_drain();
-    return !b->out && bytes_are(b->host, SIZE, 0x33) &&
+    const struct fake_live now = fake_live();
+    return !b->out && now.device_bytes == b->live.device_bytes && now.modules == now.handles &&
+           now.retained - b->live.retained == now.handles - b->live.handles &&
+           bytes_are(b->host, SIZE, 0x33) &&
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->from, SIZE), SIZE, 0x11) &&
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
@@ -191,23 +232,33 @@ static bool is_mode_back(void) {
            mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 }
 
-/* Returns the status of the slot if the nth call of `function` fails. `*fired` is the function that
-   failed; "" if there was no nth call. */
+/* Returns the status of the slot if the nth call of `function` fails; a second call of the slot
+   must succeed. `*fired` is the function that failed; "" if there was no nth call. */
 static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
                              int64_t nth, enum fake_mode mode, unsigned int error,
                              const char **fired) {
+    const int64_t trims = fake_calls("cuMemPoolTrimTo"), created = fake_calls("cublasCreate_v2");
+    (void)is_mode_back();
     fake_fail(function, nth, mode, error);
     support_poison_error(&err);
     const sb_status st = slot->run(b, &err);
     *fired = fake_fired() ? fake_fired() : "";
     fake_fail(NULL, 0, FAKE_NOW, 0);
+    const bool trimmed = fake_calls("cuMemPoolTrimTo") > trims;
+    const bool is_warming =
+        fake_calls("cublasCreate_v2") > created && !is(*fired, "cublasCreate_v2");
     fake_revive(((struct sb__cuda_device *)b->device)->context);
     if (fake_depth() || !is_mode_back() ||
-        (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
+        (st != SB_OK && (err.code != st || err.device_code != (int32_t)error ||
+                         (!is_unchanged(b) && mode != FAKE_STICKY) ||
                          (st != SB_ERR_WRONG_DEVICE && !names(&err, *fired)))))
         fail_with("slot %d with error %u of %s: wrong result %d, %d, \"%s\", or changed state",
                   (int)(slot - slots), error, *fired, err.code, err.device_code, err.message);
+    if (st != SB_OK)
+        assert_ok(slot->run(b, &err));
     reset(b, slot);
+    b->trimmed = trimmed;
+    b->is_warming = is_warming;
     return st;
 }
 
@@ -216,6 +267,17 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
     if (found != wanted)
         fail_with("slot %d with error %u %s %s: %s, not %s", (int)(slot - slots), error, how, fired,
                   sb_status_name(found), sb_status_name(wanted));
+}
+
+/* Returns whether the slot is tested with the error: each status of cuBLAS, the first error of each
+   status, and errors that some slots treat specially. The slot `copy` is tested with each error. */
+static bool is_tested(const struct slot *slot, unsigned int error) {
+    unsigned int first = 1;
+    while (status_of(first) != status_of(error))
+        first++;
+    return slot->run == copy || error == first || error == CUDA_ERROR_INVALID_HANDLE ||
+           error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_NOT_SUPPORTED ||
+           (slot->only && is_of_cublas(slot->only) && error < 20);
 }
 
 static int64_t trials;
@@ -227,50 +289,45 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
     if (!*fired)
         return false;
-    const bool restored = st == SB_OK && is(fired, "cuThreadExchangeStreamCaptureMode");
-    assert_slot(st, restored ? SB_OK : expected(slot, fired, error), slot, error, fired, "of");
-    if (is_retried(slot, fired, error) && !is(fired, "cuCtxPopCurrent_v2")) {
+    const bool at_end = /* in the end of a call, or in a free, which report nothing */
+        is(fired, "cuCtxPopCurrent_v2") ||
+        (st == SB_OK && (is(fired, "cuThreadExchangeStreamCaptureMode") ||
+                         (slot->run == prepare_arithmetic && is(fired, "cuCtxPushCurrent_v2"))));
+    assert_slot(st, at_end ? SB_OK : expected(b, slot, fired, error), slot, error, fired, "of");
+    if (is_retried(b, slot, fired, error) && !at_end) {
+        assert_true(b->trimmed || !is_of_cublas(fired) ||
+                    status_from(fired, error) != SB_ERR_OUT_OF_MEMORY);
         st = run_failing(b, slot, fired, 1, FAKE_ALWAYS, error, &fired);
         assert_slot(st, lasting(slot, fired, error), slot, error, fired, "of each");
     }
-    if (is_launch(fired) || (is_of_cublas(fired) && is_loss)) { /* the driver fails inside cuBLAS */
+    if ((is_launch(fired) && slot->run != prepare_arithmetic) ||
+        (is_of_cublas(fired) && is_loss)) { /* the driver fails inside cuBLAS */
         fake_set(FAKE_LOSS, error);
         st = run_failing(b, slot, slot->only, nth, FAKE_STICKY, error, &fired);
         assert_slot(st, is_loss ? SB_ERR_DEVICE_LOST : status_from(fired, error), slot, error,
                     fired, "below");
     }
-    assert_ok(slot->run(b, &err));
-    reset(b, slot);
     trials++;
     return true;
 }
 
 TEST(each_slot_returns_each_error) {
-    struct bench b = {.out = NULL};
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    assert_ok(backend->open(backend->user, 0, &b.device, &err));
-    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
-    b.stream = backend->own_stream(b.device);
-    assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.from, &err));
-    assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.to, &err));
-    assert_ok(backend->event_record(b.device, b.stream, &b.event, &err));
+    struct bench b;
+    open_bench(&b);
     assert_ok(backend->prepare_arithmetic(b.device, &err));
-    fake_drain();
-    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
-        reset(&b, &slots[i]);
-        for (size_t k = 0; k < sizeof errors / sizeof errors[0]; k++)
-            for (unsigned int error = errors[k].first; error <= errors[k].last; error++)
-                for (int64_t nth = 1; fail_slot(&b, &slots[i], error, nth); nth++)
-                    ;
+    for (const struct slot *slot = slots; slot < slots + sizeof slots / sizeof *slots; slot++) {
+        reset(&b, slot);
+        for (unsigned int error = 1; error < 1000; error++)
+            for (int64_t nth = 1; is_tested(slot, error); nth++)
+                if (!fail_slot(&b, slot, error, nth))
+                    break;
     }
-    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
-    backend->event_destroy(b.device, b.event);
-    backend->free(b.device, b.from, SIZE, b.stream);
-    backend->free(b.device, b.to, SIZE, b.stream);
-    backend->close(b.device);
+    close_bench(&b);
     assert_untouched();
+    fake_heal();
+    fake_set(FAKE_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
     print_message("%lld calls failed\n", (long long)trials);
-    assert_true(trials > 9000);
+    assert_true(trials > 3000);
 }
 
 /* --- opening ------------------------------------------------------------------------------- */
@@ -286,91 +343,4 @@ TEST(the_message_has_the_name_and_the_description_of_an_error) {
     assert_int_equal(err.device_code, 888);
     assert_string_equal(err.message, "cuda:0: cuStreamCreate: an unknown error (no description)");
     assert_untouched();
-}
-
-/* --- preparing arithmetic, once in a context ---------------------------------------------------
- */
-
-static const struct preparing {
-    const char *function;
-    int times;
-    bool is_retried; /* retried after a trim of memory */
-} preparing[] = {
-    {"cuDevicePrimaryCtxRetain", 1, false},
-    {"cuCtxPushCurrent_v2", 2, false},
-    {"cuModuleLoadData", 1, false},
-    {"cuModuleGetFunction", 4, false},
-    {"cublasCreate_v2", 1, false},
-    {"cublasSetStream_v2", 4, true},
-    {"cublasSaxpy_v2_64", 1, true},
-    {"cublasDaxpy_v2_64", 1, true},
-    {"cublasSscal_v2_64", 1, true},
-    {"cublasDscal_v2_64", 1, true},
-    {"cuLaunchKernel", 4, true},
-};
-
-/* Makes one call of the preparation fail. Then nothing may remain prepared, and a second attempt
-   must prepare everything. */
-static void fail_preparing(const char *function, int64_t nth, enum fake_mode mode,
-                           unsigned int error, sb_status wanted) {
-    void *device;
-    fake_heal();
-    assert_ok(backend->open(backend->user, 0, &device, &err));
-    const struct fake_live before = fake_live();
-    const int64_t trims = fake_calls("cuMemPoolTrimTo");
-    fake_fail(function, nth, mode, error);
-    support_poison_error(&err);
-    const sb_status st = backend->prepare_arithmetic(device, &err);
-    assert_non_null(fake_fired());
-    fake_fail(NULL, 0, FAKE_NOW, 0);
-    fake_revive(((struct sb__cuda_device *)device)->context);
-    fake_drain();
-    const struct fake_live now = fake_live();
-    const bool lost = mode == FAKE_STICKY; /* the memory of a lost context is not freed */
-    if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)error)) ||
-        (st == SB_OK && fake_calls("cuMemPoolTrimTo") == trims) ||
-        (!lost && (now.device_bytes != before.device_bytes || now.modules != now.handles)) ||
-        now.retained != before.retained + now.handles)
-        fail_with("preparing with error %u of %s %d: %s", error, function, (int)nth,
-                  sb_status_name(st));
-    assert_ok(backend->prepare_arithmetic(device, &err));
-    backend->close(device);
-    if (!lost)
-        assert_untouched();
-}
-
-/* Makes a call fail once, or always. A call that returns OUT_OF_MEMORY is retried in any case. */
-static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
-    const sb_status wanted = status_from(row->function, error);
-    const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;
-    const bool enters = is(row->function, "cuCtxPushCurrent_v2"); /* also called to free memory */
-    if (!enters || !retried)
-        fail_preparing(row->function, nth, retried ? FAKE_ALWAYS : FAKE_NOW, error, wanted);
-    if (wanted == SB_ERR_OUT_OF_MEMORY)
-        fail_preparing(row->function, nth, FAKE_NOW, error, SB_OK);
-    if (is_of_cublas(row->function) && status_of(error) == SB_ERR_DEVICE_LOST) {
-        fake_set(FAKE_LOSS, error);
-        fail_preparing(row->function, nth, FAKE_STICKY, error, SB_ERR_DEVICE_LOST);
-    }
-}
-
-/* Tests each status of cuBLAS, and for each status of the library one or two errors of the
-   driver. */
-TEST(preparing_returns_each_error) {
-    static const unsigned int few[] = {
-        CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED,
-        CUBLAS_STATUS_INVALID_VALUE,   CUBLAS_STATUS_ARCH_MISMATCH,
-        CUBLAS_STATUS_MAPPING_ERROR,   CUBLAS_STATUS_EXECUTION_FAILED,
-        CUBLAS_STATUS_INTERNAL_ERROR,  CUBLAS_STATUS_NOT_SUPPORTED,
-        CUBLAS_STATUS_LICENSE_ERROR,   CUDA_ERROR_OUT_OF_MEMORY,
-        CUDA_ERROR_NO_DEVICE,          CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-        CUDA_ERROR_ILLEGAL_ADDRESS,    CUDA_ERROR_EXTERNAL_DEVICE};
-    for (size_t i = 0; i < sizeof preparing / sizeof preparing[0]; i++)
-        for (size_t k = 0; k < sizeof few / sizeof few[0]; k++)
-            for (int64_t nth = 1; nth <= preparing[i].times; nth++)
-                fail_each_way(&preparing[i], nth, few[k]);
-    fail_preparing("cuCtxPushCurrent_v2", 3, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN,
-                   SB_ERR_DEVICE_FAILURE); /* all kernels are loaded, none has run */
-    fake_heal();
-    fake_set(FAKE_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

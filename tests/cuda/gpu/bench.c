@@ -1,9 +1,7 @@
 /* Compares the speed of arithmetic with the speed of a copy within the device, and the backend's
-   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown.
-
-   usage: bench               the benchmark
-          bench --quick       small sizes, as a test of the program
-          bench --describe    only the device and the driver */
+   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown. On a
+   fake driver, sizes are small and repeats few. "bench --describe" prints only the device and the
+   driver. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -12,8 +10,6 @@
 
 #define MIB ((size_t)1 << 20)
 enum { REPEATS = 31, ENTRIES = 5 };
-
-static bool quick;
 
 /* The objects that are timed or used for timing, each of `bytes` bytes. */
 static struct subject {
@@ -141,7 +137,7 @@ static int compare(const void *a, const void *b) {
 
 /* Times the entries in turn, after a first round that does not count. */
 static void time_in_turn(const struct table *table, int times) {
-    const int repeats = quick ? 3 : REPEATS;
+    const int repeats = driver.is_fake ? 3 : REPEATS;
     double seconds[ENTRIES][REPEATS], first = 0;
     for (int round = -1; round < repeats; round++)
         for (int i = 0; i < ENTRIES && table->entries[i].name; i++)
@@ -182,12 +178,10 @@ static void end_subject(void) {
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-int main(int argc, char **argv) {
-    const char *option = argc == 2 ? argv[1] : "";
-    quick = strcmp(option, "--quick") == 0;
-    const int missing = gpu_begin();
-    if (missing || strcmp(option, "--describe") == 0)
-        return missing;
+int gpu_main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--describe") == 0)
+        return 0;
+    const bool quick = driver.is_fake;
     stage_open_options(&s.stage,
                        CONTEXT_OPTIONS(.device = "cuda:0", .max_pinned_bytes = (size_t)4 << 30));
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {

@@ -35,7 +35,8 @@ static void open_driver(void) {
     driver.is_fake = dlsym(library, "fake_live") != NULL;
 }
 
-int gpu_begin(void) {
+/* Opens the driver. Returns GPU_SKIPPED if there is no device; the reason is printed. */
+static int begin(void) {
     const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
     sb_context *context;
     char name[128] = "NO GPU (a fake driver)";
@@ -54,6 +55,15 @@ int gpu_begin(void) {
     printf("on %s, driver for CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     (void)fflush(stdout); /* otherwise forked children would print the text again */
     return 0;
+}
+
+__attribute__((weak)) int gpu_main(int argc, char **argv) {
+    return run_all_tests();
+}
+
+int main(int argc, char **argv) {
+    const int missing = begin();
+    return missing ? missing : gpu_main(argc, argv);
 }
 
 void stage_open_options(struct stage *stage, sb_context_options options) {

@@ -53,9 +53,9 @@ extern sb__cu_context primary; /* the primary context of device 0 */
 /* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* Opens the driver. If the result is not 0, main must return it at once. GPU_SKIPPED means that
-   there is no device; the reason is printed. */
-int gpu_begin(void);
+/* What a program does after it has opened the driver and found a device, unless it only runs
+   tests. Returns the program's exit status. */
+int gpu_main(int argc, char **argv);
 
 /* A stage is a rig on "cuda:0". When the stage closes, no context may be current. */
 struct stage {

@@ -1,7 +1,6 @@
 /* Tests communicators over NCCL with one rank, two ranks and a rank for each device, created
-   together or one by one. Sums few elements and 256 MiB, on the device and on the host.
-
-   usage: ranks [--quick]   --quick: 1 MiB at most */
+   together or one by one. Sums few elements and 256 MiB (on a fake driver 1 MiB), on the device and
+   on the host. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -93,21 +92,13 @@ static void run_ranks(int32_t size, size_t bytes, bool together) {
     team_run(size, run, ranks);
 }
 
-int main(int argc, char **argv) {
+int gpu_main(int argc, char **argv) {
     uint8_t id[SB_NCCL_ID_BYTES];
-    const bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        fprintf(stderr, "usage: ranks [--quick]\n");
-        return 2;
-    }
-    const int missing = gpu_begin();
-    if (missing)
-        return missing;
     if (sb_nccl_id_create(id, &err) != SB_OK) {
         printf("skipped: %s\n", err.message);
         return GPU_SKIPPED;
     }
-    const size_t bytes = (size_t)(quick ? 1 : 256) << 20;
+    const size_t bytes = (size_t)(driver.is_fake ? 1 : 256) << 20;
     const int32_t all = device_count() < MOST ? device_count() : MOST;
     for (int32_t size = 1; size <= all; size += size < 2 || all == size ? 1 : all - size) {
         run_ranks(size, bytes, true);

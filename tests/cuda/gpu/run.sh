@@ -40,18 +40,6 @@ for path in sys.path:
     echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
 }
 
-# Prints the libraries, or versions of libraries, that the loader does not find for the command's
-# program.
-missing_for() { # COMMAND...
-    local word
-    for word; do
-        [[ $word == "$folder"/* ]] || continue
-        LD_TRACE_LOADED_OBJECTS=1 "$word" 2>&1 | grep -E 'not found|No such file|cannot' ||
-            echo "the loader itself does not start $word, or finds all of its libraries"
-        return
-    done
-}
-
 has_memory() { # GIB; returns whether the host has as much free memory
     [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge "$1" ]
 }
@@ -91,7 +79,6 @@ run() { # block|plain NAME COMMAND...
     else
         printf '```\n'
         grep -v '^\[ RUN' "$log" | tail -n 80
-        case $status in 126 | 127) missing_for "$@" ;; esac
         printf '```\n'
     fi
     note "$name" "$result"
@@ -125,12 +112,12 @@ describe() {
     echo
     "$folder/bench" --describe >"$log" 2>&1
     local status=$?
-    case $status in
-    0) device=$(sed -n 's/^on //p' "$log"); echo "- device: $device" ;;
-    126 | 127) cat "$log"; missing_for "$folder/bench" ;;
-    *) cat "$log" ;;
-    esac
-    [ "$status" = 0 ] || return "$status"
+    if [ "$status" != 0 ]; then
+        cat "$log"
+        return "$status"
+    fi
+    device=$(sed -n 's/^on //p' "$log")
+    echo "- device: $device"
     if command -v nvidia-smi >/dev/null; then
         nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader |
             sed 's/^/- nvidia-smi: /'
@@ -140,24 +127,20 @@ describe() {
 }
 
 run_parts() {
-    local program full=() quick=()
+    local program full=()
     if grep -q 'a fake driver' "$log"; then
-        quick=(--quick)
         echo "- the driver is a fake: these are not results of a GPU"
+    elif has_memory 24; then
+        full=(env SYNCBLOB_TEST_FULL=1)
     fi
     find_libraries
-    if wants probe; then
-        run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
-    fi
-    if wants conformance; then
-        if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
-        run block conformance "${full[@]}" "$folder/conformance"
-    fi
+    if wants probe; then run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"; fi
+    if wants conformance; then run block conformance "${full[@]}" "$folder/conformance"; fi
     if wants tests; then
         for program in "$folder"/gpu.*; do run block "${program##*/}" "$program"; done
     fi
-    if wants ranks; then run block "NCCL's ranks" "$folder/ranks" "${quick[@]}"; fi
-    if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
+    if wants ranks; then run block "NCCL's ranks" "$folder/ranks"; fi
+    if wants bench; then run plain benchmark "$folder/bench"; fi
     if wants torch && ! command -v python3 >/dev/null; then
         note 'PyTorch in the same process' 'skipped: there is no python3'
     elif wants torch; then

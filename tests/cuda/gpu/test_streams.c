@@ -73,12 +73,23 @@ static void end_capture(sb_stream stream) {
     leave();
 }
 
+/* The stream used the memory `known` before its capture. An event in the capture would be a graph
+   node. */
 TEST_ON(stage, a_captured_stream_is_refused) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);
-        const void *in;
-        sb_mem *ready = mem_on_device(f->context, BYTES, 6);
+        void *out;
+        sb_mem *ready = mem_on_device(f->context, BYTES, 6),
+               *known = test_filled(f->context, BYTES, 7);
+        const void *in = mem_pointer_on(known, GPU_DATA_ON, stream);
+        assert_ok(sb_mem_synchronize(known, &err));
+        stream_wait(stream);
         begin_capture(stream);
+        assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu(known, &out, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(known, stream, &in, &err));
+        assert_non_null(strstr(err.message, "the stream is being captured"));
+        assert_int_equal(err.device_code, 0);
+        assert_status(SB_ERR_UNSUPPORTED, sb_context_forget_stream(f->context, stream, &err));
         sb_mem *mem = test_filled(f->context, BYTES, 7);
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(ready, stream, &in, &err));
         assert_non_null(strstr(err.message, "the stream is being captured"));
@@ -94,26 +105,7 @@ TEST_ON(stage, a_captured_stream_is_refused) {
             assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
         end_capture(stream);
         assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-    }
-}
-
-/* The stream used the memory before its capture. An event in the capture would be a graph node. */
-TEST_ON(stage, a_known_stream_may_be_captured) {
-    for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
-        sb_stream stream = stream_make(kind);
-        void *out;
-        sb_mem *mem = test_filled(f->context, BYTES, 7);
-        const void *in = mem_pointer_on(mem, GPU_DATA_ON, stream);
-        assert_ok(sb_mem_synchronize(mem, &err));
-        stream_wait(stream);
-        begin_capture(stream);
-        assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu(mem, &out, &err));
-        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, stream, &in, &err));
-        assert_non_null(strstr(err.message, "the stream is being captured"));
-        assert_int_equal(err.device_code, 0);
-        assert_status(SB_ERR_UNSUPPORTED, sb_context_forget_stream(f->context, stream, &err));
-        end_capture(stream);
-        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(known, &out, &err));
     }
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Unpacks packages of another architecture, in this distribution's versions, into a folder:
-# sysroot.sh ARCHITECTURE FOLDER PACKAGE... apt uses separate lists and a separate cache, so that
-# the machine does not change. Exit status 3: the machine's package sources do not have these
-# packages.
+# sysroot.sh ARCHITECTURE FOLDER PACKAGE... With DEBIAN="SUITE COMPONENT" the packages are those of a
+# release of Debian. apt uses separate lists and a separate cache, so that the machine does not
+# change. Exit status 3: the machine's package sources do not have these packages.
 set -euo pipefail
 
 architecture=$1 folder=$(readlink -m "$2")
@@ -16,6 +16,15 @@ options=(-qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$archit
     -o "Dir::State=$folder/apt" -o "Dir::State::lists=$folder/apt/lists"
     -o "Dir::State::status=$folder/apt/status" -o "Dir::Cache=$folder/apt"
     -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)")
+if [ -n "${DEBIAN:-}" ]; then
+    # shellcheck disable=SC2016 # apt-get fills these in
+    mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' |
+        awk '$2 == "main" && $1 ~ /\/debian\/$/ { print $1; exit }')
+    [ -n "$mirror" ] || { echo "apt's sources name no Debian mirror"; exit 3; }
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $DEBIAN" \
+        >"$folder/apt/sources.list"
+    options+=(-o "Dir::Etc::sourcelist=$folder/apt/sources.list" -o Dir::Etc::sourceparts=-)
+fi
 apt-get "${options[@]}" update || echo 'some lists are missing' >&2
 apt-cache "${options[@]}" show "$1" >/dev/null 2>&1 ||
     { echo "no package $1 for $architecture in this machine's sources"; exit 3; }

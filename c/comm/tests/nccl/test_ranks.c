@@ -2,13 +2,13 @@
    leave, and the failure of every call in turn. A rank is a thread with a device. */
 #include "child.h"
 #include "fail_calloc.h"
-#include "fake_nccl.h"
 #include "fixture.h"
 #include "plain.h"
 #include "tasks.h"
 
 #include "../../src/comm.h"
 
+#include <nccl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -20,11 +20,10 @@ static struct {
 
 static struct armed {
     const char *function;
-    int64_t in, again;
+    int64_t in;
     enum fake_mode mode;
     unsigned int code;
     const char *fired;
-    int failures;
 } armed;
 
 static _Thread_local struct {
@@ -190,16 +189,8 @@ void fake_revive(CUcontext context) {
 void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code) {
     FAKE_LOCKED;
     const char *fired = nth ? NULL : armed.fired;
-    const int failures = nth ? 0 : armed.failures;
-    armed = (struct armed){function, nth, 0, mode, code, fired, failures};
+    armed = (struct armed){function, nth, mode, code, fired};
 }
-
-void fake_fail_again(int64_t nth) {
-    FAKE_LOCKED;
-    armed.again = nth;
-}
-
-READS(int, fake_failures, (void), armed.failures)
 
 READS(const char *, fake_fired, (void), armed.fired)
 
@@ -208,9 +199,7 @@ static bool fault_is_due(const char *function) {
         --armed.in > 0)
         return false;
     armed.fired = function;
-    armed.failures++;
-    armed.in = armed.mode == FAKE_ALWAYS ? 1 : armed.again;
-    armed.again = 0;
+    armed.in = armed.mode == FAKE_ALWAYS;
     return true;
 }
 
@@ -315,11 +304,9 @@ SIMPLE(cuDriverGetVersion, NOTHING, (int *version), *version = (int)fake.setting
 
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
     BEGIN(NOTHING);
-    *out = error == CUDA_ERROR_NO_DEVICE        ? "CUDA_ERROR_NO_DEVICE"
-           : error == CUDA_ERROR_UNKNOWN        ? "CUDA_ERROR_UNKNOWN"
-           : error == CUDA_ERROR_OUT_OF_MEMORY  ? "CUDA_ERROR_OUT_OF_MEMORY"
-           : error == CUDA_ERROR_INVALID_HANDLE ? "CUDA_ERROR_INVALID_HANDLE"
-                                                : NULL;
+    *out = error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+           : error == CUDA_ERROR_UNKNOWN ? "CUDA_ERROR_UNKNOWN"
+                                         : NULL;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
