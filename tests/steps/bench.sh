@@ -30,6 +30,12 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
+# Compares opencl:0 with plain OpenCL.
+bench_opencl() {
+    build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
+    "$bench_folder/tests/bench/bench_opencl"
+}
+
 # Measures the crate's cost beyond the C calls.
 bench_rust() {
     cargo run --quiet --release --locked -p syncblob-tests
@@ -90,10 +96,10 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+bench() { # comm|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
     local argument arguments=() cases=() peers='' record='' program=() part
     case ${1:-} in
-    comm | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
+    comm | opencl | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
     --show) python3 tests/bench/show.py "$2"; return ;;
     esac

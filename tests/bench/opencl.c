@@ -1,0 +1,254 @@
+/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies,
+   updates, calls on valid data, and reads of 64 bytes while the device is busy. */
+#include "harness.h"
+
+#include <syncblob/opencl.h>
+
+#include <string.h>
+
+enum { CALLS = 1000, FEW = 64 };
+
+/* Like the library's kernel, this kernel has no fused multiply-adds. */
+static const char source[] =
+    "#pragma OPENCL FP_CONTRACT OFF\n"
+    "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
+    "    ulong i = get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        y[i] += a * x[i];\n"
+    "}\n";
+
+static sb_context *context;
+
+/* The objects of plain OpenCL. */
+static struct {
+    cl_context context;
+    cl_device_id id;
+    cl_command_queue queue;
+    cl_kernel axpy;
+} plain;
+
+/* A blob, and memory of plain OpenCL. */
+static struct {
+    size_t bytes;
+    sb_blob *blob;
+    void *y, *x, *host;
+} pair;
+
+/* --- plain OpenCL ---------------------------------------------------------------------- */
+
+static cl_command_queue make_queue(void) {
+    cl_int result;
+    cl_command_queue queue =
+        clCreateCommandQueueWithProperties(plain.context, plain.id, NULL, &result);
+    must(result);
+    return queue;
+}
+
+static void plain_open(void) {
+    const void *table;
+    void *device;
+    const char *text = source;
+    cl_int result;
+    must(sb_context_extension(context, SB_OPENCL_DEVICE, &table, &device, NULL));
+    const sb_opencl_device *opencl = table;
+    plain.context = opencl->context(device);
+    plain.id = opencl->id(device);
+    must(opencl->memory(device) == SB_OPENCL_SVM ? CL_SUCCESS : CL_INVALID_DEVICE);
+    plain.queue = make_queue();
+    cl_program program = clCreateProgramWithSource(plain.context, 1, &text, NULL, &result);
+    must(result);
+    must(clBuildProgram(program, 1, &plain.id, NULL, NULL, NULL));
+    plain.axpy = clCreateKernel(program, "axpy", &result);
+    must(result);
+    must(clReleaseProgram(program));
+}
+
+static void copy_plain(cl_command_queue queue, void *to, const void *from, size_t bytes) {
+    must(clEnqueueSVMMemcpy(queue, CL_TRUE, to, from, bytes, 0, NULL, NULL));
+}
+
+static void *memory_make(size_t bytes, const void *host) {
+    void *memory = clSVMAlloc(plain.context, CL_MEM_READ_WRITE, bytes, 0);
+    must(memory ? CL_SUCCESS : CL_OUT_OF_RESOURCES);
+    copy_plain(plain.queue, memory, host, bytes);
+    return memory;
+}
+
+static void update_plain(void) {
+    const cl_ulong count = pair.bytes / sizeof(float);
+    const size_t items = (count + 63) / 64 * 64;
+    const float alpha = -1;
+    must(clSetKernelArg(plain.axpy, 0, sizeof count, &count));
+    must(clSetKernelArg(plain.axpy, 1, sizeof alpha, &alpha));
+    must(clSetKernelArgSVMPointer(plain.axpy, 2, pair.y));
+    must(clSetKernelArgSVMPointer(plain.axpy, 3, pair.x));
+    must(clEnqueueNDRangeKernel(plain.queue, plain.axpy, 1, NULL, &items, NULL, 0, NULL, NULL));
+    must(clFlush(plain.queue));
+}
+
+/* --- large memory ---------------------------------------------------------------------- */
+
+static sb_blob *device_blob(size_t bytes) {
+    sb_blob *blob = make_blob(context, SB_DTYPE_F32, bytes / sizeof(float));
+    void *values;
+    must(sb_blob_mutable_gpu(blob, SB_DIFF, &values, NULL));
+    must(sb_blob_mutable_gpu(blob, SB_DATA, &values, NULL));
+    return blob;
+}
+
+static void open_pair(size_t bytes) {
+    pair.bytes = bytes;
+    pair.host = fresh_memory(bytes);
+    must(pair.host ? 0 : -1);
+    memset(pair.host, 0, bytes); /* the unwritten pages all map one page: a copy would be faster */
+    pair.blob = device_blob(bytes);
+    pair.y = memory_make(bytes, pair.host);
+    pair.x = memory_make(bytes, pair.host);
+}
+
+static void close_pair(void) {
+    clSVMFree(plain.context, pair.x);
+    clSVMFree(plain.context, pair.y);
+    sb_blob_destroy(pair.blob);
+    fresh_memory_free(pair.host, pair.bytes);
+}
+
+static void upload(void) {
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_cpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_gpu(pair.blob, SB_DATA, &in, NULL));
+}
+
+static void plain_upload(void) {
+    copy_plain(plain.queue, pair.y, pair.host, pair.bytes);
+}
+
+static void download(void) {
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_gpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_cpu(pair.blob, SB_DATA, &in, NULL));
+}
+
+static void plain_download(void) {
+    copy_plain(plain.queue, pair.host, pair.y, pair.bytes);
+}
+
+static void update(void) {
+    void *out;
+    must(sb_blob_mutable_gpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_context_synchronize(context, NULL));
+}
+
+static void plain_update(void) {
+    update_plain();
+    must(clFinish(plain.queue));
+}
+
+/* --- calls, and reads of few bytes ------------------------------------------------------ */
+
+/* A blob of few bytes, and memory of plain OpenCL of the same size. */
+static sb_blob *few;
+static void *plain_few;
+static cl_command_queue other; /* does not have the work that keeps the device busy */
+
+static void call_gpu_on(void) {
+    const void *in;
+    for (int i = 0; i < CALLS; i++)
+        must(sb_blob_gpu_on(few, SB_DATA, (sb_stream)plain.queue, &in, NULL));
+}
+
+/* While one queue is busy, reads bytes that were written by work on another queue. */
+static void read_of_queue(void) {
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_gpu_on(few, SB_DATA, (sb_stream)other, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_blob_cpu(few, SB_DATA, &in, NULL));
+}
+
+/* While one queue is busy, reads bytes that the caller wrote through a pointer. */
+static void read_of_pointer(void) {
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_gpu(few, SB_DIFF, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_blob_cpu(few, SB_DIFF, &in, NULL));
+}
+
+static void plain_read(void) {
+    float values[FEW / sizeof(float)];
+    update_plain();
+    copy_plain(other, values, plain_few, FEW);
+}
+
+static void end_work(void) {
+    must(clFinish(plain.queue));
+    must(sb_context_synchronize(context, NULL));
+}
+
+/* Judges the median of the ratios: the best time depends on when threads of the driver wake. */
+static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
+                    void (*theirs)(void), void (*after)(void)) {
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", ours, after}, {"plain OpenCL", theirs, after}},
+    };
+    goal_value(what, bytes, "times", contest_run(&contest, bytes, 1)[1].ratio, limit);
+}
+
+static void bench_copies(size_t bytes) {
+    open_pair(bytes);
+    compare("upload", bytes, 1.05, upload, plain_upload, NULL);
+    compare("download", bytes, 1.05, download, plain_download, NULL);
+    compare("update, and the wait", bytes, 1.05, update, plain_update, NULL);
+    close_pair();
+}
+
+static void bench_calls(void) {
+    static const struct contest contest = {
+        .what = "gpu_on of valid data",
+        .contestants = {{"syncblob", call_gpu_on, NULL}},
+    };
+    goal_value(contest.what, 0, "ns", contest_run(&contest, 0, 1)->best / CALLS, 100);
+}
+
+static void bench_few(void) {
+    static const char zeros[FEW];
+    few = device_blob(FEW);
+    bench_calls();
+    open_pair(256 * MIB);
+    plain_few = memory_make(FEW, zeros);
+    other = make_queue();
+    compare("read beside an update, of a queue", FEW, 1.1, read_of_queue, plain_read, end_work);
+    compare("read beside an update, of a pointer", FEW, 1.1, read_of_pointer, plain_read, end_work);
+    must(sb_context_forget_stream(context, (sb_stream)other, NULL));
+    must(clReleaseCommandQueue(other));
+    clSVMFree(plain.context, plain_few);
+    sb_blob_destroy(few);
+    close_pair();
+}
+
+int main(void) {
+    int32_t kind = SB_OPENCL_SVM;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_backend table = *sb_opencl_backend();
+    table.user = &kind;
+    options.backend = &table;
+    options.device = "opencl:0";
+    must(sb_context_create(&options, &context, NULL));
+    plain_open();
+    printf("     best    median     limit  unit  threads    goal\n");
+    /* Fewer bytes would measure how long a thread of the driver takes to wake: 3 to 40 us. */
+    bench_copies(MIB);
+    bench_copies(64 * MIB);
+    bench_few();
+    printf("\n%d met, %d missed\n", bench.met, bench.missed);
+    must(sb_context_forget_stream(context, (sb_stream)plain.queue, NULL));
+    must(clReleaseKernel(plain.axpy));
+    must(clReleaseCommandQueue(plain.queue));
+    sb_context_release(context);
+    return 0;
+}
