@@ -141,6 +141,7 @@ TEST_ON(world, extreme_numbers_are_refused) {
     st = call;                                                                                     \
     assert_true(st != SB_OK && st != SB_ERR_INTERNAL);                                             \
     support_check_status(st, st, &err, #call, __FILE__, __LINE__);
+        NUMBER(sb_blob_create(NULL, -1 - i, &blob, &err)) /* an unknown dtype */
         NUMBER(sb_blob_reshape(w->blob, numbers, 3, NULL, &err))
         NUMBER(sb_blob_reshape_legacy(w->blob, number, number, number, number, NULL, &err))
         NUMBER(sb_blob_create_shaped(NULL, SB_DTYPE_F32, numbers, 3, &blob, &err))
