@@ -593,7 +593,9 @@ static const struct failure failures[] = {
     {CALLS_SYSTEM, 0, ENDS, SB_ERR_IO, A_FILE},
     {CALLS_SYSTEM, REPLACES, NOTHING, SB_ERR_IO, A_FILE},
     {READS, 0, EIO, SB_ERR_IO, CALLBACKS},
+    {READS, 0, EIO, SB_ERR_OUT_OF_MEMORY, CALLBACKS},
     {WRITES, 0, EIO, SB_ERR_IO, CALLBACKS},
+    {WRITES, 0, EIO, SB_ERR_CANCELLED, CALLBACKS},
     {REPORTS, 0, 0, SB_ERR_CANCELLED, CALLBACKS},
 };
 enum { FAILURES = sizeof failures / sizeof *failures };
