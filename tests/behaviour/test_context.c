@@ -358,6 +358,24 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
     assert_int_equal(f->plain.opened, 0);
 }
 
+static sb_stream no_stream(void *device) {
+    return NULL;
+}
+
+/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
+TEST_ON(device, an_own_stream_that_is_null_is_refused) {
+    sb_status (*const ready)(void *, sb_error *) = plain_ready;
+    for (size_t slot = offsetof(sb_backend, own_stream);
+         slot <= offsetof(sb_backend, event_destroy); slot += sizeof f->table.open)
+        memcpy((char *)&f->table + slot, &ready, sizeof ready);
+    f->table.own_stream = no_stream;
+    assert_status(SB_ERR_DEVICE_FAILURE, try_context(f, &err));
+    assert_non_null(strstr(err.message, "own_stream"));
+    assert_null(f->context);
+    assert_int_equal(f->plain.opened, 1);
+    assert_int_equal(f->plain.closed, 1);
+}
+
 static uint32_t plain_lacks(void *device) {
     return SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER;
 }

@@ -34,6 +34,13 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
                    sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
                    "the message is 1 1 100000 0 100000");
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
+    wire_free(&wire);
+    const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    wire_shape(&wire, ones, 20); /* the shape's text is one byte too long */
+    assert_error(SB_ERR_SHAPE_MISMATCH,
+                 sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
+                 "the blob is 6 (6), but the message is 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 "
+                 "... (1)");
 }
 
 /* --- refusals -------------------------------------------------------------------------------- */

@@ -534,6 +534,16 @@ TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     }
 }
 
+/* The failed work has read the diff, but not written it, so the diff remains valid. */
+TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
+    const float *in;
+    fails(f, SB_SIM_AXPY);
+    make_step(f, UPDATE, ONE);
+    assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
+    assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+}
+
 /* --- waits that fail ------------------------------------------------------------------------- */
 
 struct fill {
@@ -653,6 +663,31 @@ TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     }
 }
 
+/* Two waits for an event fail. A later call waits again, and returns the bytes or, if the work has
+   failed, a failure. */
+TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
+    const float *in;
+    for (int work = 0; work < 6; work++) {
+        const bool pulls = work / 2, work_fails = work % 2;
+        scene_reopen_failing(f, true, false);
+        if (work_fails)
+            fails(f, pulls ? SB_SIM_DOWNLOAD : SB_SIM_SCALE);
+        assert_ok(pulls ? sb_blob_scale(f->blob, SB_DATA, 2, &err)
+                        : sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
+        if (pulls)
+            assert_ok(sb_mem_async_cpu_pull(data_of(f->blob),
+                                            work / 2 == 1 ? f->streams[ONE] : table_own, &err));
+        fail_waits(0, 2, SB_ERR_OUT_OF_MEMORY);
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+        if (work_fails) {
+            assert_int_not_equal(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err), SB_OK);
+            continue;
+        }
+        assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+        assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
+    }
+}
+
 /* All waits fail, so the copy may still run when its memory is destroyed. */
 TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
     for (int pulls = 0; pulls < 2; pulls++) {
@@ -676,6 +711,22 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
     }
 }
 
+/* Makes recording an event after the next work fail; the first event orders the streams. */
+static void fail_second_event(struct scene *s) {
+    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
+}
+
+/* If work without an event fails, the device counts as lost: no later call could report the
+   failure. */
+TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
+    const void *in = NULL;
+    fail_second_event(f);
+    assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
+    assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
+}
+
 /* The library's memory for queued work is bounded, even in a loop without waits. */
 TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
@@ -689,6 +740,26 @@ TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     assert_int_equal(rig_stats(&f->rig).host_peak, most);
     assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
     assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
+}
+
+static int64_t events_to_order(struct scene *s, sb_status expected) {
+    const struct tally before = rig_tally(&s->rig);
+    const void *in;
+    assert_status(expected, sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, &err));
+    return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
+}
+
+/* The library records one event to report a failure of its arithmetic. It records further events on
+   the streams that used the bytes, so that other streams can wait for these uses. */
+TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
+    assert_ok(sb_blob_update(f->blob, &err));
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
+    assert_int_equal(events_to_order(f, SB_ERR_DEVICE_FAILURE), 2);
+    assert_int_equal(events_to_order(f, SB_OK), 3);
+    assert_int_equal(events_to_order(f, SB_OK), 2);
+    assert_ok(sb_blob_update(f->blob, &err));
+    assert_ok(sb_context_synchronize(f->rig.context, &err));
+    assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
 static const sb_status *scripted; /* the statuses that the next waits for events return */
