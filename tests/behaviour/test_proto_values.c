@@ -103,6 +103,14 @@ TEST(a_blob_of_halves_accepts_nothing_else) {
     }
 }
 
+TEST(a_message_without_values_is_read_into_a_blob_of_halves) {
+    struct wire wire = {0};
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F16, 2);
+    wire_shape(&wire, (int64_t[]){0}, 1);
+    assert_ok(read_wire(blob, &wire, &err));
+    assert_int_equal(sb_blob_count(blob), 0);
+}
+
 /* --- integers ------------------------------------------------------------------------------ */
 
 #define OVERFLOWS SB_ERR_DATA_OVERFLOW

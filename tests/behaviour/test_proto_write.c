@@ -51,6 +51,15 @@ TEST(test_protobuf_c_reads_the_written_messages) {
         }
 }
 
+TEST(test_a_blob_without_a_shape_is_written_as_a_vector_without_elements) {
+    void *bytes;
+    size_t size;
+    assert_ok(blob_message(test_unshaped(NULL, SB_DTYPE_F32), 0, &bytes, &size, &err));
+    assert_int_equal(size, 5);
+    assert_memory_equal(bytes, "\x3a\x03\x0a\x01\x00", 5);
+    free(bytes);
+}
+
 TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
     skip_on_32_bits("the blobs exceed the address space");
     static const struct {
