@@ -1,6 +1,6 @@
-/* Tests the accessors of each element type; sb_blob_reclaim_cpu, by which a lender takes its memory
-   back; and sizes in bytes. The fuzz target reshape compares the bytes, capacity, sharing and loans
-   of blobs with a reference model. */
+/* Tests the accessors of each element type, the function sb_blob_reclaim_cpu, by which a lender
+   takes back lent memory, and sizes in bytes. The fuzz target reshape compares the bytes, capacity,
+   sharing and loans of blobs with a reference model. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -42,7 +42,8 @@ struct loan {
     static void name(struct loan *l) {                                                             \
         __VA_ARGS__;                                                                               \
     }
-/* Defines a step that passes the blob's tensor, perhaps changed, to a blob. */
+/* Defines a step that exports the blob's data as a tensor, executes `...`, and imports the tensor
+   as the data of `to`. */
 #define IMPORT(name, exports, to, flags, ...)                                                      \
     STEP(name, assert_ok(exports(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)); __VA_ARGS__;   \
          assert_ok(sb_blob_from_dlpack(to, SB_DATA, l->tensor, flags, &err)); l->tensor = NULL)
@@ -163,7 +164,7 @@ TEST(generic_wrappers_select_the_type) {
 
 /* --- sizes ----------------------------------------------------------------------------------- */
 
-/* This is base/checked.h with a size_t of 32 bits, so that hosts of 64 bits test it, too. */
+/* Compiles base/checked.h with a 32-bit size_t, so that 64-bit hosts also test this case. */
 #undef PTRDIFF_MAX
 #define PTRDIFF_MAX INT32_MAX
 #define size_t      uint32_t

@@ -167,7 +167,7 @@ static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
-/* Returns the device as the table "plain_record", and NULL for other names. */
+/* Returns the device for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -249,8 +249,8 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* After a call without a stream has returned a device pointer, the library calls after_default
-   before it uses or frees the memory. */
+/* After a call without a stream has returned a pointer to device memory, the library calls
+   after_default before it uses or frees this memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -269,7 +269,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(f->plain.afters, exposed);
             f->plain.afters = 0;
             f->plain.after = SB_OK;
-            test_end(blob); /* before it frees the memory, the library calls after_default */
+            test_end(blob); /* the library calls after_default before it frees the memory */
             assert_int_equal(f->plain.afters, exposed);
         }
 }
@@ -485,7 +485,7 @@ TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     }
 }
 
-/* At first the blob and the cache use all memory that the cap allows, except 10 kB. */
+/* First the blob and the cache together use all memory that the cap allows, except about 10 kB. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     for (int what = 0; what < 2; what++) {

@@ -185,5 +185,5 @@ TEST(messages) {
 TEST(every_row_was_shown) {
     for (const char *row = read_table(); (row = strstr(row, "\n| ")); row++)
         num_shown--;
-    assert_int_equal(num_shown, -2); /* the heads of the table */
+    assert_int_equal(num_shown, -2); /* the two lines of the table's header */
 }

@@ -1,6 +1,6 @@
-/* Tests shapes and errors of reads of BlobProto messages into a blob, also from pieces of memory.
-   The fuzz targets `differential` and `reshape` compare shapes and values of all encodings with
-   those of other readers. */
+/* Tests reads of BlobProto messages into a blob: shapes, errors, and messages in several pieces of
+   memory. The fuzz targets `differential` and `reshape` compare shapes and values of all encodings
+   with those of other readers. */
 #include "blobs.h"
 
 #include "nets.h"
@@ -115,10 +115,10 @@ TEST(test_a_shape_of_too_many_bytes_is_reported) {
 
 /* --- pieces of memory: read as if they were joined -------------------------------------------- */
 
-/* The fuzz target blob_proto reads each message also from three pieces. */
+/* The fuzz target blob_proto also reads each message from three pieces. */
 
 /* The source has a copy of the list of pieces; the bytes remain the caller's. Each piece is in
-   separate memory, so that sanitizers notice a read beyond it. */
+   separate memory, so that sanitizers notice a read beyond the piece. */
 TEST_ON(rig, a_model_keeps_its_pieces) {
     enum { STEP = 5 };
     const struct wire net = small_net(SB_LAYER_CURRENT);
