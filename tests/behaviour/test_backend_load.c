@@ -61,7 +61,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(sb_backend_register(&registered, &err));
     assert_ok(try_device(&table, "twofold:0", &err));
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* with options.backend, registered backends are ignored */
+    table.name = "other"; /* options.backend overrides the registered backends */
     assert_error(SB_ERR_UNSUPPORTED, try_device(&table, "twofold:0", &err),
                  "no backend is named \"twofold\"");
 }

@@ -136,8 +136,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks that the floats next to the middle of `half` and the next half are rounded to the nearer
-   half, and that the middle and its negative are rounded to the even half. */
+/* Checks the float midway between `half` and the next half. This float and its negative must be
+   rounded to the even half. The adjacent floats must be rounded to the nearer half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(kind->dtype, half), high = value_of_half(kind->dtype, next);

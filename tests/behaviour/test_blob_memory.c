@@ -87,7 +87,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* the call above has ended the loan */
+            bool left_it = l.lent.deleted; /* the call `then` has ended the loan */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);

@@ -132,7 +132,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_mem *mem = test_filled(f->context, 64, 0x41);
     ptr = mem_pointer(mem, OVERWRITE_CPU);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* after the push, so the device's bytes do not change */
+    memset(ptr, 0x42, 64); /* the push is over, so the device's bytes do not change */
     assert_true(bytes_are(mem_pointer_on(mem, GPU_DATA_ON, NULL), 64, 0x41));
     memset(mem_pointer_on(mem, MUTABLE_GPU_ON, NULL), 0x43, 64);
     assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
@@ -322,7 +322,8 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* A table has both pinned slots or neither, and so for the slots of streams and of arithmetic. */
+/* A table with one pinned slot must have both. A table with any slot of streams must have all
+   required slots of streams; the same holds for arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
     static const struct {

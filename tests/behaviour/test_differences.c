@@ -21,7 +21,8 @@ static const char *read_table(void) {
     return table;
 }
 
-/* Asserts that the table has a row with this case and, after Caffe's column, this result. */
+/* Asserts that the table has a row with the case `what` and, after Caffe's column, the result
+   `does`. */
 static void show(const char *what, const char *does) {
     char begin[200], result[40];
     snprintf(begin, sizeof begin, "\n| %s | ", what);

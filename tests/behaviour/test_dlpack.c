@@ -174,7 +174,7 @@ TEST_ON(rig, refused_tensors_are_reported) {
 
 enum form { AS_READ, AS_WRITE, AS_LEGACY, FORMS };
 
-/* Exports the part `out` of `from` as a tensor, and imports it as the part `in` of `to`. */
+/* Exports the part `out` of `from` as a tensor, and imports the tensor as the part `in` of `to`. */
 static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
                  enum form form, int32_t side) {
     sb_dl_managed_versioned *t;

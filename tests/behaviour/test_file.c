@@ -143,7 +143,7 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
         {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
-        {"/dev/null", NULL, EINVAL, 0, NULL}, /* an error in the library could replace the device */
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* not written: an error could replace the device */
         {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
         {"file", "other", ENOENT, 0, NULL},
         {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},

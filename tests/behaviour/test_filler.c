@@ -226,7 +226,7 @@ TEST(wrong_messages_name_field_and_offset) {
     static const struct {
         const char *message, *part;
         int64_t offset;
-        size_t cut; /* bytes that the end of the message lacks */
+        size_t cut; /* the number of bytes cut from the end of the message */
     } rows[] = {
         {"2:f1 1:'xavier\n'", "type: there is no filler \"xavier\\x0a\"", 5, 0},
         {"1:''", "type: there is no filler \"\"", 0, 0},

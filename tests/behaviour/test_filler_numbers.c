@@ -114,8 +114,8 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Returns the words that Philox computes for element i. Each counter is used for `per_lane`
-   elements, which are 8 apart: a group has 8 lanes, with consecutive counters. */
+/* Returns the words that Philox computes for element i. A group has 8 lanes with consecutive
+   counters. The counter of a lane is used for the lane's `per_lane` elements, which are 8 apart. */
 static struct drawn words_of(uint64_t seed, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
@@ -136,7 +136,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* The Box-Muller method. The angle is at most an eighth of a turn; two random bits mirror the
+/* The Box-Muller method, with an angle of at most an eighth of a turn. Two random bits mirror the
    point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;

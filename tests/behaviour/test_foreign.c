@@ -531,7 +531,7 @@ TEST(messages_of_another_format_or_program_are_recognised) {
             (st != SB_OK && !strstr(err.message, rows[i].words ? rows[i].words : "")) ||
             (st != SB_OK && !rows[i].words && strstr(err.message, BEFORE)))
             fail_with("%s: %s %s", rows[i].fields, sb_status_name(st), err.message);
-        if (rows[i].as == BLOB) /* a blob may also lack values */
+        if (rows[i].as == BLOB) /* a read of a blob may also report missing values */
             assert_int_equal(read_by(&reader, &wire, NULL, &err) == SB_ERR_MALFORMED,
                              st == SB_ERR_MALFORMED);
     }
@@ -622,7 +622,7 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
 }
 
 /* A message that is truncated inside a field is not valid. The error must report how many bytes of
-   the field are missing, and describe the message if enough of it is left. */
+   the field are missing, and describe the message if enough of the message is left. */
 TEST(a_cut_file_is_reported_with_its_missing_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         const struct wire file = build(i);

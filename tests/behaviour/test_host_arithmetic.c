@@ -213,7 +213,7 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
     assert_memory_equal(to, expected, room);
 }
 
-/* Large copies take cache lines from two pages in turn. */
+/* A large copy alternates between cache lines of two pages. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     static const size_t sizes[] = {
         TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
@@ -372,8 +372,8 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Gives `mem` the same CHUNK_BYTES of memory at MAPS consecutive addresses, each float `value`, or
-   skips the test. */
+/* Lends `mem` the same CHUNK_BYTES of memory, mapped at MAPS consecutive addresses, with `value` as
+   each float. Skips the test if the machine cannot map the memory. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {
@@ -391,7 +391,8 @@ static void check_large_sum(double expected, double sum) {
 }
 
 /* The blob contains the chunk 256 times, and the chunk's first PART elements 257 times. Therefore
-   an update subtracts 2 from an element each time, and scaling by -1 flips the sign each time. */
+   an update subtracts 2 from an element, and scaling by -1 flips the sign of the element, at each
+   of its places. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;

@@ -102,7 +102,7 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
-/* The number of bytes fits for floats, but not for doubles. */
+/* The shape's byte count overflows for doubles, but not for floats. */
 TEST(test_a_shape_of_too_many_bytes_is_reported) {
     skip_on_32_bits("the shape exceeds the address space");
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
@@ -167,7 +167,8 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    /* Without `err`, the library must not read the bytes, which do not exist, to describe them. */
+    /* The bytes do not exist. Without `err`, the library must not read them, because it need not
+       describe them. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
 }

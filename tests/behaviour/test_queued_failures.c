@@ -625,7 +625,7 @@ static sb_status scale_and_wait(struct scene *s, int waiter, int num_failing, sb
         return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, &err);
     case 2:
         return sb_blob_clear(s->target, SB_DATA, &err);
-    default: /* cannot record an event, so waits for the stream */
+    default: /* no event can be recorded, so the call waits for the stream */
         device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
         return sb_blob_scale_on(s->other, SB_DATA, 2, one, &err);
     }

@@ -33,7 +33,8 @@ static struct scene scene_of(struct rig *rig) {
     return s;
 }
 
-/* The library reads the bytes of a file that is not a model to describe them in the error. */
+/* Opens a file that is not a model. The library reads the file's bytes to describe them in the
+   error. */
 static bool describes_another_kind(struct scene *s) {
     bool passed = true;
     for (sb_format format = SB_FORMAT_AUTO; format <= SB_FORMAT_SOLVERSTATE; format++) {

@@ -19,7 +19,8 @@ enum world_visit {
     WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
-/* The objects on which the calls work. After a call has destroyed an object, its member is NULL. */
+/* The objects on which the calls work. After a call has destroyed an object, the object's member is
+   NULL. */
 struct world {
     struct rig rig;      /* only the allocator and the context, which the world owns */
     sb_context *context; /* of a simulated device */

@@ -84,8 +84,8 @@ extern _Thread_local sb_error err;
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
 
 /* These assert the status of `expr`, a call with the argument `&err`. They also assert that a
-   successful call does not write `err`, and that a failed call writes all of `err`. Do not use them
-   for a call without an error argument. */
+   successful call does not write `err`, and that a failed call writes all of `err`. Do not use
+   these macros for a call without an error argument. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \

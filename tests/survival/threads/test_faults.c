@@ -157,7 +157,7 @@ static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     return loan;
 }
 
-/* Records the result of the call that was passed the loan. */
+/* Records whether the call to which the loan was passed has accepted the loan. */
 static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
     bool ok = is_ok(w->round, status);
     if (ok)
@@ -268,8 +268,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. When a tensor ends, queued work may still use its storage, provided that the
-   memory has recorded the work's stream. */
+/* Exports a tensor. When a tensor ends, queued work may still use the tensor's storage, provided
+   that the memory has recorded the stream of the work. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;

@@ -139,9 +139,9 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call must return FORKED in the child. These calls return a pointer or a
-   handle of the device, read or write page-locked bytes, or use the device for another reason than
-   to replace storage. */
+/* Returns whether the call must return FORKED in the child. Such calls return a pointer or a handle
+   of the device, read or write page-locked bytes, or use the device for another reason than to
+   replace storage. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};

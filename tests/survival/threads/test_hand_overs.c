@@ -210,7 +210,7 @@ static sb_status look_at_memories(struct stage *s, int which) {
     return SB_OK;
 }
 
-/* Looks at the bytes and ends the tensor. */
+/* Checks that the tensor's bytes are 0, then ends the tensor. */
 static void end_tensor(sb_dl_managed_versioned *tensor) {
     assert_true(bytes_are(tensor->dl_tensor.data, BYTES, 0));
     tensor->deleter(tensor);
