@@ -1,5 +1,5 @@
-/* A program registers backends, or loads them from shared libraries, and opens devices by name.
-   Backends remain registered until the process ends, so each test uses other names. */
+/* Tests that a program can register backends, load backends from shared libraries, and open devices
+   by name. Backends remain registered until the process ends, so each test uses different names. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -61,7 +61,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(sb_backend_register(&registered, &err));
     assert_ok(try_device(&table, "twofold:0", &err));
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* with options.backend, registered backends are ignored */
+    table.name = "other"; /* options.backend overrides the registered backends */
     assert_error(SB_ERR_UNSUPPORTED, try_device(&table, "twofold:0", &err),
                  "no backend is named \"twofold\"");
 }
@@ -131,7 +131,8 @@ TEST(libraries_without_a_usable_backend_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "hole:0", &err));
 }
 
-/* This library registers its table itself, so the load fails, but the library must remain open. */
+/* The library "registering" registers its table while it is being loaded. The load fails, but the
+   library must remain open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
     static char variable[48]; /* putenv stores the address of this array */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
@@ -143,7 +144,8 @@ TEST(a_library_that_registers_its_backend_stays_open) {
     assert_ok(try_device(NULL, "registered:0", &err));
 }
 
-/* The message has the path only once, so that a long path leaves room for the loader's reason. */
+/* The message contains the path only once, so that a long path leaves room for the reason that the
+   system's loader gives. */
 TEST(the_loader_s_reason_follows_a_long_path) {
     char path[512] = SB_SOURCE_DIR;
     for (int i = 0; i < 80; i++)
@@ -159,7 +161,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* sb_backend_load does not search the system's folders, in which it would find the C library. */
+/* sb_backend_load does not search the system's folders, although they contain the C library. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -1,5 +1,5 @@
 /* Tests the functions of c/src/base at their limits: sums and products, counters, structs of other
-   versions, halves; status codes, and texts of errors. */
+   versions, and halves. Also tests status codes and texts of errors. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"
@@ -89,7 +89,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
                  "the source failed and gave no reason");
 }
 
-/* The authors of splitmix64 publish the expected numbers, for seed 0. */
+/* The authors of splitmix64 publish these numbers for seed 0. */
 TEST(a_seed_gives_the_numbers_of_splitmix64) {
     static const uint64_t expected[] = {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F};
     uint64_t seed = 0;
@@ -117,13 +117,13 @@ TEST(a_hash_is_that_of_siphash_1_3) {
 
 struct half_kind {
     sb_dtype dtype;
-    uint16_t quiet; /* the bit of a NaN that is quiet */
+    uint16_t quiet; /* the bit that is set in a quiet NaN */
     float (*widen)(uint16_t half);
     uint16_t (*narrow)(float value);
 };
 
-/* Checks that a half is unchanged after widening and narrowing; a NaN becomes quiet and keeps its
-   other bits. */
+/* Checks that a half is unchanged after widening and narrowing. A NaN becomes a quiet NaN and keeps
+   its other bits. */
 static void check_half(const struct half_kind *kind, uint16_t half) {
     const double value = value_of_half(kind->dtype, half);
     const float wide = kind->widen(half);
@@ -136,8 +136,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks that the floats next to the middle of `half` and the next half are rounded to the nearer
-   half, and that the middle and its negative are rounded to the even half. */
+/* Checks the float midway between `half` and the next half. This float and its negative must be
+   rounded to the even half. The adjacent floats must be rounded to the nearer half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(kind->dtype, half), high = value_of_half(kind->dtype, next);

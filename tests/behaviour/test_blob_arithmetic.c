@@ -1,6 +1,7 @@
-/* Tests the results of update, sums, scaling and copies, and the side on which they run; and the
-   shape on the device. test_host_arithmetic.c tests the accuracy on the host; c/conformance tests
-   every backend. The fuzz target reshape compares shapes and offsets with a reference model. */
+/* Tests the results of updates, sums, scaling and copies, the side on which each operation runs,
+   the text of a shape, and the shape on the device. test_host_arithmetic.c tests the accuracy of
+   sums on the host. c/conformance tests every backend. The fuzz target reshape compares shapes and
+   offsets with a reference model. */
 #include "blobs.h"
 
 #define COUNT 10
@@ -100,7 +101,7 @@ TEST(integers_and_halves_have_no_arithmetic) {
             assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, part, 2, &err));
         }
         assert_true(sum == -1);
-        /* Arguments are checked before the type. */
+        /* Arguments are checked before the dtype. */
         assert_status(INVALID, sb_blob_asum(blob, SB_DATA, NULL, &err));
         assert_status(INVALID, sb_blob_sumsq(blob, SB_DIFF + 1, &sum, &err));
         assert_status(INVALID, sb_blob_scale(blob, -1, 2, &err));
@@ -110,12 +111,12 @@ TEST(integers_and_halves_have_no_arithmetic) {
 /* --- copies ---------------------------------------------------------------------------------- */
 
 /* The fuzz target reshape tests copies that are refused, copies with SB_COPY_RESHAPE, copies
-   between blobs that share memory, and between a device and the host of another context. */
+   between blobs that share memory, and copies between a device and the host of another context. */
 
 static const float zeros[COUNT];
 
-/* Returns the target's head after a copy, which runs on the side of the source's head. If the
-   source was never written, the target is zeroed on the side of the target's head. */
+/* Returns the target's head after a copy. The copy runs on the side of the source's head. If the
+   source was never written, the copy zeroes the target on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;

@@ -1,6 +1,12 @@
+<<<<<<< HEAD
 /* Tests the accessors of each element type; sb_blob_reclaim_cpu, by which a lender takes its memory
    back; and a shrink that fails. The fuzz target reshape compares the bytes, capacity, sharing and
    loans of blobs with a reference model. */
+=======
+/* Tests the accessors of each element type, the function sb_blob_reclaim_cpu, by which a lender
+   takes back lent memory, and sizes in bytes. The fuzz target reshape compares the bytes, capacity,
+   sharing and loans of blobs with a reference model. */
+>>>>>>> e1
 #include "blobs.h"
 #include "pointers.h"
 
@@ -42,7 +48,8 @@ struct loan {
     static void name(struct loan *l) {                                                             \
         __VA_ARGS__;                                                                               \
     }
-/* Defines a step that passes the blob's tensor, perhaps changed, to a blob. */
+/* Defines a step that exports the blob's data as a tensor, executes `...`, and imports the tensor
+   as the data of `to`. */
 #define IMPORT(name, exports, to, flags, ...)                                                      \
     STEP(name, assert_ok(exports(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)); __VA_ARGS__;   \
          assert_ok(sb_blob_from_dlpack(to, SB_DATA, l->tensor, flags, &err)); l->tensor = NULL)
@@ -86,7 +93,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* the call above has ended the loan */
+            bool left_it = l.lent.deleted; /* the call `then` has ended the loan */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
@@ -163,6 +170,7 @@ TEST(generic_wrappers_select_the_type) {
 
 /* --- shrinking -------------------------------------------------------------------------------- */
 
+<<<<<<< HEAD
 TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 16);
     sb_stream stream = rig_stream(f);
@@ -173,4 +181,38 @@ TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_shrink_to_fit(blob, NULL, &err));
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 16);
     rig_end_stream(f, stream);
+=======
+/* Compiles base/checked.h with a 32-bit size_t, so that 64-bit hosts also test this case. */
+#undef PTRDIFF_MAX
+#define PTRDIFF_MAX INT32_MAX
+#define size_t      uint32_t
+#include "base/checked.h"
+
+static const struct {
+    int64_t count;
+    uint32_t element_size;
+    bool fits;
+} rows[] = {
+    {0, 8, true},
+    {INT32_MAX, 1, true},
+    {INT32_MAX / 4, 4, true},
+    {INT32_MAX / 4 + 1, 4, false},
+    {(int64_t)INT32_MAX + 1, 1, false},
+    {(int64_t)65536 * 65537, 4, false}, /* the product's low 32 bits fit */
+    {(int64_t)1 << 32, 1, false},
+    {((int64_t)1 << 32) + 1, 8, false},
+    {INT64_MAX, 8, false},
+};
+
+TEST(the_size_in_bytes_does_not_wrap) {
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        uint32_t bytes = 0;
+        const bool fits = sb__bytes_of(rows[i].count, rows[i].element_size, &bytes);
+        if (fits != rows[i].fits)
+            fail_with("%lld elements of %u bytes: %d", (long long)rows[i].count,
+                      rows[i].element_size, fits);
+        if (fits)
+            assert_int_equal(bytes, rows[i].count * rows[i].element_size);
+    }
+>>>>>>> e1
 }

@@ -1,5 +1,5 @@
-/* Tests the list of the host cache, for a cache of four entries: compares random calls with a model
-   that has a few lines per call. */
+/* Tests the list of the host cache, for a cache of four entries: compares the results of random
+   calls with a reference model that has a few lines per call. */
 #include "support.h"
 
 #include "base/draw.h"

@@ -132,7 +132,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_mem *mem = test_filled(f->context, 64, 0x41);
     ptr = mem_pointer(mem, OVERWRITE_CPU);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* after the push, so the device's bytes do not change */
+    memset(ptr, 0x42, 64); /* the push is over, so the device's bytes do not change */
     assert_true(bytes_are(mem_pointer_on(mem, GPU_DATA_ON, NULL), 64, 0x41));
     memset(mem_pointer_on(mem, MUTABLE_GPU_ON, NULL), 0x43, 64);
     assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
@@ -167,7 +167,7 @@ static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
-/* Returns the device as the table "plain_record", and NULL for other names. */
+/* Returns the device for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -249,8 +249,8 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* After a call without a stream has returned a device pointer, the library calls after_default
-   before it uses or frees the memory. */
+/* After a call without a stream has returned a pointer to device memory, the library calls
+   after_default before it uses or frees this memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -269,7 +269,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(f->plain.afters, exposed);
             f->plain.afters = 0;
             f->plain.after = SB_OK;
-            test_end(blob); /* before it frees the memory, the library calls after_default */
+            test_end(blob); /* the library calls after_default before it frees the memory */
             assert_int_equal(f->plain.afters, exposed);
         }
 }
@@ -322,7 +322,8 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* A table has both pinned slots or neither, and so for the slots of streams and of arithmetic. */
+/* A table with one pinned slot must have both. A table with any slot of streams must have all
+   required slots of streams; the same holds for arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
     static const struct {
@@ -503,7 +504,7 @@ TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     }
 }
 
-/* At first the blob and the cache use all memory that the cap allows, except 10 kB. */
+/* First the blob and the cache together use all memory that the cap allows, except about 10 kB. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     for (int what = 0; what < 2; what++) {

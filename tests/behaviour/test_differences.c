@@ -21,7 +21,8 @@ static const char *read_table(void) {
     return table;
 }
 
-/* Asserts that the table has a row with this case and, after Caffe's column, this result. */
+/* Asserts that the table has a row with the case `what` and, after Caffe's column, the result
+   `does`. */
 static void show(const char *what, const char *does) {
     char begin[200], result[40];
     snprintf(begin, sizeof begin, "\n| %s | ", what);
@@ -185,5 +186,5 @@ TEST(messages) {
 TEST(every_row_was_shown) {
     for (const char *row = read_table(); (row = strstr(row, "\n| ")); row++)
         num_shown--;
-    assert_int_equal(num_shown, -2); /* the heads of the table */
+    assert_int_equal(num_shown, -2); /* the two lines of the table's header */
 }

@@ -1,7 +1,7 @@
 /* Tests the export of blobs as DLPack tensors, and the import of tensors as a blob's memory. The
    fuzz target dlpack checks which tensors are refused, that refused tensors are unchanged, that
    tensors are not copied, and that each deleter runs once. Two blobs that share a tensor use the
-   same storage; no tensor wraps another tensor. */
+   same storage. No tensor wraps another tensor. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -81,7 +81,8 @@ TEST(a_tensor_outlives_blob_and_context) {
 
 /* --- other devices --------------------------------------------------------------------------- */
 
-/* An older table has no device types: the device's side is not exported. */
+/* A table of an older version has no DLPack device types, so the library exports only the host side
+   of its memories. */
 TEST(a_backends_table_defines_its_device_types) {
     for (int is_older = 0; is_older < 2; is_older++) {
         sb_blob *again;
@@ -140,7 +141,7 @@ static sb_status import(sb_blob *blob, struct tensor *tensor, sb_error *err) {
     return sb_blob_from_dlpack(blob, SB_DATA, &tensor->versioned, 0, err);
 }
 
-/* The exact messages, and values that the fuzz target dlpack does not draw. */
+/* Checks the exact messages, and tensors with values that the fuzz target dlpack does not draw. */
 TEST_ON(rig, refused_tensors_are_reported) {
     struct tensor t;
     sb_dl_tensor *dl = &t.versioned.dl_tensor;
@@ -173,7 +174,7 @@ TEST_ON(rig, refused_tensors_are_reported) {
 
 enum form { AS_READ, AS_WRITE, AS_LEGACY, FORMS };
 
-/* Exports the part `out` of `from` as a tensor, and imports it as the part `in` of `to`. */
+/* Exports the part `out` of `from` as a tensor, and imports the tensor as the part `in` of `to`. */
 static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
                  enum form form, int32_t side) {
     sb_dl_managed_versioned *t;
@@ -213,7 +214,7 @@ TEST_ON(rigs, round_trips_do_not_nest) {
     assert_ok(sb_blob_set_cpu(blobs[0], SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     for (int64_t i = 0; i < trips; i++) {
         const uint64_t r = test_random(&random);
-        const sb_side side = r >> 4 & 1; /* only its own context imports device memory */
+        const sb_side side = r >> 4 & 1; /* device memory can be imported only in its context */
         sb_blob *from = blobs[r & 1], *to = side == SB_SIDE_GPU ? from : blobs[r >> 2 & 1];
         pass(from, r >> 1 & 1, to, r >> 3 & 1, 0, (enum form)((r >> 8) % FORMS), side);
         const int64_t now = f->a.counting.live_blocks + f->b.counting.live_blocks;

@@ -152,8 +152,8 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     }
 }
 
-/* Many texts need few blocks. They leave a quarter of their size unused at most, and at most the
-   4 MiB of one block. */
+/* Many texts need few blocks. The unused bytes of the blocks are at most about a quarter of the
+   bytes of the texts, and less than 5 MiB. */
 TEST_ON(rig, texts_leave_little_memory_unused) {
     for (int is_long = 0; is_long < 2; is_long++) {
         const size_t bytes = is_long ? 65536 : 25, all = (size_t)(is_long ? 40 : 3) << 20;
@@ -190,8 +190,9 @@ TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-/* Changes a name after it was added, so that a search finds an equal hash, but another name. If the
-   hash had a known key, an attacker could choose names with equal hashes. */
+/* Changes a name after it was added, so that a search finds an entry with an equal hash but a
+   different name. If the key of the hash were known, an attacker could choose names with equal
+   hashes. */
 TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
     static const uint64_t zeros[2];
     char text[] = "conv1";
@@ -206,12 +207,12 @@ TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), 0);
     text[4] = '2';
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
-    text[4] = '1'; /* this byte is past the name */
+    text[4] = '1'; /* this byte is past the end of the name */
     layer.name_size = 4;
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
 }
 
-/* The names of a full table wrap around its end, and are found. */
+/* Names in a full table wrap around the table's end, and a search finds them. */
 TEST(names_stay_in_their_table) {
     enum { LAYERS = 12, ROOM = 16 };
     for (int round = 0; round < 100; round++) {

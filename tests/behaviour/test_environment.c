@@ -18,7 +18,7 @@
 
 static const int64_t shape[] = {2, 5, 7, 7};
 
-/* Doubles, of which some are beyond a float's range or precision. */
+/* Doubles. Some are beyond a float's range or precision. */
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
@@ -59,7 +59,8 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Computes sums, and arithmetic in place, on the host and, unless `context` is NULL, its device. */
+/* Computes sums and arithmetic in place on the host and, unless `context` is NULL, on the device of
+   `context`. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -79,7 +80,7 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message with the specials, in the type `from`, into a blob of the type `to`. */
+/* Reads a message with the special values in the dtype `from` into a blob of the dtype `to`. */
 static void convert(struct results *results, int32_t from, int32_t to) {
     sb_blob *source = test_vector(NULL, from, SPECIALS), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -97,7 +98,7 @@ static void convert(struct results *results, int32_t from, int32_t to) {
         const void *data = NULL;
         assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
         assert_memory_equal(data, values, SPECIALS * sb_dtype_size(to));
-    } else if (to != SB_DTYPE_I32) { /* which cannot represent the specials */
+    } else if (to != SB_DTYPE_I32) { /* an i32 cannot represent the special values */
         take_data(results, blob);
     }
     free(bytes);

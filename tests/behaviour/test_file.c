@@ -20,7 +20,7 @@ enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer ho
 struct folder {
     struct rig rig;
     const char *path;
-    int here; /* a descriptor of the current folder before the test */
+    int here; /* a descriptor of the folder that was current before the test */
     sb_blob *blob;
     sb_model *model; /* a solver state with the blob */
 };
@@ -129,7 +129,7 @@ static sb_model *open_model(uint32_t flags) {
 
 static char endless[10000], dots[4095]; /* a path that is too long, and the text of a link */
 
-/* Each path, or the link "file" with the text, must be refused and remain what it is. */
+/* Calls must refuse the path, or the link "file" with the text `link`, and leave it unchanged. */
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
@@ -143,7 +143,7 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
         {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
-        {"/dev/null", NULL, EINVAL, 0, NULL}, /* an error in the library could replace the device */
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* not written: an error could replace the device */
         {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
         {"file", "other", ENOENT, 0, NULL},
         {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},
@@ -173,7 +173,7 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
 
 /* A file that the kernel generates has a size of 0, but is not empty. */
 TEST_ON(folder, sizes_of_files_are_checked) {
-    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes, which are a hole */
+    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data of 2^30 bytes, all in a hole */
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_non_null(strstr(err.message, "has a size of 0, but contains bytes"));
     file_write("file", "", 0);
@@ -189,8 +189,8 @@ TEST_ON(folder, sizes_of_files_are_checked) {
     assert_int_equal(f->rig.counting.buffer_calls, 0);
 }
 
-/* A save to a dangling link creates the file that the link names, the next save replaces this file;
-   the link remains. */
+/* A save to a dangling link creates the file that the link names. The next save replaces this file.
+   The link remains. */
 TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(mkdir("inside", 0700) | symlink("../other", "inside/first"), 0);
     const char *const texts[] = {"other", rig_path(&f->rig, "other"), "inside/first"};
@@ -224,8 +224,8 @@ TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* A save to a link in /proc/self/fd fails: the link's text may no longer be a path of the file, and
-   if a save replaced the file, the descriptor would still be open on the old file. */
+/* A save to a link in /proc/self/fd fails. The text of the link may no longer be a path of the
+   file. If a save replaced the file, the descriptor would still refer to the old file. */
 TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -309,9 +309,10 @@ static void change(int how, const sb_model *model) {
     (void)close(fd);
 }
 
-/* A change of a file makes reads of an open model fail, even if a program has set the file's time
-   back, since a program cannot set the ctime. A hard link that the file gains or loses is no
-   change: a save that replaces the file removes a link of the old file, which the model reads. */
+/* A change of a file makes reads of an open model fail, even if a program has restored the file's
+   modification time, because a program cannot set the ctime. The creation or removal of a hard link
+   is not a change of the file: a save that replaces the file removes a hard link of the old file,
+   but an open model still reads the old file. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)
@@ -377,7 +378,7 @@ TEST_ON(folder, access_to_the_folder_decides) {
         assert_int_equal(chmod("file", 0) | symlink("new", "other") | chmod(".", rows[i].folder),
                          0);
         const int status = status_in_child(rows[i].task, f);
-        /* Restored even if a child has failed. */
+        /* Restores the folder even if the child has failed. */
         assert_int_equal(chmod(f->path, 0700) | chmod("file", 0600) | unlink("other"), 0);
         assert_child_status(status);
         assert_int_equal(file_holds("file", "old"), rows[i].task == is_denied);
@@ -419,9 +420,10 @@ static void assert_list(const struct wire *expected) {
     assert_wire(&found, expected ? expected : &(struct wire){0});
 }
 
-/* Saves over a file of SOMEBODY. Root keeps owner, group and access list. If another writer is not
-   in the old group, members of this group count as others; group and others then get only
-   permissions that both had, or that every entry of the old list grants. */
+/* A process saves over a file of SOMEBODY. If the process is root, the file keeps its owner, group
+   and access list. If the process is another user who is not in the old group, members of the old
+   group count as others. The new group and others then get only permissions that both the old group
+   and others had, or that every entry of the old list grants. */
 TEST_ON(folder, nobody_gets_more_access) {
     static const struct {
         uid_t writer;
@@ -468,7 +470,7 @@ TEST_ON(folder, nobody_gets_more_access) {
     }
 }
 
-/* Also if this process is not root. Another name of the old file keeps the old bytes. */
+/* This test does not require root. A second hard link to the old file keeps the old bytes. */
 TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     static const mode_t modes[] = {0600, 0664, 0400, 06755}, masks[] = {0, 022, 027};
     for (int i = 0; i < 4; i++) {

@@ -11,7 +11,7 @@
 struct refusal {
     const char *part;
     sb_filler filler;
-    const int64_t *misfit; /* a shape that does not fit the type; NULL: the shape fits */
+    const int64_t *misfit; /* a shape that does not fit the filler; NULL: the shape fits */
     int32_t axes;
 };
 
@@ -67,7 +67,7 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
             fail_with("%s: element %lld was written", what, (long long)i);
 }
 
-/* The fuzz target filler tests which shapes a type accepts. */
+/* The fuzz target filler tests which shapes each type of filler accepts. */
 TEST(wrong_parameters_and_shapes_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *row = &refusals[i];
@@ -226,7 +226,7 @@ TEST(wrong_messages_name_field_and_offset) {
     static const struct {
         const char *message, *part;
         int64_t offset;
-        size_t cut; /* bytes that the end of the message lacks */
+        size_t cut; /* the number of bytes cut from the end of the message */
     } rows[] = {
         {"2:f1 1:'xavier\n'", "type: there is no filler \"xavier\\x0a\"", 5, 0},
         {"1:''", "type: there is no filler \"\"", 0, 0},

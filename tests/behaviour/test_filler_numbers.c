@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Compares with Philox of Random123, if it is installed, else with the library's Philox. */
+/* The reference is Philox of Random123 if Random123 is installed, else the library's Philox. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -93,7 +93,7 @@ static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
     return golden;
 }
 
-/* Prints the differing rows as filler_golden.inc must have them after an intended change. */
+/* Prints each differing row in the form that filler_golden.inc needs after an intended change. */
 TEST(numbers_are_the_golden_ones) {
     bool is_golden = true;
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
@@ -114,8 +114,8 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Returns the words that Philox computes for element i. Each counter is used for `per_lane`
-   elements, which are 8 apart: a group has 8 lanes, with consecutive counters. */
+/* Returns the words that Philox computes for element i. A group has 8 lanes with consecutive
+   counters. The counter of a lane is used for the lane's `per_lane` elements, which are 8 apart. */
 static struct drawn words_of(uint64_t seed, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
@@ -136,7 +136,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* The Box-Muller method. The angle is at most an eighth of a turn; two random bits mirror the
+/* The Box-Muller method, with an angle of at most an eighth of a turn. Two random bits mirror the
    point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
@@ -157,7 +157,7 @@ static void assert_near(long double expected, double found, long double relative
         fail_with("element %llu is %.17g, not %.17Lg", (unsigned long long)i, found, expected);
 }
 
-/* The golden numbers also have other ranges, means and deviations. */
+/* The golden numbers also cover other ranges, means and deviations. */
 TEST(numbers_are_those_of_philox) {
     const sb_filler fillers[] = {filler_of(SB_FILLER_UNIFORM), filler_of(SB_FILLER_GAUSSIAN)};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
@@ -182,7 +182,8 @@ static const struct sb__random sequences[] = {
 /* The sequences start at these elements: at 0, or shortly before the counter exceeds 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* Checks that `kind` computes parts of `whole`, the sequence that the slowest kind has computed. */
+/* Checks that the kernels `kind` compute the same values for each part of the sequence as the
+   slowest kind has computed for `whole`. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -236,7 +237,7 @@ static void check_tasks(const int64_t *shape, int filler, int32_t dtype) {
         if (memcmp(a, b, (size_t)sb_blob_count(alone) * sb_dtype_size(dtype)) != 0)
             fail_with("%s of %lld rows: numbers depend on the order of tasks", golden_names[filler],
                       (long long)shape[0]);
-        if (made.type != SB_FILLER_POSITIVE_UNITBALL) /* which has tasks of rows */
+        if (made.type != SB_FILLER_POSITIVE_UNITBALL) /* the tasks of this filler are rows */
             assert_int_equal(tasks, (sb_blob_count(alone) - 1) / 65536 + 1);
     }
     test_end(shared);
@@ -248,6 +249,6 @@ TEST(numbers_do_not_depend_on_the_order_of_tasks) {
     for (size_t s = 0; s < shapes; s++)
         for (int filler = 0; filler < 8; filler++)
             if (large_shapes[s][2] < 2000 ||
-                filler == SB_FILLER_POSITIVE_UNITBALL) /* takes seconds */
+                filler == SB_FILLER_POSITIVE_UNITBALL) /* the largest shape takes seconds */
                 check_tasks(large_shapes[s], filler, filler % 2 ? SB_DTYPE_F32 : SB_DTYPE_F64);
 }

@@ -7,10 +7,9 @@
 
 #include <unistd.h>
 
-/* A row of foreign.txt, which the tests of the crates also read: the
-   beginning of a file that is not a message of Caffe. The bytes in [from, to) identify the kind of
-   a file. An error describes the file with `words`, or with `shorter` if some of these bytes are
-   missing. */
+/* A row of foreign.txt, which the tests of the crates also read. A row is the beginning of a file
+   that is not a message of Caffe. The bytes in [from, to) identify the file's kind. An error
+   describes the file with `words`, or with `shorter` if some of these bytes are missing. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
@@ -167,7 +166,7 @@ static const char *description(void) {
     return words ? words + strlen(BEFORE) : "";
 }
 
-/* Returns whether the bytes are a valid protobuf message, but of another program. */
+/* Returns whether the bytes are a valid protobuf message of another program. */
 static bool is_message(const struct foreign *kind) {
     return strstr(kind->words, "ONNX") || strstr(kind->words, "TensorFlow graph") ||
            strstr(kind->words, "SavedModel");
@@ -175,7 +174,7 @@ static bool is_message(const struct foreign *kind) {
 
 /* --- every kind, every reader ------------------------------------------------------------ */
 
-/* By protobuf's rules, messages of other programs are also messages of Caffe, of each format. */
+/* By protobuf's rules, messages of other programs are also messages of each format of Caffe. */
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
@@ -220,7 +219,7 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
            starts(words, "nothing but ");
 }
 
-/* A beginning, or bytes of which one that identifies the kind differs. */
+/* Tests each beginning of the bytes of a kind, and the bytes with one identifying byte changed. */
 TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
     for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++) {
         unsigned char *bytes = kind->wire.bytes;
@@ -451,7 +450,7 @@ static void assert_named(int32_t format, int32_t wanted) {
         assert_int_equal(err.offset, 0);
 }
 
-/* A message over a limit is not described. */
+/* If a message exceeds a limit, the error does not describe the message. */
 TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
     sb_limits least = SB_LIMITS_INIT;
     least.max_axes = least.max_layers = least.max_blobs = 1;
@@ -476,7 +475,7 @@ TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
     }
 }
 
-/* A name with the bytes of a TensorFlow node. */
+/* The first field, the name of a net, has the bytes of a TensorFlow node. */
 #define PLACEHOLDER "1:{1:'input' 2:'Placeholder'}"
 #define SAVED_MODEL(op)                                                                            \
     "1:1 2:{1:{2:{1:{1:'" op "'}} 4:'serve'} 2:{1:{1:'input' 2:'Placeholder'} 4:{1:24}}}"
@@ -532,13 +531,14 @@ TEST(messages_of_another_format_or_program_are_recognised) {
             (st != SB_OK && !strstr(err.message, rows[i].words ? rows[i].words : "")) ||
             (st != SB_OK && !rows[i].words && strstr(err.message, BEFORE)))
             fail_with("%s: %s %s", rows[i].fields, sb_status_name(st), err.message);
-        if (rows[i].as == BLOB) /* a blob may also lack values */
+        if (rows[i].as == BLOB) /* a read of a blob may also report missing values */
             assert_int_equal(read_by(&reader, &wire, NULL, &err) == SB_ERR_MALFORMED,
                              st == SB_ERR_MALFORMED);
     }
 }
 
-/* Messages with missing or unknown fields need not be Caffe's, so no error calls them Caffe's. */
+/* Messages with missing or unknown fields need not be messages of Caffe, so no error may describe
+   them as messages of Caffe. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const char *const rows[] = {
         /* numbers, texts */
@@ -581,8 +581,8 @@ static struct wire onnx_model(size_t nodes, bool is_named, int properties) {
     return model;
 }
 
-/* The graph's name follows its nodes, of which there may be more than the library examines; the
-   graph may follow other fields. */
+/* In the graph, the name follows the nodes. The graph may have more nodes than the library
+   examines, and may follow other fields of the model. */
 TEST(onnx_models_of_every_size_are_named) {
     static const struct {
         size_t nodes;
@@ -622,7 +622,7 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
 }
 
 /* A message that is truncated inside a field is not valid. The error must report how many bytes of
-   the field are missing, and describe the message if enough of it is left. */
+   the field are missing, and describe the message if enough of the message is left. */
 TEST(a_cut_file_is_reported_with_its_missing_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         const struct wire file = build(i);
@@ -678,9 +678,9 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-/* If a read fails while the library recognises the format, a message without blobs is not opened as
-   a net or solver state. The graph is larger than one read, so the library must read two parts a
-   second time: the first node and the end. */
+/* If a read fails while the library recognises the format, the library must not open a message
+   without blobs as a net or solver state. The graph is larger than one read, so the library must
+   read two parts a second time: the first node and the end. */
 TEST(a_source_that_fails_is_not_opened) {
     struct wire wires[] = {wire_of(PLACEHOLDER), wire_of("1:7")}, graph = {0};
     for (int i = 0; i < 5000; i++)

@@ -1,6 +1,6 @@
 /* Tests arithmetic, conversions and copies on the host for each kind of vector instructions, the
-   accuracy of sums, and blobs of more than 2^31 elements. Large arrays are one small file, the
-   tile, that is mapped many times in a row. */
+   accuracy of sums, and blobs of more than 2^31 elements. A large array is one small file, the
+   tile, mapped many times at consecutive addresses. */
 #include "blobs.h"
 
 #include "host/arithmetic.h"
@@ -59,8 +59,8 @@ static float value_of_any_size(uint64_t *seed) {
 }
 
 /* Returns a value for a sum that is rounded even in double, so that another order of the additions
-   has another result. The magnitude depends on the lane of a vector, because otherwise the largest
-   of many values would hide the other values. */
+   gives another result. The magnitude depends on the lane of a vector, because otherwise the
+   largest of many values would hide the other values. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -200,7 +200,7 @@ TEST(every_kind_of_vectors_converts_every_value) {
 
 enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, AROUND = 130 };
 
-/* Checks a copy at an offset in a cache line. It must not write a byte outside its target. */
+/* Checks a copy at an offset in a cache line. The copy must not write a byte outside the target. */
 static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) {
     static unsigned char from[LONGEST + AROUND], to[sizeof from], expected[sizeof from];
     const size_t room = bytes + AROUND;
@@ -213,7 +213,7 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
     assert_memory_equal(to, expected, room);
 }
 
-/* Large copies take cache lines from two pages in turn. */
+/* A large copy alternates between cache lines of two pages. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     static const size_t sizes[] = {
         TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
@@ -372,8 +372,8 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Gives `mem` the same CHUNK_BYTES of memory at MAPS consecutive addresses, each float `value`, or
-   skips the test. */
+/* Lends `mem` the same CHUNK_BYTES of memory, mapped at MAPS consecutive addresses, with `value` as
+   each float. Skips the test if the machine cannot map the memory. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {
@@ -390,8 +390,9 @@ static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
 }
 
-/* The blob contains the chunk 256 times, and its first PART elements 257 times. An update subtracts
-   2 each time, and scaling by -1 flips the sign each time. */
+/* The blob contains the chunk 256 times, and the chunk's first PART elements 257 times. Therefore
+   an update subtracts 2 from an element, and scaling by -1 flips the sign of the element, at each
+   of its places. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;

@@ -163,7 +163,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_int_equal(f->progress.done, f->wire.size);
     reset_progress(f);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* the callback was only for opening */
+    assert_int_equal(f->progress.reports, 0); /* the callback reports only the opening */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);

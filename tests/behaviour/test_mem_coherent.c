@@ -1,7 +1,7 @@
-/* Tests host-coherent memory: both sides share one storage, and calls copy nothing. The device runs
-   its work as late as possible. The fuzz target synced_memory tests that the host waits for the
-   device before it writes. Also tests a device without a default stream: a NULL stream means the
-   library's stream. */
+/* Tests host-coherent memory: both sides share one storage, and calls copy no bytes. The device
+   runs its work as late as possible. The fuzz target synced_memory tests that the host waits for
+   the device before it writes. Also tests a device without a default stream: a NULL stream means
+   the library's stream. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -31,7 +31,7 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     void *host = mem_pointer(mem, OVERWRITE_CPU);
-    assert_true(bytes_are(host, BYTES, 0)); /* no bytes of other programs */
+    assert_true(bytes_are(host, BYTES, 0)); /* the memory must not show bytes of other programs */
     memset(host, 1, BYTES);
     const struct tally before = rig_tally(f);
     assert_ptr_equal(mem_pointer(mem, GPU_DATA), host);
@@ -62,7 +62,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 /* --- waits ---------------------------------------------------------------------------- */
 
-/* A kernel that reads a memory and, if `writes`, fills the memory with `fill`. */
+/* A kernel that reads a memory and, if `writes` is true, fills the memory with `fill`. */
 struct kernel {
     void *ptr;
     int fill, found; /* found: the value of all bytes; -1: the bytes differ */

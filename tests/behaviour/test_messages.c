@@ -50,7 +50,7 @@ static sb_status open_into(const struct wire *wire, const sb_limits *limits, sb_
     return open_wire(NULL, SB_FORMAT_AUTO, wire, limits, out, err);
 }
 
-/* SB_LIMITS_INIT with the given values of members, and ten times a text. */
+/* LIMITS is SB_LIMITS_INIT with the given values of members. X10 repeats a text ten times. */
 #define LIMITS(...)                                                                                \
     { .struct_size = sizeof(sb_limits), __VA_ARGS__ }
 #define X10(text) text text text text text text text text text text

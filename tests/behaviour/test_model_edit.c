@@ -88,7 +88,7 @@ TEST(test_edits_leave_every_other_byte) {
 
 enum { NAMES = 340, MOST = 120 };
 
-/* Returns a text of 0 to 4 bytes, which differs for each number. */
+/* Returns a text of 0 to 4 bytes. Different numbers have different texts. */
 static sb_text numbered(int64_t n, char *bytes) {
     size_t size = 0;
     for (; n > 0; n = (n - 1) / 4)
@@ -100,7 +100,8 @@ struct added {
     int64_t name, blobs;
 };
 
-/* Compares the layers from `first` on with a list. A search finds the first layer of a name. */
+/* Compares the layers from `first` on with the list `added`. A search for a name must find the
+   first layer of this name. */
 static void check_added(const sb_model *model, int64_t first, const struct added *added,
                         int64_t count) {
     char bytes[8];
@@ -402,8 +403,8 @@ static void add_layers(const struct place *p, sb_model *model, bool announced) {
     }
 }
 
-/* A save requests the blobs of the edited net of a file, also a blob without a shape, and writes
-   the announced blobs of a layer after the blobs that the layer has in the file. */
+/* A save of an edited net requests each announced blob, also a blob without a shape. The save
+   writes the announced blobs of a layer after the blobs that the layer already has. */
 TEST_ON(place, test_announced_blobs_are_saved_as_added_blobs) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};

@@ -52,7 +52,8 @@ struct opened {
     int32_t format;
 };
 
-/* Opens the message as `requested`. It must have this format; SB_FORMAT_AUTO: it is refused. */
+/* Opens the message as `requested`. The model must have the format `format`; if `format` is
+   SB_FORMAT_AUTO, the message must be refused. */
 static void check_open(const struct opened *row, int32_t requested, int32_t format) {
     sb_model *model = NULL;
     print_message("  %s\n", row->claim);
@@ -142,7 +143,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* For its layer types, C3D 1.0 uses numbers that Caffe later used for other types. */
+/* C3D 1.0 numbers its layer types. Caffe later used some of these numbers for other layer types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         int number;
@@ -162,7 +163,8 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
                 {-1, "-1", "-1"}};
     for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
         struct wire net = wire_of("1:'net'");
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) /* one layer has blobs of both */
+        /* One layer has a blob of C3D and a blob of Caffe. */
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
                        is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 6:'----++++'} 6:{[1]1}" : "");
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
@@ -171,7 +173,7 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     }
 }
 
-/* The library must not unmap bytes that begin at a page boundary, as mapped files do. */
+/* Like mapped files, these bytes begin at a page boundary, but the library must not unmap them. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;

@@ -48,8 +48,9 @@ static void look(const struct pair *p, float out[16]) {
     bytes_get(p->lent.context, p->lent.ptr, out, 16 * sizeof(float));
 }
 
-/* Checks that the call wrote `factor * old[second..]`, plus old[first..] if `sum`, at `first`, and
-   changed no other float. If the two ranges overlap in part, the call must have written nothing. */
+/* Checks the floats after a call. The call must have written `factor * old[second..]`, plus
+   `old[first..]` if `sum` is true, from `first` on, and must have changed no other float. If the
+   two ranges overlap in part, the call must have written nothing. */
 static void expect(const struct pair *p, size_t place, bool sum, float factor) {
     float now[16];
     look(p, now);
@@ -62,7 +63,8 @@ static void expect(const struct pair *p, size_t place, bool sum, float factor) {
     }
 }
 
-/* Copies or updates the bytes of one place from the bytes of another place. */
+/* Copies between two blobs that borrow the two ranges of a place, or updates a blob whose data and
+   diff borrow the two ranges. */
 static void try_place(sb_side side, size_t place, bool updates) {
     struct pair p;
     open_pair(&p, side);

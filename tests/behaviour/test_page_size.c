@@ -1,7 +1,7 @@
 /* Tests the built-in allocator with pages of 64 KiB, which aarch64 may have. This program compiles
    the sources of c/src/port with the system's calls renamed to the functions below, which require
-   such pages and count the mapped bytes. The linker's --wrap is not used, because it would also
-   rename calls of a sanitizer's runtime, some of which are made before main. */
+   pages of 64 KiB and count the mapped bytes. The linker's --wrap is not used, because it would
+   also rename calls of a sanitizer's runtime, even calls before main. */
 #include "blobs.h"
 
 #include <errno.h>

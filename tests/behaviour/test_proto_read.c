@@ -1,6 +1,6 @@
-/* Tests shapes and errors of reads of BlobProto messages into a blob, also from pieces of memory.
-   The fuzz targets `differential` and `reshape` compare shapes and values of all encodings with
-   those of other readers. */
+/* Tests reads of BlobProto messages into a blob: shapes, errors, and messages in several pieces of
+   memory. The fuzz targets `differential` and `reshape` compare shapes and values of all encodings
+   with those of other readers. */
 #include "blobs.h"
 
 #include "nets.h"
@@ -109,7 +109,7 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
-/* The number of bytes fits for floats, but not for doubles. */
+/* The shape's byte count overflows for doubles, but not for floats. */
 TEST(test_a_shape_of_too_many_bytes_is_reported) {
     skip_on_32_bits("the shape exceeds the address space");
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
@@ -122,10 +122,10 @@ TEST(test_a_shape_of_too_many_bytes_is_reported) {
 
 /* --- pieces of memory: read as if they were joined -------------------------------------------- */
 
-/* The fuzz target blob_proto reads each message also from three pieces. */
+/* The fuzz target blob_proto also reads each message from three pieces. */
 
 /* The source has a copy of the list of pieces; the bytes remain the caller's. Each piece is in
-   separate memory, so that sanitizers notice a read beyond it. */
+   separate memory, so that sanitizers notice a read beyond the piece. */
 TEST_ON(rig, a_model_keeps_its_pieces) {
     enum { STEP = 5 };
     const struct wire net = small_net(SB_LAYER_CURRENT);
@@ -174,7 +174,8 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    /* Without `err`, the library must not read the bytes, which do not exist, to describe them. */
+    /* The bytes do not exist. Without `err`, the library must not read them, because it need not
+       describe them. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
 }

@@ -1,6 +1,6 @@
-/* Tests the values that reads store: of NVCaffe's raw_data and raw_diff, fields of bytes with
-   values of one of five types, and of all fields in blobs of integers. If a value does not fit in
-   an integer type, the read fails and the blob is unchanged. */
+/* Tests the values that reads store. NVCaffe's fields raw_data and raw_diff are bytes that contain
+   values of one of five types. Blobs of integers are read from all fields. If a value does not fit
+   in an integer type, the read fails and the blob is unchanged. */
 #include "blobs.h"
 #include "halves.h"
 #include "nets.h"
@@ -67,7 +67,7 @@ static const double doubles_1_2[] = {1, 2};
 TEST(unknown_types_and_raw_fields_of_a_wrong_wire_type_are_skipped) {
     struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
     wire_number(&wire, RAW_DATA_TYPE, INT);
-    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* 32 bits count */
+    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* the lower 32 bits count */
     wire_number(&wire, RAW_DATA_TYPE, UINT + 1);
     wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
     wire_number(&wire, RAW_DATA, INT);
@@ -122,7 +122,7 @@ static struct wire message_of(const double *values, int64_t count) {
     return wire;
 }
 
-/* Reads the message into a blob of I32 or U32 and compares its values. */
+/* Reads the message into a blob of I32 or U32 and compares the blob's values with `expected`. */
 static void check_read(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
     sb_blob *blob = test_vector(NULL, dtype, 0);
     assert_ok(read_wire(blob, &wire, &err));

@@ -31,7 +31,8 @@ static void check_message(const sb_blob *blob, const Sb__BlobProto *read, size_t
     assert_int_equal(read->base.n_unknown_fields, 0);
 }
 
-/* The library is built with protobuf-c's packer or its own; both must pass this test. */
+/* The library is built with protobuf-c's packer or with a private packer. Both packers must pass
+   this test. */
 TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++)

@@ -35,9 +35,9 @@ static sb_status forget_failures SLOT_STREAM {
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
 
-/* --- another table, for a kernel of the caller that fails. Only the first wait for the kernel's
-   stream or for an event after the kernel reports the failure; if it waits for an event, later
-   waits for the same event do, too. */
+/* --- another table, for a kernel of the caller that fails. The first wait for the kernel's stream,
+   or for an event after the kernel, reports the failure. If this was a wait for an event, later
+   waits for the same event also report the failure; no other wait does. */
 
 static struct {
     sb_stream stream; /* NULL: no kernel has failed */
@@ -184,7 +184,7 @@ enum step_call {
     DERIVE_DIFF, /* replaces the diff by the result of work that reads the failing work's bytes */
     KERNEL,
     KERNEL_ON_OTHER,
-    /* Events between the failing work and a waiting call. An event may report the failure. */
+    /* Calls between the failing work and the call that waits. Each call may report the failure. */
     NOTHING,
     SYNCHRONISE,
     FORGET_STREAMS,
@@ -309,7 +309,7 @@ static const struct work {
     {"pull_behind_on_same", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PREFETCH, ONE}}},
     {"two_failures", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {FAIL, SB_SIM_SCALE}, {SCALE, TWO}}},
     {"long_before", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE_OFTEN, 0}}},
-    /* from here on, on the table KERNELS */
+    /* the following rows use the table KERNELS */
     {"kernel", {{KERNEL, 0}}},
     {"kernel_and_pull", {{KERNEL, 0}, {PREFETCH, TWO}}},
     {"kernel_and_scale", {{KERNEL, 0}, {SCALE, TWO}}},
@@ -500,7 +500,7 @@ TEST_ON(scene, a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
 
 /* --- bytes that no call requests ------------------------------------------------------------- */
 
-/* The upload before a caller's kernel fails, and then only the host has bytes: old ones. */
+/* The upload before a kernel of the caller fails. Then only the host has bytes, which are old. */
 TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
     sb_comm *comm;
     sb_reducer *reducer;
@@ -635,14 +635,15 @@ static sb_status scale_and_wait(struct scene *s, int waiter, int num_failing, sb
         return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, &err);
     case 2:
         return sb_blob_clear(s->target, SB_DATA, &err);
-    default: /* cannot record an event, so waits for the stream */
+    default: /* no event can be recorded, so the call waits for the stream */
         device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
         return sb_blob_scale_on(s->other, SB_DATA, 2, one, &err);
     }
 }
 
-/* The header of backends defines OUT_OF_MEMORY as a failure of the wait alone, so the library waits
-   again. If that wait fails, too, arithmetic in place counts as failed, which is reported once. */
+/* By the contract of backends, a wait that returns OUT_OF_MEMORY does not mean that the work
+   failed, so the library waits again. If the second wait fails, too, arithmetic in place counts as
+   failed. This failure is reported once. */
 TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     static const sb_status statuses[] = {SB_ERR_DEVICE_FAILURE, SB_ERR_OUT_OF_MEMORY};
     const char *prefix = "failed while it wrote:";
@@ -768,8 +769,8 @@ static sb_status scripted_wait SLOT_EVENT {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");
 }
 
-/* A wait may fail although the work succeeds, or before it can report that the work failed. So the
-   library waits a second time. */
+/* A wait may fail although the work succeeds, or before the wait can report that the work failed.
+   Therefore the library waits a second time. */
 TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     static const struct {
         sb_status waits[2], result;
@@ -808,7 +809,8 @@ static void *sum_other(void *arg) {
     return (void *)(intptr_t)sb_blob_asum(s->other, SB_DATA, &sum, NULL);
 }
 
-/* The scene of another thread's sum, which a slot makes once, and the status of the sum. */
+/* While a slot runs, another thread sums a blob of the scene `interrupted`, once, and stores the
+   status. */
 static struct scene *interrupted;
 static sb_status sum_of_another;
 
@@ -819,7 +821,8 @@ static void interrupt(void) {
         sum_of_another = on_thread(sum_other, s);
 }
 
-/* Another thread waits for the queued operation before the core knows that it is queued. */
+/* Another thread waits for the operation before the library's core knows that the operation is
+   queued. */
 static sb_status scale_and_interrupt SLOT_SCALE {
     const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
     interrupt();
@@ -860,8 +863,8 @@ static void make_host_old(sb_blob *blob) {
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
 }
 
-/* The first event that a thread records after its work reports the work's failure; later events
-   need not. A read of `target` waits for all events that the context keeps. */
+/* The first event that a thread records after work reports the work's failure. Later events need
+   not report this failure. A read of `target` waits for all events that the context keeps. */
 TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_either) {
     const void *in;
     for (int waits = 0; waits < 2; waits++)
@@ -880,7 +883,7 @@ TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_eith
 
 /* --- a table that makes a wait end while another thread records its next event ---------------- */
 
-static _Atomic int meeting; /* the number of the steps that are done */
+static _Atomic int meeting; /* the number of steps that are done */
 
 static void meet(int steps) {
     meeting = steps;
@@ -909,8 +912,8 @@ static void *wait_and_meet(void *arg) {
     return (void *)(intptr_t)st;
 }
 
-/* The event that the library records for the arithmetic must not cover the copy, whose failure no
-   other event would then report. */
+/* The event that the library records for the arithmetic must not also cover the copy: no other
+   event would then report the copy's failure. */
 TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     const void *in;
     pthread_t thread;
@@ -927,13 +930,13 @@ TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     fails(f, SB_SIM_DOWNLOAD);
     pull_on_own(f->blob);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    for (int i = 0; i < 3; i++) /* until the stream and the kept event have reported */
+    for (int i = 0; i < 3; i++) /* until both failures have been reported */
         ignore(sb_context_synchronize(f->rig.context, &err));
     assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
 }
 
-/* Waits fail while another memory's event is waited for, also waits for the two kept
-   events. */
+/* Reads the data of `target` while two successive waits fail, from each wait of the read on: the
+   wait for the event of `target`, or a wait for one of the two events that the context keeps. */
 TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
     const void *in;
     for (int before = 0; before < 9; before++) {
@@ -973,7 +976,7 @@ TEST_ON(scene, a_failure_that_another_wait_returns_meanwhile_counts_for_all_memo
     }
 }
 
-/* Another thread's wait has got the failure from the backend, but not returned yet. */
+/* Another thread's wait has received the failure from the backend, but has not returned. */
 static _Atomic bool is_taken;
 
 static sb_status wait_slowly SLOT_EVENT {

@@ -1,5 +1,5 @@
-/* Tests how much memory reads of values need, with every reader; faults.formats tests reads that
-   fail. */
+/* Tests how much memory reads of values need, with every reader. The test faults.formats tests
+   reads that fail. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -20,8 +20,8 @@ struct scene {
     sb_model *model; /* for the readers that load a blob from a model */
 };
 
-/* Appends a message with the data 100, 101, ... and, if `diff`, the diff 200, 201, ..., of `count`
-   floats each. The shape comes first, so a truncated file lacks only values. */
+/* Appends a message with `count` floats of data from 100 on and, if `diff`, as many floats of diff
+   from 200 on. The shape comes first, so a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);
@@ -168,7 +168,7 @@ TEST(test_the_limit_is_exact) {
 }
 
 /* New memory is not zeroed if a message will fill it. Nevertheless, old bytes of the process must
-   not be visible after a failed read, nor in a buffer that the context caches. */
+   be visible neither after a failed read nor in a buffer that the context has cached. */
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;

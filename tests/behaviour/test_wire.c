@@ -1,5 +1,5 @@
-/* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
-   and reports an error in other bytes with the same offset. Also tests the sink. */
+/* Tests the reader of protobuf's wire format: it accepts the same messages in memory and in a file,
+   and reports the same offset for an error in both. Also tests the sink. */
 #include "blobs.h"
 #include "files.h"
 
@@ -119,8 +119,8 @@ TEST(a_memory_takes_what_fits) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* Without `err`, the library does not read the bytes to describe them. The library never reads
-       PTRDIFF_MAX + 1 bytes, because no object has so many bytes. */
+    /* Without `err`, the library does not read the bytes, because it need not describe them. The
+       library never reads PTRDIFF_MAX + 1 bytes, because no object has so many bytes. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

@@ -133,7 +133,7 @@ struct tally rig_tally(struct rig *rig) {
 
 struct tally rig_since(struct rig *rig, const struct tally *before) {
     struct tally t = rig_tally(rig);
-    int64_t *number = (int64_t *)&t; /* the struct has only such members */
+    int64_t *number = (int64_t *)&t; /* each member of struct tally is an int64_t */
     for (size_t i = 0; i < sizeof t / sizeof *number; i++)
         number[i] -= ((const int64_t *)before)[i];
     return t;

@@ -1,6 +1,6 @@
 /* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
-   calls, a folder, and blobs, memories and streams that are destroyed with the fixture. Functions
-   that create blobs and memories, and set and read their contents and heads. */
+   calls, a folder, and blobs, memories and streams that are destroyed with the fixture. Also
+   functions that create blobs and memories, set their contents and heads, and read them. */
 #ifndef SB_TESTS_BLOBS_H
 #define SB_TESTS_BLOBS_H
 
@@ -21,8 +21,9 @@ void rig_open(struct rig *rig);
 /* Opens the rig on `device`; NULL means "cpu". `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Destroys the test's objects made since rig_open. Fails if an object or a buffer other than the
-   context and its cache is still live, or if the folder has a file that rig_path did not return. */
+/* Destroys the objects that the test has made since rig_open. Fails if an object or a buffer other
+   than the context and its cache is still live, or if the folder has a file that rig_path did not
+   return. */
 void rig_close(struct rig *rig);
 /* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
@@ -61,7 +62,7 @@ sb_stats rig_stats(struct rig *rig);
    of streams. */
 void assert_no_work(const struct tally *since);
 
-/* Bytes that a test lends; they are freed when the test ends. The deleter counts its calls. */
+/* Bytes that a test lends. The bytes are freed when the test ends. The deleter counts its calls. */
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
@@ -102,7 +103,8 @@ struct look {
 
 void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes);
 
-/* Removes all faults. Then, if `nth` is not 0, makes the `nth` call of `op` from now on fail. */
+/* Removes all faults. Then, if `nth` is not 0, makes the `nth` call of the operation `op` from now
+   on fail. */
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
 void device_fail_no_more(sb_context *context);
 /* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
@@ -156,7 +158,7 @@ double value_at(int32_t dtype, const void *values, int64_t i);
    tensor's deleters count their calls. */
 struct tensor {
     sb_dl_managed_versioned versioned;
-    sb_dl_managed legacy; /* the same tensor */
+    sb_dl_managed legacy; /* describes the same tensor */
     int64_t shape[SB_MAX_AXES + 1], strides[SB_MAX_AXES + 1];
     struct lent lent;
     int deleted; /* number of calls of both structs' deleters */
@@ -172,8 +174,7 @@ extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-/* Ways to make one step of a call fail: an allocation, or a device operation in one of three modes.
- */
+/* Ways to make one step of a call fail: an allocation, or a device operation in one of 3 modes. */
 enum fault {
     FAULT_ALLOC,  /* the n-th call of the allocator returns NULL */
     FAULT_NOW,    /* the n-th operation of the device does nothing and fails */

@@ -45,7 +45,7 @@ void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size) {
 #define HALF       HEAD("\x50\x02")  /* the type of raw data: F16 */
 #define SCALAR     TAIL("\x2a\x04\x01\x02\x03\x04")
 
-/* A layer with a name of 40,000 bytes, a little over half of a typical chunk of an arena. */
+/* A layer with a name of 40,000 bytes, a little more than half of a typical chunk of an arena. */
 static const unsigned char long_name[40009] = {0xa2, 6, 0xc4, 0xb8, 2, 0x0a, 0xc0, 0xb8, 2};
 
 const struct bomb bombs[] = {

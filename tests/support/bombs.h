@@ -8,7 +8,7 @@
 struct bomb {
     const char *name;
     int32_t format;       /* SB_FORMAT_* */
-    uint32_t repeated_in; /* the field that contains the repeated bytes; 0: they are in no field */
+    uint32_t repeated_in; /* the field that contains the repeated bytes; 0: no field */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
     const void *head, *tail; /* bytes of the message before and after the repeated bytes */

@@ -1,6 +1,6 @@
-/* What tests and fuzz targets share: an allocator that counts calls, caps memory and fails on
-   demand, aligned memory, and ignored statuses. Needs only the library's headers, not the library.
- */
+/* Declarations that tests and fuzz targets share: an allocator that counts calls, caps memory and
+   fails on demand, aligned memory, and a function that ignores a status. These need only the
+   library's headers, not the library. */
 #ifndef SB_TESTS_COUNTING_ALLOCATOR_H
 #define SB_TESTS_COUNTING_ALLOCATOR_H
 
@@ -15,8 +15,8 @@
 #include <malloc.h>
 #endif
 
-/* The state of the allocator. Initialise it with COUNTING_ALLOCATOR_INIT; read the members when no
-   other thread allocates. A block without SB_ALLOC_ZEROED is filled with rubbish. */
+/* The state of the allocator. Initialise the struct with COUNTING_ALLOCATOR_INIT. Read its members
+   only while no other thread allocates. A block without SB_ALLOC_ZEROED is filled with rubbish. */
 struct counting_allocator {
     pthread_mutex_t lock;
     int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, including failed calls */
@@ -35,8 +35,8 @@ struct counting_allocator {
 
 sb_allocator counting_allocator_table(struct counting_allocator *counting);
 
-/* Aligned memory: on Windows, free() does not accept it. `alignment` is a power of two of at least
- * a pointer's size. */
+/* Allocates aligned memory, which free() does not accept on Windows. `alignment` is a power of two
+   of at least a pointer's size. */
 static inline void *test_aligned_alloc(size_t alignment, size_t bytes) {
 #ifdef _WIN32
     return _aligned_malloc(bytes, alignment);
@@ -61,13 +61,13 @@ static inline void ignore(sb_status status) {
 }
 
 /* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
-   first and lent memory last; rig_close destroys the objects made since rig_open. Fuzz targets free
-   their objects themselves: they link fuzz/support/loan.c, which keeps no list. */
+   first and lent memory last. rig_close destroys the objects made since rig_open. A fuzz target
+   links fuzz/support/loan.c, which keeps no list of objects, and must free each object. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
 /* Destroys the thing now. */
 void test_end(void *thing);
-/* Removes the thing from the list of the test; returns false if the list did not contain it. */
+/* Removes the thing from the test's list. Returns false if the list did not contain the thing. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
 /* Destroys the test's objects except the `first` oldest objects. */

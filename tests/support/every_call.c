@@ -26,7 +26,7 @@ static void end_piece(void *user, void *ptr) {
     struct world *w = piece->world;
     assert_ptr_equal(ptr, piece->ptr);
     if (piece->context) {
-        ignore(sb_sim_free(piece->context, ptr, NULL)); /* fails if the device is lost or forked */
+        ignore(sb_sim_free(piece->context, ptr, NULL)); /* fails in a child or on a lost device */
     } else {
         free(ptr);
     }
@@ -36,7 +36,7 @@ static void end_piece(void *user, void *ptr) {
         w->callback(w);
 }
 
-/* In a forked child the device has no memory, and the piece is host memory. */
+/* Allocates a piece. In a forked child the device has no memory, so the piece is host memory. */
 static struct lent_piece *piece(struct world *w, size_t bytes, bool on_device) {
     struct lent_piece *p = calloc(1, sizeof *p);
     void *values = malloc(bytes);
@@ -282,14 +282,14 @@ static const int64_t few[] = {2, 3}, ones[] = {1, 1};
         add(#name, call_##number, flags);                                                          \
     }
 
-/* Defines two calls, in which `mem` is the memory of the blob's data and of the blob's diff. */
+/* Defines two calls: in one, `mem` is the memory of the blob's data; in the other, of its diff. */
 #define MEM(name, flags, ...)                                                                      \
     MEM_OF(name, flags, SB_DATA, __VA_ARGS__) MEM_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define MEM_OF(name, flags, part, ...)                                                             \
     CALL(name, flags, sb_mem *mem = memory(w, w->blob, part); if (!mem) return; __VA_ARGS__;       \
          sb_mem_release(mem))
 
-/* Defines two calls, in which `part` is SB_DATA and SB_DIFF. */
+/* Defines two calls: in one, `part` is SB_DATA; in the other, SB_DIFF. */
 #define BOTH(name, flags, ...)                                                                     \
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
@@ -378,7 +378,7 @@ CALL(sb_blob_to_proto, IS_CONST, char to[1024];
 CALL(sb_blob_save_sink, IS_CONST, const sb_sink s = sink_of(w);
      note(w, sb_blob_save_sink(w->blob, &s, SB_PROTO_WRITE_DIFF, NULL, &r.err)))
 
-/* Defines calls that make a tensor of either side of either part, and delete the tensor. */
+/* Defines four calls. Each makes a tensor of one side of one part, and deletes the tensor. */
 #define EXPORT(name, flags, type)                                                                  \
     EXPORT_OF(name, flags, type, SB_SIDE_CPU) EXPORT_OF(name, flags, type, SB_SIDE_GPU)
 #define EXPORT_OF(name, flags, type, side)                                                         \
@@ -452,7 +452,7 @@ const char *const not_in_every_call[] = {
     "sb_source_of_descriptor", "sb_source_of_spans",
     /* functions that register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
-    /* a function with which calls above destroy the writes that they begin */
+    /* a function that the calls above use to destroy each write that they begin */
     "sb_write_destroy",
     /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",

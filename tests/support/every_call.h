@@ -1,8 +1,8 @@
-/* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
-   the list in callbacks: a deleter frees lent storage, then makes a call from the list; in forked
-   children; and while allocations and device operations fail. The list includes libsyncblob-comm:
-   when libsyncblob-comm writes to memories of the core, their deleters run, and a deleter may call
-   libsyncblob-comm. */
+/* A list of calls of all functions of the libraries except not_in_every_call, on one set of objects
+   (the world). Tests make these calls in callbacks, in forked children, and while allocations and
+   device operations fail. For instance, a deleter frees lent storage and then makes a call from the
+   list. The list includes the functions of libsyncblob-comm, because a deleter may call them while
+   libsyncblob-comm writes to memories of the core. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
@@ -19,7 +19,8 @@ enum world_visit {
     WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
-/* The objects on which the calls work. After a call has destroyed an object, its member is NULL. */
+/* The objects on which the calls work. After a call has destroyed an object, the object's member is
+   NULL. */
 struct world {
     struct rig rig;      /* only the allocator and the context, which the world owns */
     sb_context *context; /* of a simulated device */
@@ -33,7 +34,7 @@ struct world {
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses this member */
     bool keeps;        /* if true, the test makes no call that destroys an object */
-    int lent, deleted; /* numbers of pieces of storage that the test lent and deleters freed */
+    int lent, deleted; /* numbers of pieces that the test has lent, and that deleters have freed */
     sb_status status;  /* the first failure since the test set SB_OK */
     bool has_output;   /* a call that failed has stored a result */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
@@ -57,7 +58,7 @@ void world_open(struct world *world, enum world_storage storage, bool has_room, 
 /* Reads and writes both blobs on both sides and saves the model, so that a sanitizer can report an
    access outside their storage. Asserts that no blob's count exceeds its capacity. */
 void world_use(struct world *world);
-/* Destroys the objects and asserts that a deleter has run for each piece that was lent. */
+/* Destroys the objects and asserts that a deleter has run for each lent piece. */
 void world_close(struct world *world);
 
 struct every_call {

@@ -1,4 +1,4 @@
-/* Files that a test writes and reads back. Sources, sinks and progress callbacks: they work on
+/* Files that a test writes and reads back. Also sources, sinks and progress callbacks that work on
    memory, count calls and fail at the n-th call. */
 #ifndef SB_TESTS_FILES_H
 #define SB_TESTS_FILES_H
@@ -38,8 +38,8 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* if not NULL: the bytes of all reads from the fault.left-th on */
-    struct test_fault fault;   /* counts the calls of read_at and version together */
+    const struct wire *other;  /* if not NULL: reads from the fault.left-th on return its bytes */
+    struct test_fault fault;   /* counts calls of read_at and, unless `other` is set, of version */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;
     _Atomic size_t bytes;   /* sum of the sizes of all reads */

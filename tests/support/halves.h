@@ -1,5 +1,5 @@
 /* F16 and BF16 numbers for tests, without the library's code: conversions of numbers that are
-   exactly representable, and reductions with their rounded results. */
+   exactly representable, and a table of reductions with their rounded results. */
 #ifndef SB_TESTS_HALVES_H
 #define SB_TESTS_HALVES_H
 
@@ -31,7 +31,7 @@ static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     return half & 0x8000 ? -value : value;
 }
 
-/* Read and write element i of an array of F32, F64, F16 or BF16. */
+/* These read and write element i of an array of F32, F64, F16 or BF16. */
 static inline double get_value(sb_dtype dtype, const void *values, int64_t i) {
     if (is_half(dtype))
         return value_of_half(dtype, ((const uint16_t *)values)[i]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each function of the headers that every_call.c
-does not name and whose arguments struct world provides. every_call.c includes these calls;
-tests/survival/callbacks reports functions that are missing from the list.
+"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each function of the headers, except functions
+that every_call.c names, and functions with an argument that struct world does not provide. every_call.c
+includes these calls. tests/survival/callbacks reports functions that are missing from every_call.
 """
 import pathlib
 import re

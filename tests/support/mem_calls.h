@@ -29,7 +29,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* the number of calls that return a pointer; blobs have them, too */
+    POINTER_CALLS = SET_CPU /* the number of calls that return a pointer; also calls on blobs */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };

@@ -26,7 +26,7 @@ void assert_loads(const sb_model *model, int64_t layer, int64_t index, const cha
 /* These return the model's information about a layer and about a blob. */
 sb_layer_info layer_of(const sb_model *model, int64_t layer);
 sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index);
-/* Makes the test the owner of the model. @return the model */
+/* Makes the test the owner of the model. Returns the model. */
 sb_model *test_own_model(sb_model *model);
 sb_text name_of(const sb_model *model);
 

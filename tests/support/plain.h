@@ -1,4 +1,4 @@
-/* A backend that a test passes to the library; the backend's device memory is host memory. */
+/* A backend that a test passes to the library. The backend's device memory is host memory. */
 #ifndef SB_TESTS_PLAIN_H
 #define SB_TESTS_PLAIN_H
 
@@ -32,7 +32,7 @@
      sb_error *err)
 
 /* A device without streams, events, pinned memory or arithmetic; its memory is the heap. The device
-   orders no threads: its counters are relaxed. */
+   does not order threads, because its counters are relaxed atomics. */
 struct plain {
     _Atomic int opened, closed;
     _Atomic int live;        /* blocks that are allocated */
@@ -50,7 +50,8 @@ sb_backend plain_backend(struct plain *plain);
 /* Creates a context on a device of the backend `table`. */
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err);
-/* Creates and releases such a context; asserts that the context has the name `device`. */
+/* Creates a context as create_with_backend does, asserts that the context's device has the name
+   `device`, and releases the context. */
 sb_status try_device(const sb_backend *table, const char *device, sb_error *err);
 
 #endif

@@ -101,7 +101,7 @@ SLOT(scale, SCALE, dtype, &stream, SLOT_SCALE, dtype, count, alpha, x, stream, e
 SLOT(asum, ASUM, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
 SLOT(sumsq, SUMSQ, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
 
-/* Frees the buffer if the call must fail but no driver call has failed. */
+/* Allocates a buffer. Frees the buffer if the call must fail but no driver call has failed. */
 static sb_status alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     void *made = NULL;
     const struct shim_call call = begin(device, SB_SIM_ALLOC_PINNED, 0, NULL);

@@ -1,4 +1,4 @@
-/* Runs tests of the simulated device on another backend: the linker redirects their calls of
+/* Runs tests of the simulated device on another backend: the linker redirects the tests' calls of
    sb_context_create to shim.c (--wrap). For "sim:N", a context opens the other backend, with the
    functions that the tests request from a simulated device. The calls of each slot of the backend
    are counted, and a driver call within a chosen call of a slot can be made to fail. */

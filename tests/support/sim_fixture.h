@@ -19,7 +19,7 @@ struct sim {
     sb_stream own;
 };
 
-/* The schedule is eager until the test sets another schedule. */
+/* Opens a device, whose schedule is eager until the test sets another schedule. */
 static inline void sim_open(struct sim *f) {
     assert_ok(sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0"), &f->context, &err));
     f->table = &f->context->backend;

@@ -29,7 +29,7 @@ struct state_cell {
 };
 
 state_newest sides_of_head(int32_t head);
-/* Returns the sides that hold the newest bytes after `work` and the call's own effect. */
+/* Returns the sides that hold the newest bytes after `work` and the effect of the call. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
 /* Returns the table's cell for a head and any call except CLEAR and SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
@@ -61,7 +61,7 @@ struct plan {
     bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* bytes are copied from the other side */
     bool waits;       /* the call waits instead of copying: both sides are one storage */
-    bool moves;       /* current bytes move from read-only to new storage of the side */
+    bool moves;       /* current bytes move from the side's read-only storage to new storage */
     bool zeroes;
     bool drops; /* the side no longer uses its old storage */
     bool adopts;

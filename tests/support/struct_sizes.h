@@ -2,9 +2,9 @@
    size. The struct ends at an unmapped page or, for sanitizers, at its block's end: a call that
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
    a size that is not a multiple of sizeof(size_t), and an input with nonzero bytes after the known
-   members. In an output, the call fills these bytes with zeros; a refused output is unchanged.
-   tests/project/abi/versions.sh runs these tests with libraries whose structs have more or fewer
-   members. */
+   members. If the struct is an output, the call fills these bytes with zeros, and a refused call
+   leaves the output unchanged. tests/project/abi/versions.sh runs these tests with libraries whose
+   structs have more or fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 

@@ -52,7 +52,7 @@
         kind##_close(fixture);                                                                     \
     }                                                                                              \
     static void on_##name(void **state) {                                                          \
-        static struct kind fixture; /* outlives a failure, after which its objects are freed */    \
+        static struct kind fixture; /* static: its objects are freed even after a failure */       \
         kind##_open(&fixture);                                                                     \
         test_open_fixture(&fixture, close_of_##name);                                              \
         name(&fixture);                                                                            \
@@ -73,7 +73,8 @@ int run_all_tests(void);
 /* Asserts that every block was freed, and that all calls had valid arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error of calls that a thread asserts. A callback in such a call needs another sb_error. */
+/* The error that assert_status and similar macros check on this thread. A callback in a checked
+   call needs another sb_error. */
 extern _Thread_local sb_error err;
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
@@ -82,8 +83,9 @@ extern _Thread_local sb_error err;
 #define CONTEXT_OPTIONS(...)                                                                       \
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
 
-/* These assert the status of `expr`, a call that is passed `&err`, and that `err` is untouched on
-   success and completely written on failure. They do not suit a call that is passed NULL. */
+/* These assert the status of `expr`, a call with the argument `&err`. They also assert that a
+   successful call does not write `err`, and that a failed call writes all of `err`. Do not use
+   these macros for a call without an error argument. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \
@@ -93,13 +95,13 @@ extern _Thread_local sb_error err;
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
-/* Asserts the status of a call that fails, and its whole message. */
+/* Asserts the status and the whole message of a call that fails. */
 #define assert_error(expected, expr, text)                                                         \
     do {                                                                                           \
         assert_status(expected, expr);                                                             \
         assert_string_equal(err.message, text);                                                    \
     } while (0)
-/* Asserts the status of a call that fails, and that its message contains `part`. */
+/* Asserts the status of a call that fails, and that the error message contains `part`. */
 #define assert_reports(expected, expr, part)                                                       \
     do {                                                                                           \
         assert_status(expected, expr);                                                             \
@@ -123,7 +125,7 @@ void support_fail(const char *file, int line, const char *format, ...)
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
 /* These functions report which cases of a test to run. The default is a sample, which takes a
-   second or two, also under each sanitizer. SYNCBLOB_TEST_WHOLE=1: all cases. SYNCBLOB_TEST_FULL=1:
+   second or two, also with a sanitizer. SYNCBLOB_TEST_WHOLE=1: all cases. SYNCBLOB_TEST_FULL=1:
    also cases that take minutes or 9 GiB of memory. An empty variable or 0 means off. */
 bool test_is_quick(void);
 bool test_is_full(void);

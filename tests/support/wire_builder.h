@@ -14,7 +14,7 @@ struct wire {
 #define W(s)                                                                                       \
     { (unsigned char *)(s), sizeof(s) - 1, 0 }
 
-/* Initialise other wires with {0}. wire_free, or the end of the test, frees its bytes. */
+/* Initialise other wires with {0}. wire_free, or the end of the test, frees a wire's bytes. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* Appends a number of `width` bytes, in little-endian order. */
@@ -39,14 +39,14 @@ void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size
 /* Appends the shape of a BlobProto. */
 void wire_shape(struct wire *wire, const int64_t *dims, size_t axes);
 
-/* Appends the fields of a BlobProto: a shape, and as data the floats first, first + 1, ... */
+/* Appends the fields of a BlobProto: a shape, and data with the floats first, first + 1, ... */
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
 
 /* Appends the fields that a printf format describes: 1:5 is a number, 1:f0.5 a float, 1:'conv' a
    text, 1:{...} a message with the fields in the braces. [2 3]100 stands for the fields of
    wire_blob, here of a shape of 2 x 3 with the values 100, 101, ... */
 void wire_write(struct wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns a new message with these fields. */
+/* Returns a new message with the fields that the format describes. */
 struct wire wire_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

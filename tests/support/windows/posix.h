@@ -14,7 +14,7 @@
 
 /* Creates a new folder; replaces the XXXXXX at the end of `path`. */
 char *mkdtemp(char *path);
-/* Does nothing: ctest ends a test that runs too long. */
+/* Does nothing, because ctest ends a test that runs too long. */
 unsigned alarm(unsigned seconds);
 
 int alphasort(const struct dirent **a, const struct dirent **b);

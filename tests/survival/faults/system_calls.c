@@ -49,7 +49,8 @@ bool world_lacks(const char *function) {
     return false;
 }
 
-/* Returns whether `error` only means that the file or the attribute does not exist. */
+/* Returns whether `error` is not a failure: the file or the attribute does not exist, or the file
+   system does not support attributes. */
 static bool is_an_answer(const char *function, int error) {
     return strcmp(function, "fstatat") == 0
                ? error == ENOENT
@@ -140,7 +141,7 @@ DECLARE(int, close, (int file)) {
     return fails ? -1 : 0;
 }
 
-/* Only checks the descriptor, and does not wait for the disk. */
+/* Only checks the descriptor; does not wait for the disk. */
 DECLARE(int, fsync, (int file)) {
     return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
 }

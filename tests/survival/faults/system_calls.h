@@ -25,7 +25,7 @@ struct system_fault {
 };
 
 void fault_set(struct system_fault fault);
-/* Ends the fault. Returns the number of calls of its function since fault_set. */
+/* Ends the fault. Returns the number of calls of the fault's function since fault_set. */
 int fault_end(void);
 extern const char *failed_function; /* the function that failed last since fault_set, or "" */
 

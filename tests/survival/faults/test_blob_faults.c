@@ -1,7 +1,7 @@
 /* Makes every call of every_call.c while the n-th allocation or the n-th device operation fails,
-   for every n. A failed call must not change the shapes, handles, heads or bytes of the blobs, nor
-   outputs, nor destroy the storage that it was lent. The same call must then succeed without a
-   leak. faults.formats compares models. */
+   for every n. A failed call must not change the shapes, handles, heads or bytes of the blobs, must
+   not change its outputs, and must not destroy storage that is lent to it. The same call must then
+   succeed without a leak. The test faults.formats compares models. */
 #include "blobs.h"
 #include "every_call.h"
 #include "pointers.h"
@@ -11,9 +11,8 @@
 struct start {
     enum world_storage storage;
     bool has_room;
-    int heads; /* 0: as the storage was lent; 1: the head of data is moved to the host, and that of
-                  diff to the device; 2: the other way round; 3: both sides are current; 4: the blob
-                  has no memory */
+    int heads; /* 0: the heads that world_open sets; 1: data AT_CPU, diff AT_GPU; 2: data AT_GPU,
+                  diff AT_CPU; 3: both SYNCED; 4: the first blob has no memory */
     int32_t schedule;
     uint32_t flags;
 };
@@ -39,20 +38,22 @@ static bool has(const struct trial *t, const char *const *parts) {
     return *parts;
 }
 
-/* Calls that write current device bytes in place, so that a failure may lose the device. */
+/* Returns whether the call writes current device bytes in place, so that a failure may lose the
+   device. */
 static bool writes(const struct trial *t) {
     return has(t, (const char *const[]){"_update", "_scale", "_clear", "copy_from", "comm_",
                                         "reducer_", "_fill", NULL});
 }
 
-/* Calls of several steps, which may stop between two of them. */
+/* Returns whether the call has several steps, so that a failure may stop the call between two
+   steps. */
 static bool is_partial(const struct trial *t) {
     return has(t, (const char *const[]){"comm_", "reducer_", "load_", "from_proto", "_fill",
                                         "to_proto", "blob_from_dlpack", "save_", "model_add_blob",
                                         NULL});
 }
 
-/* Calls that only queue work, whose failure a later wait reports. */
+/* Returns whether the call only queues work, so that a later wait reports the failure. */
 static bool is_queued(const struct trial *t) {
     return has(t, (const char *const[]){"_on", "prefetch", "async", "_update", "_scale", "comm_",
                                         "reducer_", NULL});
@@ -77,7 +78,7 @@ struct seen {
     } blobs[2];
 };
 
-/* Records the observable state; the bytes of the first blob only if `bytes`. */
+/* Records the observable state. Records the bytes of the first blob only if `bytes` is true. */
 static void see(struct seen *seen, const struct world *w, bool bytes) {
     sb_blob *const blobs[] = {w->blob, w->other};
     memset(seen, 0, sizeof *seen);
@@ -123,7 +124,7 @@ static void open_start(struct world *w, const struct start *s) {
     w->status = SB_OK;
 }
 
-/* Checks that a call which lost the device keeps shapes and handles, and current host bytes. */
+/* Checks that a call that lost the device has kept shapes, handles and current host bytes. */
 static void check_lost(const struct trial *t, struct world *w, struct seen *before) {
     sb_blob *const blobs[] = {w->blob, w->other};
     for (int i = 0; i < 4; i++) {
@@ -156,7 +157,7 @@ static void check_failed(const struct trial *t, struct world *w, struct seen *be
         see(&now, w, true);
         demand(t, same_seen(before, &now, true));
     }
-    if (has(t, (const char *const[]){"comm_", "reducer_", NULL})) /* unusable after a failure */
+    if (has(t, (const char *const[]){"comm_", "reducer_", NULL})) /* the communicator is unusable */
         return;
     w->status = SB_OK;
     t->call->run(w);

@@ -1,4 +1,5 @@
-/* The bytes of a source change between two reads: calls that have measured other bytes fail. */
+/* Tests calls on a source whose bytes change between two reads. A call that measured the old bytes
+   must fail, or write as many bytes as it reports. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -19,7 +20,8 @@ static bool reports_change(sb_status st) {
     return st == SB_ERR_IO && strstr(err.message, "changed") != NULL;
 }
 
-/* Checks that a call writes as many bytes as it reports. Returns whether the call is refused. */
+/* Checks that a successful call has written as many bytes as it reports. Returns whether the call
+   reports the change. */
 static int is_refused(sb_status st, const unsigned char *out, size_t size) {
     if (st != SB_OK)
         assert_int_equal(st, SB_ERR_IO);
@@ -28,8 +30,9 @@ static int is_refused(sb_status st, const unsigned char *out, size_t size) {
     return reports_change(st);
 }
 
-/* Opens a message whose n-th and later reads return `after`, for every n; replaces or adds a blob
-   and saves. Adds how often the open, the save and the message are refused. */
+/* For every n, opens a message whose n-th and later reads return `after`, reads the message of a
+   layer, replaces or adds a blob, and saves. Counts in `refused` how often the open, the read of
+   the message and the save report the change. */
 static void change(const struct wire *before, const struct wire *after, int32_t format,
                    int refused[3]) {
     bool fired = true;

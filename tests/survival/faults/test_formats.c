@@ -1,7 +1,7 @@
 /* Makes every call that reads or writes formats with its n-th step failing, for every n. A step is
-   an allocation, a system call, or a callback (source, sink or progress). Checks the status,
-   that nothing changes or leaks, that no file stays open, that no temporary file is left, and that
-   the same call then succeeds. */
+   an allocation, a system call, or a callback (source, sink or progress). Checks the status, and
+   that nothing changes or leaks, no file stays open, no temporary file is left, and the same call
+   then succeeds. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -35,8 +35,8 @@ struct scene {
     struct test_sink sink;
     struct test_progress progress;
     sb_model *net, *state, *raw;               /* a net and a solver state with edits; a blob */
-    sb_blob *given, *single, *real, *integers; /* of two or four values, with data and diff */
-    sb_blob *shared, *sharer;                  /* share data; `shared` has spare capacity */
+    sb_blob *given, *single, *real, *integers; /* blobs of two or four values, with data and diff */
+    sb_blob *shared, *sharer;                  /* these share data; `shared` has spare capacity */
     sb_model *made;
     sb_blob *lent;
     unsigned char *buffer;
@@ -184,7 +184,8 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* If `handles` is true, also records addresses, which differ between scenes. */
+/* Records the shape, heads and host bytes of a blob. If `handles` is true, also records addresses,
+   which differ between scenes. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -478,7 +479,7 @@ static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, failed_function, what);
 }
 
-/* Returns whether the target is replaced, and checks that the error message agrees. */
+/* Returns whether the call has replaced the target. Checks that the error message agrees. */
 static bool target_is_replaced(const struct scene *s, const struct row *row, const sb_error *err,
                                int n) {
     const bool in_place = !file_holds(s->target, "old");
@@ -547,7 +548,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
-        if (n == 1) { /* without an error to fill */
+        if (n == 1) { /* the same failure without an error to fill */
             arm(&s, how, 1);
             st = row->call(&s, NULL);
             assert_true(disarm(&s, how, 1) && is_expected(how, st));
@@ -607,7 +608,8 @@ TEST(each_step_of_each_call_may_fail) {
         fail_each(&(struct failure){0, 0, 0, SB_ERR_OUT_OF_MEMORY, A_FILE});
 }
 
-/* The library also reads a file whose size is 0, since such a file of /proc may have bytes. */
+/* The library also reads a file whose size is 0, because such a file may have bytes if it is in
+   /proc. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});

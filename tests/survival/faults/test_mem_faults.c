@@ -106,8 +106,9 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks that a failed call keeps the head. Two exceptions: a failure of queued work restores the
-   trial's first head; after an in-place write that loses the device the head is AT_CPU or LOST. */
+/* Checks that a failed call keeps the head. There are two exceptions. After a failure of queued
+   work, the head is the trial's first head. After an in-place write that loses the device, the head
+   is AT_CPU or LOST. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -150,7 +151,7 @@ static void drain(const struct trial *t) {
     demand(t, st == SB_OK || (st == SB_ERR_DEVICE_LOST && is_lost(t)));
 }
 
-/* Checks that each deleter ran once, and that lent bytes were not written afterwards. */
+/* Checks that each deleter ran once, and that lent bytes were not written after the deleter ran. */
 static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};

@@ -1,6 +1,6 @@
-/* Replaces a file while a system call fails. Afterwards the file has the old bytes or all new
-   bytes, the error has the call's errno and names the step, and the folder has no other file. Also
-   reads from a descriptor whose reads fail. */
+/* Replaces a file while a system call fails. Afterwards the file must have the old bytes or all new
+   bytes, the error must have the system call's errno and describe the failed step, and the folder
+   must have no other file. Also reads from a descriptor whose reads fail. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -22,7 +22,7 @@
 
 enum file_contents { OLD, NEW };
 
-/* test_formats.c tests EINTR, after which each call is retried. */
+/* test_formats.c tests EINTR: the library retries each call that fails with EINTR. */
 static const struct row {
     const char *function;
     int nth, last, error;
@@ -96,8 +96,8 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-/* The objects of a test: a folder with `file` and another file, a blob and a model. `made` does not
-   exist. */
+/* The objects of a test: a folder with `file` and another file, a blob and a model. No file exists
+   at the path `made`. */
 struct scene {
     struct rig rig;
     const char *file, *made;
@@ -188,8 +188,8 @@ static const struct {
 };
 
 /* Saves over a file whose mode depends on the seed, or through a link to a file that does not
-   exist. Every third file also has an access list. If the list cannot be kept, the new mode grants
-   only permissions that every entry grants. */
+   exist. Every third file also has an access list. If a save cannot keep the list, the new mode
+   grants only permissions that every entry of the list grants. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
@@ -222,7 +222,7 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
         fail_with("%s: %s", file_systems[system].name, err.message);
     if (is_dangling) {
         char link[8];
-        descriptors.shown = false; /* a new file has the mode of the mask */
+        descriptors.shown = false; /* a new file gets its mode from the umask */
         assert_int_equal(readlink(s->file, link, sizeof link), 4);
         assert_int_equal(access(s->made, F_OK) == 0, is_new);
         if (!is_new)

@@ -1,5 +1,5 @@
-/* The built-in allocator and the simulated device request memory from the C library and the kernel;
-   a caller's allocator does not see these requests. The test makes the n-th request of a call fail,
+/* The built-in allocator and the simulated device request memory from the C library and the kernel.
+   These requests do not reach a caller's allocator. The test makes the n-th request of a call fail,
    for every n. The call must return an error and change nothing; a retry must then succeed. */
 #include "blobs.h"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tests how much memory the program syncblob needs:
 
-- commands that read a bomb, and `convert` of a file with false sizes or counts, at most 64 MiB + 16 x the
-  bytes that the file has on the disk;
-- `convert` in every direction at most 1.2 x the largest blob + 32 MiB of private memory that it may write.
-  The net is generated; the command `diff` compares the values of each conversion with the original.
+- A command that reads a bomb, and `convert` of a file with false sizes or counts, may need at most
+  64 MiB + 16 x the bytes that the file has on the disk.
+- `convert` in every direction may need at most 1.2 x the largest blob + 32 MiB of private writable memory.
+  The net is generated. The command `diff` compares the values of each conversion with the original.
 """
 import argparse
 import json
@@ -43,8 +43,8 @@ def npy_bytes(shape):
 
 
 def write_zip(path, members):
-    """Writes a zip file. A member has a name, first bytes, and some MiB of zeros, which are written one by
-    one: this program must stay small, because a child process inherits its peak of memory."""
+    """Writes a zip file. A member has a name, first bytes, and a number of MiB of zeros. Writes each MiB
+    separately to use little memory, because a child process inherits this program's peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:
@@ -128,8 +128,8 @@ def bomb_results(options, folder):
 
 
 def write_net(path):
-    """Writes a net as safetensors. Returns the size of the largest blob. Three layers have a quarter of the
-    floats each, like a fully connected layer."""
+    """Writes a net as safetensors. Returns the size of the largest blob. Each of three layers
+    has a quarter of the floats, like a fully connected layer."""
     rows = NET_MIB // 4 * MIB // 4 // 4096
     header, at = {}, 0
     for name, shape in [("fc6", [rows, 4096]), ("fc7", [rows, 4096]), ("fc8", [rows, 4096])] + [

@@ -63,7 +63,7 @@ static void *saved(const sb_model *model, size_t *size) {
     return bytes;
 }
 
-/* Adds as many layers as the model has, and finds each by its name. */
+/* Adds as many layers as the model has, and finds each added layer by its name. */
 static void add_layers(sb_model *model) {
     int64_t found;
     for (int64_t i = sb_model_num_layers(model); i > 0; i--) {
@@ -81,7 +81,8 @@ static void use_as_blob(const struct wire *wire) {
     sb_blob_destroy(blob);
 }
 
-/* Sets the limits of layers and blobs to their maxima: a refusal would end the work early. */
+/* Opens and uses a bomb. The limits of layers and blobs have their maxima, because a refusal would
+   end the work early. */
 static void read_bomb(int32_t format, const struct wire *wire) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_layers = limits.max_blobs = INT64_MAX;
@@ -159,7 +160,8 @@ static void release_in_a_capture(int64_t count) {
 
 /* --- writes without a wait -------------------------------------------------------------------- */
 
-/* All blobs use one block, since a search through many blocks would dominate. */
+/* All blobs use one block of device memory, because a search through many blocks would dominate the
+   cost. */
 static void write_on_two_streams(int64_t count) {
     struct scene s;
     scene_open(&s, NULL);
@@ -180,9 +182,9 @@ static void write_on_two_streams(int64_t count) {
 
 /* --- edits of a model ------------------------------------------------------------------------ */
 
-/* Adds a blob to each layer in a shuffled order: 1000003 is prime, so that the loop visits each
-   layer once. Then replaces the blobs of the saved net from the last to the first. The test
-   behaviour.edits checks that searches are short after additions in any order. */
+/* Adds a blob to each layer in a shuffled order. The factor 1000003 is prime, so that the loop
+   visits each layer once. Then replaces the blobs of the saved net from the last to the first. The
+   test behaviour.edits checks that searches are short after additions in any order. */
 static void edit_shuffled(int64_t count) {
     sb_model *model;
     size_t size;

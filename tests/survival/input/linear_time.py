@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests that time is linear: a case of ten times the size costs at most eleven times the instructions for
-bombs, and thirteen times for counts, whose sorted trees have a logarithmic cost. Callgrind counts the
-instructions inside the function work_on of cost.c. With --full, the bombs take half an hour.
+"""Tests that time is linear. At ten times the size, a bomb may cost at most eleven times the instructions,
+and a case of the kind "counts" at most thirteen times: its sorted trees have a logarithmic cost. Callgrind
+counts the instructions inside the function work_on of cost.c. With --full, the bombs take half an hour.
 """
 import argparse
 import concurrent.futures
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-# For each kind: the factor, and the smaller size, alone and with --full.
+# For each kind: the largest factor, the smaller size without --full, and the smaller size with --full.
 KINDS = {"bombs": (11, 10_000, 1_000_000), "counts": (13, 1_000, 10_000)}
 
 

@@ -65,8 +65,8 @@ static void check_peak(const struct observed *o, const struct input *input, sb_s
 }
 
 /* Opens the input and loads some blobs, including the first. `memory` is the caller's limit (0: the
-   default limits). The index, which stays allocated, counts at each load; the caller's blob does
-   not. */
+   default limits). The index stays allocated, so it counts at each load. The caller's blob does not
+   count. */
 static void check(const struct input *input, bool in_file, size_t memory) {
     const size_t open_bytes = memory ? memory : input->wire.size + 8 * MIB;
     struct observed o;

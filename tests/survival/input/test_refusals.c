@@ -1,7 +1,7 @@
 /* Tests calls that must be refused before anything changes: NULL for each pointer that a header
    does not mark [nullable]; flags of other calls and unknown flags, alone or with valid flags;
    parts other than data and diff; extreme numbers. tests/support/make_refusals.py generates the
-   calls from the headers. Queries, which return no status, must return a value. */
+   calls from the headers. Queries return no status, so they must return a value. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"

@@ -39,7 +39,7 @@ size_t any_size(void);
 
 /* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: calls
    of read_tag in that source then call read_tag_contract. The definition of read_tag is unchanged,
-   as its first parameter begins with a word of FIRST_*. */
+   because its first parameter begins with a word of FIRST_*. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c

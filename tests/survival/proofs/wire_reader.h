@@ -1,7 +1,8 @@
 /* A reader at any place of a message, and the invariants and contracts of the functions of wire.c.
    A proof sees NEAR bytes of the source: its first bytes, or the last bytes of the largest source.
-   No function reads more than ten bytes from reader->at on, or more than one byte before it. The
-   position matters only at the end of the largest source, where sums of offsets could wrap. */
+   No function reads more than ten bytes from reader->at on, or more than one byte before
+   reader->at. The position matters only at the end of the largest source, where sums of offsets
+   could wrap. */
 #ifndef SB_TESTS_PROOFS_WIRE_READER_H
 #define SB_TESTS_PROOFS_WIRE_READER_H
 
@@ -54,8 +55,8 @@ static bool is_of_source(sb_status st) {
            ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
 }
 
-/* Returns whether `st` is a valid failure: sb__fail received it, the bytes or the source can cause
-   it, and the reader is still in the message. */
+/* Returns whether `st` is a valid failure: sb__fail received `st`, the bytes or the source can
+   cause `st`, and the reader is still in the message. */
 static bool is_failure(sb_status st, uint32_t end) {
     return st == last_failure && reader.at <= end && is_window() &&
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));

@@ -1,5 +1,5 @@
-/* read_watched: reads all bytes piece by piece, in order, and reports each piece after reading it;
-   a failure ends the read.
+/* read_watched: reads all bytes piece by piece, in order. After each piece, reports the progress. A
+   failure ends the read.
    --unwind 5: three pieces and a tail; the code treats all pieces in the same way
    planted: "        offset += n;\n"
         -> ""

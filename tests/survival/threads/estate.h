@@ -73,7 +73,7 @@ static inline bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
-/* Uses a new memory of `context`, whose stream is `stream`. Calls may fail. */
+/* Uses a new memory of `context` on the stream `stream` of the context. The calls may fail. */
 static inline void use_new_memory(sb_context *context, sb_stream stream, size_t bytes) {
     sb_mem *mem = NULL;
     const void *in;

@@ -1,5 +1,5 @@
-/* Runs threads for tests. The flags by which one thread starts another thread order no memory
-   accesses: the library alone must order them, or ThreadSanitizer reports a race. */
+/* Runs threads for tests. The flags with which one thread starts another thread do not order memory
+   accesses. The library alone must order these accesses, or ThreadSanitizer reports a race. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 

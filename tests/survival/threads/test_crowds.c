@@ -122,8 +122,8 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
 
 /* --- a cap ----------------------------------------------------------------------------------- */
 
-/* Thread 0 repeatedly requests too much. The other threads' requests together are far below the
-   cap. */
+/* Thread 0 repeatedly requests more than the cap allows. The requests of the other threads together
+   are far below the cap. */
 static void ask(void *arg, int member) {
     struct sb__account *account = arg;
     size_t bytes = member ? SMALL : CAP;
@@ -267,9 +267,9 @@ static void check_values(sb_blob *blob, int64_t index) {
         assert_true(values[i] == (float)index + (float)i);
 }
 
-/* Thread 1 cancels each of its loads, without effect on other threads. */
+/* Thread 1 cancels each of its loads, which must not affect other threads. */
 static void load_or_cancel(struct shared *s, int member) {
-    sb_blob *blob; /* not test_vector(): the lock of its list of objects would order the threads */
+    sb_blob *blob; /* not test_vector(), whose lock would order the threads */
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;

@@ -1,5 +1,5 @@
-/* Ends a process in many states, repeatedly, and checks that it neither crashes nor hangs. Each
-   process is a child; this process never uses the library. */
+/* Ends processes in many states, repeatedly, and checks that no process crashes or hangs. Each of
+   these processes is a child. The parent never uses the library. */
 #include "child.h"
 #include "estate.h"
 #include "team.h"
@@ -53,7 +53,8 @@ static void start_threads(void) {
 
 /* --- scenarios ------------------------------------------------------------------------------- */
 
-/* The scenarios do not destroy all objects, and a child cannot free its parent's device objects. */
+/* Disables the detection of leaks: the scenarios do not destroy all objects, and a child cannot
+   free its parent's device objects. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { /* NOLINT: AddressSanitizer prescribes the name */
     return "detect_leaks=0";
@@ -71,7 +72,7 @@ static void run_and_exit(void *arg) {
     TEST(name) {                                                                                   \
         void (*scenario)(void) = name##_scenario;                                                  \
         for (int i = 0; i < RUNS; i++) {                                                           \
-            (void)fflush(NULL); /* or the child would print it again */                            \
+            (void)fflush(NULL); /* else the child would print the buffered text, too */            \
             in_child(run_and_exit, &scenario);                                                     \
         }                                                                                          \
     }                                                                                              \

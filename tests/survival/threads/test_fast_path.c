@@ -1,6 +1,7 @@
-/* If a side is ready and no work is pending, a request for its pointer takes no lock and calls no
-   function of the device or the allocator. Const calls on current host data do not write to the
-   library's objects, so that any number of threads can share the cache lines of a blob or model. */
+/* If a side is ready and no work is pending, a request for the side's pointer takes no lock and
+   calls no function of the device or the allocator. Const calls on current host data do not write
+   to the library's objects, so that any number of threads can share the cache lines of a blob or
+   model. */
 #include "blobs.h"
 #include "nets.h"
 #include "pointers.h"
@@ -16,7 +17,8 @@
 
 static _Thread_local int64_t locks;
 
-/* Replaces the C library's function, unless a sanitizer already replaces that function. */
+/* Replaces the C library's function to count locks, unless a sanitizer already replaces the
+   function. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -41,7 +43,7 @@ static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int6
 struct scale {
     struct rig rig;
     sb_mem *mem;
-    sb_blob *blob, *source; /* of BYTES, with data and diff on the host */
+    sb_blob *blob, *source; /* blobs of BYTES bytes, with data and diff on the host */
 };
 
 static void scale_open(struct scale *s) {

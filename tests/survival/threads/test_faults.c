@@ -1,9 +1,10 @@
 /* Threads use shared objects, with and without failures. Several threads make every call that
-   reads, writes or retires storage or queues work on it, while another thread makes device
-   operations fail. Each reader must find the bytes of the last writer. At the end each loan (lent
-   storage) must have been returned once and not written afterwards, each kernel must have found the
-   memory that it was queued for, and nothing may leak. The test locks each object so that no thread
-   reads it while another thread writes. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
+   reads, writes or retires storage, or that queues work on storage, while another thread makes
+   device operations fail. Each reader must find the bytes of the last writer. At the end, each loan
+   (lent storage) must have been returned once and not written after its return, each kernel must
+   have found the memory that it was queued for, and nothing may leak. The test locks each object so
+   that no thread reads the object while another thread writes it. SYNCBLOB_STRESS_SECONDS sets the
+   duration, which is 4 seconds by default. */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -70,7 +71,7 @@ struct worker {
     sb_dl_managed_versioned *tensors[TENSORS];
 };
 
-/* What happened in all rounds. */
+/* Totals of all rounds. */
 static int num_loans, num_kernels;
 static _Atomic int num_failures;
 
@@ -133,7 +134,7 @@ static void end_tensor(sb_dl_managed *self) {
     end_loan(loan, loan->lent.ptr);
 }
 
-/* Returns NULL if the maximum number of loans is reached or the device is out of memory. */
+/* Creates a loan. Returns NULL if there are too many loans or the device is out of memory. */
 static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     struct round *round = w->round;
     struct lent lent = {.context = side == SB_SIDE_GPU ? round->rig.context : NULL, .bytes = BYTES};
@@ -156,7 +157,7 @@ static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     return loan;
 }
 
-/* Records the result of the call that was passed the loan. */
+/* Records whether the call to which the loan was passed has accepted the loan. */
 static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
     bool ok = is_ok(w->round, status);
     if (ok)
@@ -230,8 +231,9 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
-/* Reads on a stream or, with a plain pointer, at once. A later writer does not wait for a kernel on
-   the legacy default stream. */
+/* Reads on a stream, or at once through a pointer from a call without a stream. In the second case,
+   also launches a kernel on the legacy default stream. This kernel may find any value, because a
+   later writer does not wait for it. */
 static void read_device(struct worker *w, struct object *o) {
     void *in = NULL;
     float values[COUNT];
@@ -266,8 +268,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. When a tensor ends, queued work may still use its storage, provided that the
-   memory has recorded the work's stream. */
+/* Exports a tensor. When a tensor ends, queued work may still use the tensor's storage, provided
+   that the memory has recorded the stream of the work. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -325,7 +327,8 @@ static void live_alone(struct worker *w, struct object *o) {
 
 /* --- exclusive calls ------------------------------------------------------------------------- */
 
-/* Checks `status`: a failure leaves the bytes unchanged unless it lost the device. */
+/* Checks `status`. If the call has lost the device, the object's value becomes unknown; other
+   failures leave the bytes unchanged. */
 static bool is_done(struct worker *w, struct object *o, sb_status status) {
     if (status == SB_ERR_DEVICE_LOST)
         o->value = NAN;
@@ -437,7 +440,7 @@ static void compute(struct worker *w, struct object *o, float value) {
 
 /* --- a worker -------------------------------------------------------------------------------- */
 
-/* The tables list host calls first, then device calls, last the calls that may lose the device. */
+/* Each table lists host calls first, then device calls, then calls that may lose the device. */
 static void touch(struct worker *w, struct object *o) {
     static void (*const readers[])(struct worker *, struct object *) = {
         read_host, pass_on, live_alone, share, read_device, read_device, start_transfer, export};
@@ -585,7 +588,7 @@ static void run(void *arg, int member) {
 
 /* --- a round --------------------------------------------------------------------------------- */
 
-/* Every third round has no failures; every fourth of these uses only the host. */
+/* Every third round has no failures. Every fourth round without failures uses only the host. */
 static void round_open(struct round *round, int number) {
     *round =
         (struct round){.number = number, .fails = number % 3 < 2, .has_device = number % 12 != 11};

@@ -67,7 +67,8 @@ static void read_current_bytes(struct estate *e) {
     sb_blob_destroy(loaded);
 }
 
-/* Must run in the first test, before this process has hashed a name. */
+/* Hashes a name in a child. The first test must call this function, before this process has hashed
+   a name. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[8] = {{0, 0}};
@@ -100,7 +101,7 @@ struct forked_call {
     bool pending;       /* the data is being pushed, and the diff pulled */
     bool locked;        /* the child cannot read the page-locked memory of data and diff */
     sb_status expected; /* the status in the parent */
-    bool uses_device;   /* in the parent */
+    bool uses_device;   /* whether the call uses the device in the parent */
 };
 
 static void open_world(struct forked_call *c, enum world_storage storage) {
@@ -138,9 +139,9 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call must return FORKED in the child: it returns a pointer or a handle of the
-   device, it reads or writes page-locked bytes, or it uses the device, and not merely because it
-   replaces storage. */
+/* Returns whether the call must return FORKED in the child. Such calls return a pointer or a handle
+   of the device, read or write page-locked bytes, or use the device for another reason than to
+   replace storage. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};
@@ -182,7 +183,7 @@ TEST(no_call_in_a_child_uses_the_device) {
         }
 }
 
-/* Memory that some drivers make unreadable in the child, and tensors of it. */
+/* Memory that some drivers make unreadable in the child, and tensors of this memory. */
 struct locked {
     struct rig rig;
     sb_mem *mem;
@@ -332,7 +333,8 @@ TEST_ON(estate, a_child_uses_and_releases_its_objects_whichever_locks_are_held) 
     assert_ok(sb_context_forget_stream(f->context, f->stream, &err));
 }
 
-/* The host bytes are current, so reads and queries need no lock. */
+/* Reads and queries a memory whose lock a thread of the parent held at the fork. The host bytes are
+   current, so these calls need no lock. */
 static void read_beside_the_lock(void *arg) {
     const sb_blob *blob = arg;
     sb_dl_managed_versioned *tensor = NULL;
@@ -360,7 +362,8 @@ TEST_ON(rig, a_child_reads_current_bytes_without_the_memory_s_lock) {
     }
 }
 
-/* Calls that need the lock return FORKED: the thread that held it does not exist in the child. */
+/* Calls that need the lock return FORKED: the thread that held the lock does not exist in the
+   child. */
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;
@@ -371,7 +374,7 @@ static void change_beside_the_lock(void *arg) {
     sb_mem_release(mem);
 }
 
-/* Calls that wait for a transfer return FORKED too. */
+/* Calls that wait for a transfer also return FORKED. */
 static void wait_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     sb_blob *blob;
@@ -399,7 +402,7 @@ struct slow {
     quiet_flag holds;
 };
 
-/* Owns a lock for longer than a child waits for a lock whose owner does not exist. */
+/* Holds a lock for longer than a child waits for a lock whose owner does not exist. */
 static void hold_long(struct slow *s) {
     const struct timespec pause = {.tv_nsec = 500000000};
     child_wants(sb__lock(s->mem, NULL) == SB_OK);

@@ -17,7 +17,7 @@
 /* --- a device that orders no threads --------------------------------------------------------- */
 
 /* The device of plain.h with streams, events and arithmetic on F32. Each operation completes before
-   it returns; a scaling fails, and so loses the device. */
+   it returns. A scaling fails and loses the device. */
 struct tiny {
     struct plain plain;                     /* must be first: the slots of plain.c point to it */
     sb_status (*on_event_wait)(void *user); /* may be NULL */
@@ -111,7 +111,7 @@ struct stage {
     sb_backend table;
     sb_context *context;
     sb_mem *mem;
-    sb_blob *blobs[2]; /* one blob twice, or a blob for each thread */
+    sb_blob *blobs[2]; /* the same blob twice, or a blob for each thread */
     sb_dl_managed_versioned *tensors[2];
     char lent[2][256];
     _Atomic int accepted, deleted;
@@ -210,7 +210,7 @@ static sb_status look_at_memories(struct stage *s, int which) {
     return SB_OK;
 }
 
-/* Looks at the bytes and ends the tensor. */
+/* Checks that the tensor's bytes are 0, then ends the tensor. */
 static void end_tensor(sb_dl_managed_versioned *tensor) {
     assert_true(bytes_are(tensor->dl_tensor.data, BYTES, 0));
     tensor->deleter(tensor);
@@ -291,7 +291,8 @@ static void do_act(struct two_acts *two, int which) {
         assert_true(bytes_are(ptr, BYTES, 0)); /* the tiny device uses host memory */
 }
 
-/* Releases the thread's references. The last release comes after all uses. */
+/* Makes the thread's call, then releases the thread's references. The last release must come after
+   all uses on both threads. */
 static void do_act_and_leave(void *arg, int which) {
     struct two_acts *two = arg;
     do_act(two, which);
@@ -434,7 +435,7 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
-/* The deleter, on the thread of the last owner, reads the writes of the other owner. */
+/* A deleter that runs on the thread of the last owner and reads what the other owner wrote. */
 static void read_back(void *user, void *ptr) {
     assert_true(bytes_are(ptr, BYTES, 0x44));
     count_deleter(user, ptr);
@@ -461,8 +462,8 @@ static void write_and_end_tensor(void *arg, int member) {
     end_tensor_0(arg, member);
 }
 
-/* A write moves the memory out of read-only storage that a tensor still holds, or the tensor ends
-   before the blob. Only the lease orders the two threads. */
+/* First row: a write moves the memory out of read-only storage that a tensor still holds. Second
+   row: the tensor ends before the blob. Only the lease orders the two threads. */
 TEST(released_storage_ends_with_its_last_user) {
     team_task *const rows[][2] = {{write_elsewhere, end_tensor_0},
                                   {write_and_end_tensor, end_blob}};
@@ -485,8 +486,8 @@ static void export_tensor(void *arg, int member) {
     assert_ok(sb_blob_to_dlpack(s->blobs[0], SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
 }
 
-/* The export of the first tensor changes the storage; the export of the second reads that change.
- */
+/* The export of the first tensor changes the storage. The export of the second tensor reads that
+   change. */
 TEST_ON(stage, two_threads_export_one_side) {
     f->blobs[0] = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     void *data = blob_pointer(f->blobs[0], SB_DATA, MUTABLE_CPU);
@@ -603,7 +604,7 @@ static sb_status use_another_stream(void *user) {
     return SB_OK;
 }
 
-/* A wait holds no lock. */
+/* The library holds no lock while it waits. */
 TEST(a_stream_is_forgotten_beside_users_of_others) {
     struct replacing r = {.waits = 0};
     stage_open(&r.stage);
@@ -650,7 +651,7 @@ static void end_chained(void *user, void *ptr) {
     sb_context_release(chained->other);
 }
 
-/* Retires memory lent to the context while every wait fails, so the memory is quarantined. */
+/* Retires memory lent to the context while every wait fails, so that the memory is quarantined. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));

@@ -1,6 +1,6 @@
-/* parallel_for: with any number of the caller's threads the results equal those of one thread bit
-   for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock
-   while the caller's threads work. */
+/* Tests parallel_for: with any number of the caller's threads, the results equal the results of one
+   thread bit for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and
+   holds no lock while the caller's threads work. */
 #include "blobs.h"
 #include "files.h"
 #include "pointers.h"
@@ -73,7 +73,7 @@ static void fill(sb_blob *blob, sb_part part, uint64_t seed) {
     }
 }
 
-/* Writes to a memory of read-only bytes, so the library copies them to new storage. */
+/* Writes to a memory of read-only bytes, so that the library copies the bytes to new storage. */
 static uint64_t move_read_only(sb_context *context, const void *bytes, size_t size) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, size, &mem, &err));
@@ -109,7 +109,7 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
-/* Fills one row, whose sum is made in tasks, too. */
+/* Fills one row with a filler that also computes the row's sum in tasks. */
 static uint64_t fill_row(sb_context *context, int32_t dtype, int64_t count) {
     const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
     sb_blob *blob = test_blob(context, dtype, 2, (int64_t[]){1, count});

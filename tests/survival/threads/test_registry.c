@@ -1,4 +1,4 @@
-/* Backends are registered, loaded and opened on several threads at once. */
+/* Tests that several threads can register, load and open backends at once. */
 #include "plain.h"
 #include "team.h"
 
