@@ -54,7 +54,8 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function queues work. A slot queues nothing before its first launch. */
+/* Returns whether the function is a cuBLAS function that queues work. Before the first call of such
+   a function, a slot has queued nothing. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2") &&
            !is(function, "cublasCreate_v2");
@@ -140,7 +141,8 @@ static const struct slot {
 };
 
 /* Returns whether the backend retries after the failure, because nothing is queued yet or the wait
-   has not begun. After cublasCreate, preparing only runs each kernel, and may run them again. */
+   has not begun. After cublasCreate, the slot prepare_arithmetic only runs each kernel, and a retry
+   may run the kernels again. */
 static bool is_retried(const struct bench *b, const struct slot *slot, const char *fired,
                        unsigned int error) {
     const sb_status st = status_from(fired, error);
@@ -214,7 +216,8 @@ static void reset(struct bench *b, const struct slot *slot) {
     b->live = fake_live();
 }
 
-/* Each cuBLAS handle has a module, and retains its context. */
+/* Returns whether the slot has left no object and has changed no bytes. Each new cuBLAS handle has
+   a module, and retains its context. */
 static bool is_unchanged(struct bench *b) {
     fake_drain();
     const struct fake_live now = fake_live();
@@ -289,7 +292,7 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
     if (!*fired)
         return false;
-    const bool at_end = /* in the end of a call, or in a free, which report nothing */
+    const bool at_end = /* neither the end of a call nor a free reports a failure */
         is(fired, "cuCtxPopCurrent_v2") ||
         (st == SB_OK && (is(fired, "cuThreadExchangeStreamCaptureMode") ||
                          (slot->run == prepare_arithmetic && is(fired, "cuCtxPushCurrent_v2"))));

@@ -10,8 +10,8 @@
 
 #include <cuda.h>
 
-/* Functions that the tests use, but the library does not. A driver may lack those of green
-   contexts, whose pointers are then NULL. */
+/* Functions that the tests use, but the library does not. A driver may lack the functions of green
+   contexts; their pointers are then NULL. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(cuMemGetAllocationGranularity)                                                               \
     F(cuMemAddressReserve)                                                                         \
@@ -53,8 +53,8 @@ extern sb__cu_context primary; /* the primary context of device 0 */
 /* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* What a program does after it has opened the driver and found a device, unless it only runs
-   tests. Returns the program's exit status. */
+/* Called after the program has opened the driver and found a device. The default definition runs
+   all tests. Returns the program's exit status. */
 int gpu_main(int argc, char **argv);
 
 /* A stage is a rig on "cuda:0". When the stage closes, no context may be current. */

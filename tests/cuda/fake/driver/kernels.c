@@ -86,7 +86,7 @@ static void shorten_vector(char *line) {
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* this brace first, so that `open` stays valid */
+    memmove(comma, close + 1, strlen(close)); /* the end first, so that `open` stays valid */
     memmove(open, open + 1, strlen(open));
 }
 
