@@ -151,8 +151,9 @@ cl_int __real_clRetainEvent(cl_event event);
 
 enum { FAILED = 512 };
 
-/* The last failed commands. Only their events report the failure, as in drivers that continue with
-   the next command. (pocl 3.1 aborts if a command that waits for other commands fails.) */
+/* The latest commands with a planted failure. Only the events of these commands report the failure,
+   as in drivers that continue with the next command. (pocl 3.1 aborts if a command that waits for
+   other commands fails.) */
 static struct {
     cl_event event;
     cl_int code;

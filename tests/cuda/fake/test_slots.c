@@ -272,8 +272,9 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
                   sb_status_name(found), sb_status_name(wanted));
 }
 
-/* Returns whether the slot is tested with the error: each status of cuBLAS, the first error of each
-   status, and errors that some slots treat specially. The slot `copy` is tested with each error. */
+/* Returns whether the slot is tested with the error. The slot `copy` is tested with every error.
+   Other slots are tested with the first error of each sb_status, and with errors that some slots
+   treat specially. If calls of cuBLAS fail, the slot is also tested with every status of cuBLAS. */
 static bool is_tested(const struct slot *slot, unsigned int error) {
     unsigned int first = 1;
     while (status_of(first) != status_of(error))
