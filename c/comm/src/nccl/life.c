@@ -39,7 +39,8 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries a failed call once: if the retry fails, the memory of the requests is never freed. */
+/* Makes a call, and retries a failed call once. If the retry fails, the memory of the requests is
+   never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
