@@ -502,7 +502,7 @@ static void end_wait(struct sb__opencl_device *device, struct sb__opencl_stream 
     sb__opencl_lock_give(&device->queued.lock);
 }
 
-/* Also frees the memory of failed frees. */
+/* Also frees the memory of frees that have failed. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     cl_int result;
     struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
@@ -644,8 +644,8 @@ static void cover(struct sb__opencl_stream *stream) {
         stream->uncovered = stream->uncovered->after;
 }
 
-/* Queries neither the commands behind a running command nor the last command, because a query
-   delays the driver's thread that runs the command. */
+/* Creates an event for sb__opencl_collect. Queries neither the commands behind a running command
+   nor the last command, because a query delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;
@@ -663,7 +663,7 @@ static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_str
     return SB_OK;
 }
 
-/* Flushes a queue with a marker, because another queue may wait for the marker. */
+/* Flushes a queue that may have a marker, because another queue may wait for the marker. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err) {
     sb__opencl_lock_take(&device->queued.lock);

@@ -63,9 +63,10 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return st;
 }
 
-/* If the work before the event fails, the barrier fails, too, but this is not a failure of this
-   stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
-   aborts if a command fails whose event was released.
+/* Queues a barrier that waits for `events`, the running work before `event`. If that work fails,
+   the barrier fails, too, but this is not a failure of this stream's work. The barrier's event is
+   released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
+   event was released.
 
    Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
    before the caller's earlier commands. If a command fails between sb__opencl_running and
