@@ -36,11 +36,12 @@
     F(cuCtxDestroy_v2)                                                                             \
     F(cuCtxCreate_v2)
 
-/* CUDA 13's header declares only a newer version of the function; the driver exports both. */
+/* CUDA 13's header declares only a newer version of the function. The driver exports both
+   versions. */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* The CUDA driver, which the tests call as an application does. It is opened by name, so that the
-   programs start on a machine without a driver. */
+/* The CUDA driver, which the tests call as an application does. The driver is opened by name, so
+   that the programs start on a machine without a driver. */
 extern struct driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
 #define MEMBER(symbol) __typeof__(&(symbol)) symbol;

@@ -1,5 +1,5 @@
-/* Modules and launches: an interpreter of the PTX that the tested kernels use. It runs the threads
-   of a launch one after another, and has no shared memory. */
+/* Modules and launches: an interpreter of the PTX that the tested kernels use. The interpreter runs
+   the threads of a launch one after another, and has no shared memory. */
 #include "driver.h"
 
 #include <math.h>

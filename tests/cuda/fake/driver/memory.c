@@ -65,7 +65,8 @@ static struct block *find_reservation(CUdeviceptr ptr) {
 /* --- mapped bytes ---------------------------------------------------------------------------
 
    A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
-   is large enough. Chunks are not joined, so an allocation can fail although enough is free. */
+   is large enough. Chunks are not joined, so an allocation can fail although enough memory is
+   free in total. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])

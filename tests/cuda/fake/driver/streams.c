@@ -277,8 +277,9 @@ static bool is_held(CUstream stream) {
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream` or, if an item of another stream must run before it, that item.
-   The search ends, because each next item was queued earlier. Returns false at a closed gate. */
+/* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
+   other item instead. The search ends, because each next item was queued earlier. Returns false at
+   a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
