@@ -132,7 +132,8 @@ static struct blocked block(struct place *place, cl_command_queue queue) {
     return (struct blocked){events[0], CL_COMPLETE};
 }
 
-/* Completes the event, or makes it fail: pocl then also fails the commands that wait for it. */
+/* Completes the event or makes the event fail. If the event fails, pocl also fails the commands
+   that wait for the event. */
 static void unblock(const struct blocked *blocked, cl_int status) {
     assert_int_equal(clSetUserEventStatus(blocked->user, status), CL_SUCCESS);
 }
@@ -241,8 +242,8 @@ TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     assert_ok(synchronize(f, f->own)); /* the failure is reported already */
 }
 
-/* In the first round the copy has a planted failure. In the second round it fails in the driver,
-   where pocl 3.1 aborts if a command fails after its event was released. */
+/* In the first round the copy has a planted failure. In the second round the copy fails in the
+   driver: pocl 3.1 aborts if a command fails after the command's event was released. */
 TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
     void *ptr = alloc(f);
     for (int in_driver = 0; in_driver < 2; in_driver++) {
