@@ -71,7 +71,7 @@ static sb_status replace(sb_status st, sb_status other, sb_error *err) {
     return st == SB_OK ? st : sb_error_fill(err, other, 0, "work failed");
 }
 
-/* Returns a failure unless an earlier wait has returned one. */
+/* Returns `st`, but SB_OK if an earlier wait has returned a failure. */
 static sb_status take(sb_status st) {
     const bool was_taken = now.is_taken;
     now.is_taken |= st != SB_OK;

@@ -1,5 +1,6 @@
-/* Tests faults of the simulated device: each operation is made to fail at once, when it runs later,
-   or by losing the device. The tests check which threads receive the failure, and its effects. */
+/* Tests faults of the simulated device. Each operation is made to fail at once, to fail when its
+   queued work runs, or to lose the device. The tests check which threads receive a failure, and the
+   effects of the failure. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
