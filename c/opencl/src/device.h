@@ -92,7 +92,7 @@ struct sb__opencl_command {
 };
 
 /* A command queue and its commands. While only the library adds commands to a queue, the library
-   waits for the queue by its last command, and needs no marker. */
+   waits for the queue's last command instead of a marker. */
 struct sb__opencl_stream {
     struct sb__opencl_stream *next; /* in device->streams */
     cl_command_queue queue;
@@ -113,7 +113,8 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
+    /* The last events that failed. They are released later, because pocl 3.1 uses an event for a
+       moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The

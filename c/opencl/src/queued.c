@@ -392,8 +392,9 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
 }
 
 /* Waits for a marker, for the queue, and for the queue's listed commands. The marker is not enough:
-   it fails with a command of the caller, perhaps before earlier commands end. A call of clFinish is
-   not enough: in pocl 3.1 the call may return while a barrier waits for another queue. */
+   if a command of the caller fails, the marker fails, perhaps before earlier commands end. A call
+   of clFinish is not enough: in pocl 3.1 the call may return while a barrier waits for another
+   queue. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
     sb_error err;
@@ -460,7 +461,8 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
 
 /* Removes the records of the commands that have ended, and writes the code of the first failure to
    `*out_failure`. Keeps the last command of the library's queue if the command is known to be
-   complete: the next command's `enlist` releases its event. If a query fails, removes nothing. */
+   complete; `enlist` removes the command when the next command is queued. If a query fails, removes
+   nothing. */
 static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
     const struct sb__opencl_command *tail = stream->tail;
