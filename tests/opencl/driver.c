@@ -380,8 +380,8 @@ static void use(cl_command_queue queue, const void *ptr) {
         (void)__real_clReleaseCommandQueue(old);
 }
 
-/* Waits only for the last queue that used the memory, because the work of earlier queues has then
-   run, and frees the memory. */
+/* Frees memory after a wait for the last queue that used the memory. The work of earlier queues has
+   then run, too. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {

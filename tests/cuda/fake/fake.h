@@ -69,7 +69,7 @@ FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void 
 /* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
    the range is not allocated, or its queued allocation has not run. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Returns whether the handle is that of a live stream. */
+/* Returns whether the handle belongs to a live stream. */
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
