@@ -430,7 +430,8 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
     }
 }
 
-/* Returns, once, a failure that sb_reducer_ready has not returned. */
+/* Returns a failure that sb_reducer_ready has found but not returned. The next call returns
+   SB_OK. */
 static sb_status report(sb_reducer *reducer, sb_error *err) {
     const sb_status st = reducer->unreported.code;
     if (st != SB_OK && err)

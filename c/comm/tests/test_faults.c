@@ -132,7 +132,7 @@ static sb_status step(struct world *w, sb_error *err) {
     return sb_reducer_wait(w->reducer, err);
 }
 
-/* Makes a step of new values on the host. */
+/* Writes new values on the host, and makes a step. */
 static sb_status next_step(struct world *w) {
     void *out;
     for (int i = 0; i < BLOBS; i++) {
