@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Returns the number of this thread, which no other thread of the process ever has. */
+/* Returns the number of this thread. No other thread of the process ever has the same number. */
 static int64_t this_thread(void) {
     static _Atomic int64_t count;
     static _Thread_local int64_t number;
