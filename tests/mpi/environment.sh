@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Settings and functions for programs over MPI; to be sourced. Ranks may share processors, and root may
-# run them, as in a container.
+# run the programs, as in a container.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
@@ -24,8 +24,8 @@ compare_losses() { # WHAT FILE FILE TOLERANCE
               exit NR == 0 || wrong > 0 }'
 }
 
-# Compares the losses of the training example. The file "alone" has those of one rank, "together" those of
-# several ranks, and "again" those of several ranks that were restarted at step 120 of 200.
+# Compares the losses of the training example. The file "alone" is the output of one rank, "together" of
+# several ranks, and "again" of several ranks that were restarted at step 120 of 200.
 check_losses() { # FOLDER RANKS
     compare_losses "one rank, $2 ranks" "$1/alone" "$1/together" 1e-6
     tail -n 80 "$1/together" >"$1/rest"

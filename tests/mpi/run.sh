@@ -2,8 +2,8 @@
 # Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
 # libraries of a build folder, and runs the test at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
 # Runs the test again with pieces of 499 elements, two at a time, as if counts were too large for MPI.
-# Then runs the training example: several ranks must have the losses of one rank, and a restarted run the
-# losses of a run that never stopped. Exits with 77 if there is no MPI.
+# Then runs the training example: several ranks must have the losses of one rank, and a restarted run must
+# have the losses of a run that never stopped. Exits with 77 if there is no MPI.
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1") flags=("${@:2}")

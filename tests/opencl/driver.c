@@ -109,7 +109,8 @@ static struct memory *find(cl_context context, const void *ptr) {
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters
 
-/* The parameters of a function, from their types, and the arguments. */
+/* PARAMETERSn(types) declares n parameters of the given types. ARGUMENTSn passes these parameters
+   on. */
 #define PARAMETERS1(a)                a p1
 #define PARAMETERS2(a, b)             a p1, b p2
 #define PARAMETERS3(a, b, c)          a p1, b p2, c p3
@@ -150,8 +151,9 @@ cl_int __real_clRetainEvent(cl_event event);
 
 enum { FAILED = 512 };
 
-/* The last failed commands. Only their events report the failure, as in drivers that continue with
-   the next command. (pocl 3.1 aborts if a command that waits for other commands fails.) */
+/* The latest commands with a planted failure. Only the events of these commands report the failure,
+   as in drivers that continue with the next command. (pocl 3.1 aborts if a command that waits for
+   other commands fails.) */
 static struct {
     cl_event event;
     cl_int code;
@@ -247,7 +249,7 @@ static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void 
         clSVMFree(user, ptrs[i]);
 }
 
-/* Frees the memory in a callback, so that it counts as live until the command runs. */
+/* Frees the memory in a callback, so that the memory counts as live until the command runs. */
 cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, cl_uint waits, const cl_event *list, cl_event *out);
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
@@ -378,7 +380,8 @@ static void use(cl_command_queue queue, const void *ptr) {
         (void)__real_clReleaseCommandQueue(old);
 }
 
-/* Waits only for the last queue that used the memory: the work of earlier users has then run. */
+/* Frees memory after a wait for the last queue that used the memory. The work of earlier queues has
+   then run, too. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {

@@ -113,7 +113,7 @@ static void scene_close(struct scene *s, size_t owned) {
 
 static bool is_documented(sb_status st, cl_int code) {
     if (st == SB_ERR_DEVICE_LOST)
-        return true; /* failing arithmetic in place also returns this status */
+        return true; /* arithmetic in place returns this status, too */
     return st == SB_ERR_DEVICE_FAILURE ||
            (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
 }

@@ -60,7 +60,7 @@ static void place_close(struct place *place) {
     assert_nothing_is_live();
 }
 
-/* Returns the place of `thing`, or if it is NULL the first unused place. */
+/* Returns the index of `thing` or, if `thing` is NULL, the first unused index. */
 static int find(void *const things[OWNED], const void *thing) {
     int i = 0;
     while (i < OWNED && things[i] != thing)
@@ -90,7 +90,7 @@ TEST_ON(place, unsuitable_queues_are_refused) {
     place_end(&other);
 }
 
-/* The caller fills a part of the memory, which it finds as opencl.h describes. */
+/* The caller finds the memory as opencl.h describes, and fills a part of the memory. */
 TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
     const float one = 1;
     const size_t half = COUNT / 2, bytes = half * sizeof one;
@@ -132,7 +132,8 @@ static struct blocked block(struct place *place, cl_command_queue queue) {
     return (struct blocked){events[0], CL_COMPLETE};
 }
 
-/* Completes the event, or makes it fail: pocl then also fails the commands that wait for it. */
+/* Completes the event or makes the event fail. If the event fails, pocl also fails the commands
+   that wait for the event. */
 static void unblock(const struct blocked *blocked, cl_int status) {
     assert_int_equal(clSetUserEventStatus(blocked->user, status), CL_SUCCESS);
 }
@@ -238,11 +239,11 @@ TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
         assert_int_equal(err.device_code, CL_OUT_OF_RESOURCES);
         assert_true(is_done(f, event));
     }
-    assert_ok(synchronize(f, f->own)); /* already reported */
+    assert_ok(synchronize(f, f->own)); /* the failure is reported already */
 }
 
-/* Makes a copy fail, at first by a planted failure, then in the driver: pocl 3.1 aborts if a
-   command fails whose event was released. */
+/* In the first round the copy has a planted failure. In the second round the copy fails in the
+   driver: pocl 3.1 aborts if a command fails after the command's event was released. */
 TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
     void *ptr = alloc(f);
     for (int in_driver = 0; in_driver < 2; in_driver++) {
@@ -252,7 +253,7 @@ TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
         else
             FAIL_COPY(f);
         copy(f, ptr);
-        event_end(f, record(f)); /* no call waited for it */
+        event_end(f, record(f)); /* no call waited for the event */
         if (in_driver)
             unblock(&blocked, CL_OUT_OF_RESOURCES);
         assert_fails(synchronize(f, f->own));
@@ -321,8 +322,8 @@ static sb_status on_a_new_thread(void *(*run)(void *), struct place *f) {
     return result ? *(const sb_status *)result : (sb_status)SB_OK;
 }
 
-/* If more failures than that are returned only to other threads, the device is lost.
-   A new thread may have the stack, and so the addresses, of a thread that has ended. */
+/* If more than SB__OPENCL_FAILED failures are returned only to other threads, the device is lost. A
+   new thread may have the stack, and so the addresses, of a thread that has ended. */
 TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     for (int i = 0; i < SB__OPENCL_FAILED; i++) {
         assert_ok(on_a_new_thread(fail_on_a_thread, f));
@@ -464,7 +465,8 @@ TEST_ON_BOTH(an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barr
     (void)clReleaseCommandQueue(queue);
 }
 
-/* The same for a barrier of the caller, which the library does not know. */
+/* As the previous test, but for a barrier that the caller has queued and the library has not
+   recorded. */
 TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_work) {
     void *ptr = alloc(f);
     assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is shared now */
@@ -565,7 +567,7 @@ TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
     assert_int_equal(driver_live.blocks, 1);
 }
 
-/* The barrier fails before an older copy ends, so its record must stay meanwhile. */
+/* The barrier fails before an older copy ends, so the barrier's record must stay until then. */
 TEST_ON(place, no_record_of_a_released_queue_remains) {
     cl_command_queue queue = opencl_queue(f->context, NULL);
     const struct failing b = failing_make(f);
@@ -581,7 +583,7 @@ TEST_ON(place, no_record_of_a_released_queue_remains) {
         assert_ptr_not_equal(at->queue, queue);
 }
 
-/* The library uses the queue only to make it wait for another queue. */
+/* The library only makes the queue wait for another queue. */
 TEST_ON(place, a_failure_before_a_barrier_counts) {
     const sb_stream stream = (sb_stream)f->queue;
     const struct blocked blocked = block(f, f->queue), other = block(f, opened(f)->own.queue);

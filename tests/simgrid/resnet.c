@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
     NEED(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err) == SB_OK);
     NEED(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err) == SB_OK);
     const int rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    network.free_at = network.blocked = network.buckets = 0; /* creation has reduced, too */
+    network.free_at = network.blocked = network.buckets = 0; /* sb_reducer_create reduces, too */
     const double seconds = step(reducer, (float)(rank + 1), (float)(size + 1) / 2);
     if (rank == 0)
         (void)printf("%d %lld %.6f %.6f %.6f\n", network.buckets, (long long)total * 4, seconds,

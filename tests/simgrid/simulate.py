@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FOLD = 64
 COMPUTE_MS = 60
-# The algorithm, SimGrid's name for it, the hosts and the size of buckets; 128 MiB: one bucket.
+# Our and SimGrid's name of an algorithm, the numbers of hosts, and the bucket sizes in MiB (128: one bucket).
 CASES = [("halving", "rab_rdb", (16, 128, 1024), (1, 25, 128)), ("ring", "lr", (16, 128), (25,))]
 
 # Messages of all sizes have the platform's bandwidth and latency, without SimGrid's correction factors.

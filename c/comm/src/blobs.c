@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs. All blobs are prepared before the first blob is sent: if this
-   rank cannot prepare a blob, it fails before other ranks wait for its data. */
+/* Collectives on a list of blobs. All blobs are prepared before the first blob is sent. If a blob
+   cannot be prepared, the call fails before other ranks wait for this rank's data. */
 #include "exchange.h"
 
 #include "error.h"

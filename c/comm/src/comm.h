@@ -22,7 +22,7 @@ sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
-/* Returns SB_OK for F32 and F64, and for F16 and BF16 if the engine reduces them. */
+/* Returns SB_OK for F32 and F64 and, if the engine reduces 16-bit floats, for F16 and BF16. */
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err);
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
 

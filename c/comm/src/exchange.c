@@ -105,7 +105,8 @@ static sb_status scale_on_host(const struct sb__exchange *exchange, double facto
     return st == SB_OK ? sb_blob_scale(exchange->blob, exchange->part, factor, NULL) : st;
 }
 
-/* Scales the result. If the device fails although it was prepared, scales on the host. */
+/* Scales the result. If the device fails although its arithmetic was prepared, scales on the
+   host. */
 static sb_status scale(const struct sb__exchange *exchange, double factor, sb_error *err) {
     sb_error cause;
     sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &cause);

@@ -37,7 +37,7 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
                              sb_part part, enum sb__exchange_kind kind, bool scales,
                              struct sb__comm_write **ended, sb_error *err);
 /* Ends an exchange: commits the bytes and scales the result. Returns DEVICE_LOST if the device
-   failed while it scaled. */
+   failed while scaling the result. */
 sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err);
 /* Ends an exchange that has written nothing. */
 void sb__exchange_cancel(struct sb__exchange *exchange);

@@ -84,8 +84,8 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* Checks dtypes, and that no two blobs have the same memory. Uses the array `by_blob` as scratch
-   memory, because it has no elements yet. */
+/* Checks dtypes, and that no two blobs have the same memory. Uses the array `by_blob`, which has no
+   elements yet, as scratch memory. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -430,7 +430,8 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
     }
 }
 
-/* Returns, once, a failure that sb_reducer_ready has not returned. */
+/* Returns a failure that sb_reducer_ready has found but not returned. The next call returns
+   SB_OK. */
 static sb_status report(sb_reducer *reducer, sb_error *err) {
     const sb_status st = reducer->unreported.code;
     if (st != SB_OK && err)

@@ -67,15 +67,15 @@ struct sb_reducer {
     bool in_step;
     sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
-    sb_error unreported; /* a failure of work that wrote a blob, which sb_reducer_ready found but
-                            did not return; code SB_OK: no failure */
+    sb_error unreported; /* a failure that sb_reducer_ready found but did not return, of work that
+                            wrote a blob; code SB_OK: no failure */
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 
 /* Collective: compares the registrations of all ranks. `blobs` are the blobs of `reducer` in the
-   caller's order; `st` is this rank's status so far, and `err` (not NULL) describes it. Returns
+   caller's order. `st` is this rank's status so far; `err` (not NULL) describes a failure. Returns
    SB_OK if `st` is SB_OK at every rank and all registrations are equal. If the first reduction
-   fails before it sends, the caller may retry the call. */
+   fails before sending, the caller may retry the call. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 

@@ -213,7 +213,8 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
 }
 
 /* Leaves an operation that is complete for this rank, and sets `*out_done`. Returns COMM_FAILURE if
-   the operation cannot complete, or another rank has not called it by `until`; else SB_OK. */
+   the operation cannot complete, or another rank has not called the operation by `until`; else
+   SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;

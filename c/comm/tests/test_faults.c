@@ -13,8 +13,9 @@
 #define MOST  40
 #define RANKS 3 /* ranks that CREATE_RANKS creates */
 
-/* Failures besides those of blobs.h. HANDLE: of calloc, which allocates handles; FAULT_ALLOC fails
-   in the context's allocator. UNSENT, SENT: of the engine's call that begins an operation. */
+/* Failures besides the faults of blobs.h. HANDLE: calloc, which allocates handles, fails
+   (FAULT_ALLOC is a failure of the context's allocator). UNSENT, SENT: the engine's call that
+   begins an operation fails before or after it has sent bytes. */
 enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
@@ -131,7 +132,7 @@ static sb_status step(struct world *w, sb_error *err) {
     return sb_reducer_wait(w->reducer, err);
 }
 
-/* Makes a step of new values on the host. */
+/* Writes new values on the host, and makes a step. */
 static sb_status next_step(struct world *w) {
     void *out;
     for (int i = 0; i < BLOBS; i++) {
@@ -192,7 +193,8 @@ static bool is_out_of_reach(struct world *w, int blob) {
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-/* Returns how many blobs and values are neither as before nor as after the call. */
+/* Returns how many blobs and values are wrong. Bytes from before the call are right if `before`,
+   and bytes from after the call are right if `after`. */
 static int64_t num_wrong(struct world *w, bool before, bool after) {
     const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
     int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);
@@ -242,7 +244,7 @@ static bool engine_has_failed(const struct mirror *mirror) {
            (mirror->fail_end && mirror->ends >= mirror->fail_end);
 }
 
-/* Returns whether the bytes that the engine has overwritten are not the only copy. */
+/* Returns whether the blobs still have a copy of the bytes that the engine has overwritten. */
 static bool has_copy(const struct setting *s) {
     return s->call > STEP ? s->call != REDUCE_VALUE
                           : s->bucket_bytes == SIZE_MAX || s->state == NEVER ||
@@ -320,7 +322,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool fired =
         is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
     ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
-    const bool may_retry = kind == UNSENT && setting->call == STEP; /* within the call */
+    const bool may_retry = kind == UNSENT && setting->call == STEP; /* the step retries */
     const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
     if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {
         assert_ok(make_call(&w, &err));

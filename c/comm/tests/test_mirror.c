@@ -35,7 +35,7 @@ static const struct sizes rows[] = {
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
     {SIZE_MAX, {1, 7, 60}, {68}},  /* all blobs are gathered */
     {SIZE_MAX, {1}, {1}},
-    /* A large blob is sent in place, which is faster than gathering, and at once. */
+    /* A large blob is sent at once and in place, which is faster than gathering. */
     {25 << 20, {7, LARGE + 1, LARGE - 1, 5, LARGE, 3}, {-LARGE - 1, -LARGE, LARGE + 14}},
 };
 
@@ -148,7 +148,7 @@ TEST_ON(mirrored, memory_in_flight_outlives_a_reshape) {
     }
 }
 
-/* Waits for the end of the step, or destroys the reducer in the step. */
+/* Waits for the end of the step, or destroys the reducer during the step. */
 TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
     enum { BLOBS = 3 };
     sb_mem *kept[BLOBS];
@@ -492,7 +492,7 @@ TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
 
 /* --- registration: the engine acts as rank 1, which has registered other blobs --------------- */
 
-/* What rank 1 does, apart from the mirror's failures. */
+/* The behaviour of rank 1, apart from the mirror's failures. */
 static struct other {
     bool agrees;
     int differs_at; /* index of the reduced number that differs; 0 counts as 1 */

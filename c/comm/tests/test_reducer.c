@@ -267,7 +267,8 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 calls a barrier while rank 0 polls the bucket in flight and rank 2 waits for it. */
+/* Rank 1 calls a barrier while rank 0 polls the bucket in flight and rank 2 waits for this
+   bucket. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);

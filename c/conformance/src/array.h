@@ -27,8 +27,8 @@ double sb__array_at(const struct sb__array *array, int64_t i);
 void sb__array_set(struct sb__array *array, int64_t i, double value);
 void sb__array_upload(const struct sb__array *array);
 
-/* The first function fails the claim if `slot` has changed a guard, the second function if `slot`
-   has changed any byte. */
+/* The function sb__array_check_guards fails the claim if `slot` has changed a guard. The function
+   sb__array_check_unchanged fails the claim if `slot` has changed any byte. */
 void sb__array_check_guards(const struct sb__array *array, const char *slot);
 void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
 

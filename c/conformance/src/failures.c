@@ -174,7 +174,8 @@ static void synchronize_of_reads_reports_failures(struct sb__kit *kit) {
     stream_synchronize_reports(kit, read_stream(kit));
 }
 
-/* Waits for the stream before its end, since the driver may drop work of a destroyed stream. */
+/* Waits for the stream before the stream is destroyed, since the driver may drop work of a
+   destroyed stream. */
 static void events_outlive_streams(struct sb__kit *kit) {
     sb_stream stream = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);

@@ -1,5 +1,5 @@
 /* Claims about random operations on blobs. Results are compared with the results of plain loops on
-   the host. The table in rig.h makes the backend's slots fail. A round has a new seed and
+   the host. The table in rig.h makes the backend's slots fail. Each round has a new seed and a new
    context. */
 #include "rig.h"
 

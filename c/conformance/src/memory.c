@@ -1,4 +1,4 @@
-/* Claims about memory and copies. The tests use one stream and wait for its work. */
+/* Claims about memory and copies. The tests use one stream and wait for the stream's work. */
 #include "array.h"
 
 #include <stdio.h>

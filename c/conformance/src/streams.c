@@ -158,8 +158,8 @@ static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     sb__kit_join(kit, &other);
 }
 
-/* Frees a block on `stream` while a copy from the block is queued there. Then reuses memory on
-   `unordered`, if it is not NULL, and on the stream of a second device. */
+/* Frees a block on `stream` while a copy from the block is queued on `stream`. Then reuses memory
+   on `unordered`, unless `unordered` is NULL, and on the stream of a second device. */
 static void free_on(struct sb__kit *kit, sb_stream stream, sb_stream unordered, void *second,
                     sb_stream foreign) {
     struct sb__kit on = *kit;

@@ -40,7 +40,8 @@ TEST(devices_with_host_coherent_memory_conform) {
 
 /* --- a device that its first failure loses at once ------------------------------------------ */
 
-/* The next copy fails, or succeeds before the device is lost. */
+/* The next call, which is the copy, loses the device. If `later`, the copy succeeds and the call
+   after the copy loses the device. */
 static void lose_at_copy(void *user, void *device, int32_t later) {
     const sb_sim_device *sim = simulated_controls(device);
     int32_t count;

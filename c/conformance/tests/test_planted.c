@@ -11,7 +11,8 @@
 
 static sb_backend right; /* the correct table: the simulated device */
 
-/* Calls of the right slot with the arguments of a wrong slot (SLOT_* in conforming.h). */
+/* Each macro calls a slot of `right` with the arguments of the enclosing slot (SLOT_* in
+   plain.h). */
 #define RIGHT_EVENT  right.event_wait(device, event, err)
 #define RIGHT_QUERY  right.event_query(device, event, out_done, err)
 #define RIGHT_SYNC   right.stream_synchronize(device, stream, err)
@@ -32,7 +33,7 @@ static sb_backend right; /* the correct table: the simulated device */
 
 static const sb_status done = SB_OK;
 
-/* What the slots remember. Each row of the table begins with zeros. */
+/* The state that the wrong slots share. It is zero at the start of each row of the table. */
 static struct {
     void *failed_event;                  /* the last event whose failure was returned */
     void *cleared_event;                 /* the last event that a query found complete */
@@ -70,14 +71,14 @@ static sb_status replace(sb_status st, sb_status other, sb_error *err) {
     return st == SB_OK ? st : sb_error_fill(err, other, 0, "work failed");
 }
 
-/* Returns a failure unless an earlier wait has returned one. */
+/* Returns `st`, but SB_OK if an earlier wait has returned a failure. */
 static sb_status take(sb_status st) {
     const bool was_taken = now.is_taken;
     now.is_taken |= st != SB_OK;
     return was_taken ? done : st;
 }
 
-/* The failure of the last thread replaces the failures of other threads. */
+/* As `take`, but always returns a failure to the thread whose work failed last. */
 static sb_status take_of_last_thread(sb_status st) {
     const sb_status taken = take(st);
     return now.failed_by == &thread ? st : taken;
@@ -97,7 +98,7 @@ SLOT(failing_query, SLOT_QUERY, RIGHT_QUERY == SB_OK && *out_done ? RIGHT_EVENT 
 SLOT(failure_of_no_event, SLOT_EVENT, ignore(right.event_wait(device, event, NULL)), done)
 SLOT(failure_of_no_stream, SLOT_STREAM, ignore(right.stream_synchronize(device, stream, NULL)),
      done)
-/* The core would take this status as a failure of the wait. */
+/* The core would regard OUT_OF_MEMORY as a failure of the wait, not of the work. */
 SLOT(failure_of_the_wait, SLOT_EVENT, replace(RIGHT_EVENT, SB_ERR_OUT_OF_MEMORY, err))
 SLOT(memory_for_a_sum, SLOT_SUM, replace(RIGHT_ASUM, SB_ERR_OUT_OF_MEMORY, err))
 SLOT(status_of_no_slot, SLOT_MOVE, replace(RIGHT_COPY, SB_ERR_IO, err))
@@ -409,7 +410,7 @@ static sb_status asum_in_float SLOT_SUM {
     return SB_OK;
 }
 
-/* A sum of squares that are floats. */
+/* Rounds the sum of squares to a float. */
 static sb_status sumsq_in_float SLOT_SUM {
     const sb_status st = RIGHT_SUMSQ;
     if (st == SB_OK && dtype == SB_DTYPE_F32)

@@ -33,7 +33,7 @@ struct net {
 
 static sb_error err;
 
-/* Returns from the function with the status of `call` if the call fails. */
+/* Makes the enclosing function return the status of `call` if the call fails. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const sb_status try_st = (call);                                                           \

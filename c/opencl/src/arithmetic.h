@@ -26,7 +26,7 @@ struct sb__opencl_launch {
 sb_status sb__opencl_launch(struct sb__opencl_device *device,
                             const struct sb__opencl_launch *launch, sb_stream stream,
                             sb_error *err);
-/* Returns UNSUPPORTED for a type with which the device cannot compute. */
+/* Returns UNSUPPORTED for a dtype with which the device cannot compute. */
 sb_status sb__opencl_check_dtype(const struct sb__opencl_device *device, sb_dtype dtype,
                                  sb_error *err);
 

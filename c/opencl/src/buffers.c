@@ -17,7 +17,7 @@ struct sb__opencl_buffer {
     cl_mem mem;
 };
 
-/* Returns false on a 32-bit host, which lacks this range of addresses. */
+/* Returns false on a 32-bit host, which cannot represent FIRST_ADDRESS. */
 static bool has_buffers(struct sb__opencl_device *device) {
     (void)device;
     return sizeof(void *) == 8;

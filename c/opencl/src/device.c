@@ -31,7 +31,8 @@ static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint co
                            count, count == 1 ? "" : "s");
 }
 
-/* Finds device `*ordinal` of the platform, or subtracts the number of devices from `*ordinal`. */
+/* Finds device `*ordinal` of the platform. If the platform has fewer devices, subtracts their
+   number from `*ordinal`. */
 static cl_int find_on(struct sb__opencl_device *device, cl_platform_id platform, cl_uint *ordinal) {
     cl_uint count = 0;
     cl_int result = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);

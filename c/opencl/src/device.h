@@ -92,7 +92,7 @@ struct sb__opencl_command {
 };
 
 /* A command queue and its commands. While only the library adds commands to a queue, the library
-   waits for the queue by its last command, and needs no marker. */
+   waits for the queue's last command instead of a marker. */
 struct sb__opencl_stream {
     struct sb__opencl_stream *next; /* in device->streams */
     cl_command_queue queue;
@@ -113,11 +113,12 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last events that failed: pocl 3.1 uses an event for a moment after its failure. */
+    /* The last events that failed. They are released later, because pocl 3.1 uses an event for a
+       moment after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The
-       thread that queued the command may have ended, but must otherwise also get the failure. The
+       thread that queued the command must also get the failure, unless the thread has ended. The
        array has each thread's first failed command of each queue, and a reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
@@ -197,17 +198,17 @@ sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int 
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command, and locks its stream until sb__opencl_end. Call this function
-   before the command is queued. */
+/* Allocates the record of a command, and locks the command's stream until sb__opencl_end. Call this
+   function before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
-/* Call between sb__opencl_begin and sb__opencl_end of a barrier. If a caller adds commands to the
-   queue, queues a marker. A later event returns the marker's failure instead of the barrier's,
-   which may be a failure of another queue. Returns OpenCL's code. */
+/* If a caller adds commands to the queue, queues a marker before a barrier. Call this function
+   between sb__opencl_begin and sb__opencl_end of the barrier. A later event returns the marker's
+   failure, not the barrier's failure, which may come from another queue. Returns OpenCL's code. */
 cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl_command *barrier);
 /* Waits until all commands of the queue have ended, even if some fail. Also waits for the commands
    of other queues for which a failed barrier of the queue should have waited. Returns OpenCL's
@@ -218,7 +219,7 @@ cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue)
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
    first failed command, or CL_SUCCESS, and removes the records. If another thread queued a failed
-   command and has recorded no event after it, keeps the failure for that thread. */
+   command and has recorded no event after the command, keeps the failure for that thread. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
 /* Returns the status of a wait for commands. `failure` is the code of the first failed command, or
@@ -239,8 +240,8 @@ void sb__opencl_share(struct sb__opencl_device *device);
    contains the queue's listed commands with numbers below `end`. */
 struct sb__opencl_event {
     cl_uint count;
-    cl_uint reported; /* number of the first commands, whose failures the event reports */
-    bool is_ordered;  /* neither marker nor barrier: the last command in `at` ends last */
+    cl_uint reported; /* the event reports failures of the first `reported` commands */
+    bool is_ordered;  /* no marker and no barrier, so the last command in `at` ends last */
     struct sb__opencl_stream *stream;
     int64_t end;
     cl_int earlier_failure; /* failure of an earlier event's marker; guarded by queued.lock */
@@ -261,8 +262,9 @@ sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__
                              sb_error *err);
 void sb__opencl_running_end(cl_event *events, cl_uint count);
 
-/* Returns an event with the queue's commands. Omits commands after which their thread has already
-   recorded an event, and other threads' failed commands whose failure a wait has returned. */
+/* Returns an event with the queue's commands. Omits a command if its thread has already recorded an
+   event after the command. Omits a failed command of another thread if a wait has returned the
+   failure. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);

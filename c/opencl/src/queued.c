@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Returns the number of this thread, which no other thread of the process ever has. */
+/* Returns the number of this thread. No other thread of the process ever has the same number. */
 static int64_t this_thread(void) {
     static _Atomic int64_t count;
     static _Thread_local int64_t number;
@@ -392,8 +392,9 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
 }
 
 /* Waits for a marker, for the queue, and for the queue's listed commands. The marker is not enough:
-   it fails with a command of the caller, perhaps before earlier commands end. A call of clFinish is
-   not enough: in pocl 3.1 the call may return while a barrier waits for another queue. */
+   if a command of the caller fails, the marker fails, perhaps before earlier commands end. A call
+   of clFinish is not enough: in pocl 3.1 the call may return while a barrier waits for another
+   queue. */
 static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     const int64_t end = device->queued.count;
     sb_error err;
@@ -460,7 +461,8 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
 
 /* Removes the records of the commands that have ended, and writes the code of the first failure to
    `*out_failure`. Keeps the last command of the library's queue if the command is known to be
-   complete: the next command's `enlist` releases its event. If a query fails, removes nothing. */
+   complete; `enlist` removes the command when the next command is queued. If a query fails, removes
+   nothing. */
 static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
     const struct sb__opencl_command *tail = stream->tail;
@@ -502,7 +504,7 @@ static void end_wait(struct sb__opencl_device *device, struct sb__opencl_stream 
     sb__opencl_lock_give(&device->queued.lock);
 }
 
-/* Also frees the memory of failed frees. */
+/* Also frees the memory of frees that have failed. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     cl_int result;
     struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
@@ -644,8 +646,8 @@ static void cover(struct sb__opencl_stream *stream) {
         stream->uncovered = stream->uncovered->after;
 }
 
-/* Queries neither the commands behind a running command nor the last command, because a query
-   delays the driver's thread that runs the command. */
+/* Creates an event for sb__opencl_collect. Queries neither the commands behind a running command
+   nor the last command, because a query delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;
@@ -663,7 +665,7 @@ static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_str
     return SB_OK;
 }
 
-/* Flushes a queue with a marker, because another queue may wait for the marker. */
+/* Flushes a queue that may have a marker, because another queue may wait for the marker. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err) {
     sb__opencl_lock_take(&device->queued.lock);

@@ -63,9 +63,10 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return st;
 }
 
-/* If the work before the event fails, the barrier fails, too, but this is not a failure of this
-   stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
-   aborts if a command fails whose event was released.
+/* Queues a barrier that waits for `events`, the running work before `event`. If that work fails,
+   the barrier fails, too, but this is not a failure of this stream's work. The barrier's event is
+   released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
+   event was released.
 
    Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
    before the caller's earlier commands. If a command fails between sb__opencl_running and
@@ -104,7 +105,7 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb
 
 /* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
    false if a command of the event has not ended. The marker is the last reported command, because
-   its code may be less specific. */
+   the marker's code may be less specific than another command's code. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;

@@ -59,8 +59,9 @@ void sb__opencl_end_sums(struct sb__opencl_device *device) {
     }
 }
 
-/* Waits for the work that writes the parts; retries a wait that has failed, and returns a failure
-   of the work that either wait returns. If the wait fails twice, abandons the parts. */
+/* Waits for the work that writes the parts, and retries a failed wait once. Returns a failure of
+   the work, even if only one of the two waits has returned it. If both waits fail, abandons the
+   parts. */
 static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stream, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_error again;

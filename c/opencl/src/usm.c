@@ -55,7 +55,7 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
 
 /* The extension cannot queue a free, and clMemBlockingFreeINTEL waits only for work that the driver
    knows to use the memory. This function therefore first waits for all work of the queue. A failed
-   free has freed nothing, so it is retried. */
+   free has freed nothing, so the function retries the free. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     if (sb__opencl_wait(device, queue) != CL_SUCCESS)
         (void)sb__opencl_wait(device, queue);

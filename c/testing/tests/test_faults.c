@@ -1,5 +1,6 @@
-/* Tests faults of the simulated device: each operation is made to fail at once, when it runs later,
-   or by losing the device. The tests check which threads receive the failure, and its effects. */
+/* Tests faults of the simulated device. Each operation is made to fail at once, to fail when its
+   queued work runs, or to lose the device. The tests check which threads receive a failure, and the
+   effects of the failure. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -136,8 +137,8 @@ static void upload_that_fails(struct bench *b, char *to, sb_stream stream) {
     upload(&b->sim, to, b->source, BYTES, stream);
 }
 
-/* Makes the call, in which a fault is armed. Returns the status of the call or, if the work was
-   only queued, of the wait for it. */
+/* Makes a call for which a fault is armed. Returns the status of the call or, if the call has only
+   queued its work, the status of the wait for the work. */
 static sb_status call_and_wait(struct bench *b, int32_t op, bool waits) {
     sb_status st = call(b, op, &err);
     if (!waits || st != SB_OK)
@@ -180,16 +181,19 @@ TEST_ON(bench, a_call_that_fails_now_or_later_has_done_nothing) {
    the failure. */
 enum step { END, UPLOAD, WAIT, RECORD, WAIT_FOR_FIRST, WAIT_FOR_LAST, FAILS = 8, OTHER = 16 };
 
-/* Each thread receives a failure once. The thread that queued the failed work receives it even
-   after other threads; after that thread has ended, only one other thread does. An event reports
-   the failures before it to each thread that waits for it. */
+/* Each thread receives a failure once. The thread that queued the failed work receives the failure
+   even after another thread has received it. If the thread that queued the work has ended, only one
+   other thread receives the failure. An event reports the failures of earlier work to each thread
+   that waits for the event. */
 static const unsigned int scripts[][10] = {
-    /* A wait of another thread does not consume the failure: before a wait, and before an event. */
+    /* A wait of another thread does not consume the failure. Then this thread waits, or records an
+       event. */
     {UPLOAD, OTHER | WAIT | FAILS, OTHER | WAIT, OTHER | RECORD, OTHER | WAIT_FOR_LAST,
      WAIT | FAILS, WAIT, OTHER | WAIT},
     {UPLOAD, OTHER | WAIT | FAILS, RECORD, WAIT_FOR_LAST | FAILS, OTHER | WAIT, OTHER | RECORD,
      OTHER | WAIT_FOR_LAST},
-    /* An event of another thread does not consume the failure: before a wait, and an event. */
+    /* An event of another thread does not consume the failure. Then this thread waits, or records
+       an event. */
     {UPLOAD, OTHER | RECORD, WAIT_FOR_FIRST | FAILS, WAIT | FAILS, WAIT},
     {UPLOAD, OTHER | RECORD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_LAST | FAILS, WAIT},
     /* The thread that queued the failed work has ended. */

@@ -698,7 +698,8 @@ TEST_ON(sim, bad_arguments_are_refused) {
     assert_int_equal(sb_sim_peek(f->context, NULL, &byte, 1, NULL), INVALID);
 }
 
-/* The device's own streams must not be destroyed: NULL, the legacy stream, and own_stream. */
+/* The device's own streams cannot be destroyed: NULL, which is the legacy stream, and
+   own_stream. */
 TEST_ON(sim, streams_of_the_device_itself_are_not_destroyed) {
     const void *table = NULL;
     void *device = NULL;

@@ -1,5 +1,5 @@
-/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are read from host memory,
-   which is the default mode of a handle. */
+/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are read from host memory, as
+   in a handle's default pointer mode. */
 #include "fake.h"
 
 #include <cublas_v2.h>

@@ -44,7 +44,8 @@ enum fake_mode {
 /* Makes the `nth` call of `function` (NULL: of any function) fail with `code`; 1 is the next call.
    The fault ends with that call unless the mode is FAKE_ALWAYS. An `nth` of 0 removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* Returns the function of the last call that failed since fake_fail, or NULL. */
+/* Returns the function whose call the latest fault made fail, or NULL. Removing the fault does not
+   change the result. */
 FAKE_API const char *fake_fired(void);
 /* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);
@@ -68,7 +69,7 @@ FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void 
 /* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
    the range is not allocated, or its queued allocation has not run. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Returns whether the handle is that of a live stream. */
+/* Returns whether the handle belongs to a live stream. */
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
@@ -83,7 +84,7 @@ FAKE_API void fake_revive(CUcontext context);
    objects are live; this thread's stack of contexts is empty. */
 FAKE_API void fake_heal(void);
 
-/* Returns the number of this thread, which no other thread ever has, unlike a handle of pthread. */
+/* Returns the number of this thread. Unlike a pthread_t, the number is never reused. */
 FAKE_API int64_t fake_thread(void);
 
 /* The lock of the fake driver, which is recursive. */
@@ -135,9 +136,9 @@ FAKE_API void fake_violation(const char *format, ...) __attribute__((format(prin
 
    fake_fail can make calls of NCCL fail, with an ncclResult_t as `code`. */
 
-/* Makes the `nth` operation from now on of this rank, in any communicator, run forever. If `code`
-   is not ncclSuccess, ncclCommGetAsyncError then reports `code`. A call with `nth` 0 removes the
-   fault. */
+/* Makes the `nth` operation that the rank begins from now on, in any communicator, run forever. If
+   `code` is not ncclSuccess, ncclCommGetAsyncError then reports `code`. A call with `nth` 0 removes
+   the fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, int code);
 /* Returns the number of communicators that are neither destroyed nor aborted. */
 FAKE_API int64_t fake_nccl_live(void);

@@ -16,7 +16,8 @@ struct stage {
 
 /* Opens a stage on "cuda:0", on which no kernel has been loaded. */
 void stage_open(struct stage *stage);
-/* Opens a stage on a driver that has or lacks pools; `flags` are the context's flags. */
+/* Opens a stage on a driver that has memory pools if `pools` is true. `flags` are the context's
+   flags. */
 void stage_open_on(struct stage *stage, bool pools, uint32_t flags);
 /* Closes the stage, and restores the driver's defaults: pools, 16 GiB of memory, no fault. If the
    device is lost, discards its objects. */

@@ -42,7 +42,7 @@ struct ncclComm {
     struct group *group;
     int rank;
     CUcontext context;
-    int64_t maker; /* the number of a thread */
+    int64_t maker; /* the number of the thread that created the rank */
     uint64_t operations;
     struct part *parts;   /* newest first */
     struct part *posting; /* the operation that is not yet on the stream, or NULL */
@@ -79,7 +79,8 @@ static void *need_memory(size_t bytes) {
     return made;
 }
 
-/* Takes the lock and counts a call. Returns from the function if the call must fail. */
+/* Takes the lock and counts a call of the enclosing function. If the call must fail, makes the
+   function return at once. */
 #define BEGIN_AS(function)                                                                         \
     FAKE_LOCKED;                                                                                   \
     const struct fake_blas_call begun = fake_blas(function);                                       \
@@ -174,7 +175,8 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Returns whether two ranks have made equal calls; otherwise NCCL may hang or return garbage. */
+/* Returns whether two ranks have made equal calls. If not, reports a violation, because NCCL may
+   then hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;

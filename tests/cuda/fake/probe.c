@@ -21,8 +21,8 @@ static struct row {
     struct row *next;
 } * rows;
 
-/* HOLDS(id, expression): the row is true if the expression is. Each row begins with the primary
-   context current, in the global capture mode and without a capture. */
+/* HOLDS(id, expression) tests the row `id`, which is correct if the expression is true. Each test
+   begins with the primary context current, in the global capture mode and without a capture. */
 #define HOLDS(id, expression)                                                                      \
     static bool id(void) {                                                                         \
         return expression;                                                                         \
@@ -108,15 +108,16 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Uses one block of a pool, and frees another block. Returns whether as many blocks are mapped as
-   expected after a wait, and after a trim. */
+/* Uses one block of a pool, and frees another block. Returns whether `waited` blocks are mapped
+   after a wait, and `trimmed` blocks after a trim. */
 static bool maps(CUmemoryPool pool, uint64_t waited, uint64_t trimmed) {
     return memory_of(pool) && OK(cuMemFreeAsync, memory_of(pool), stream) &&
            OK(cuStreamSynchronize, stream) && reserved(pool) / LARGE == waited &&
            OK(cuMemPoolTrimTo, pool, 0) && reserved(pool) / LARGE == trimmed;
 }
 
-/* After a successful query of the stream, a trim unmaps freed memory without a wait. */
+/* Returns whether a trim unmaps freed memory after a query, without a wait, has shown that the
+   stream's work is done. */
 static bool trims_after_query(CUmemoryPool pool) {
     CUresult seen = CUDA_ERROR_NOT_READY;
     const bool freed = OK(cuMemFreeAsync, memory_of(pool), stream);
@@ -172,7 +173,7 @@ HOLDS(alloc_relaxed, RELAXED(OK(cuMemAlloc, &ptr, BYTES) && OK(cuMemFree, ptr)))
 HOLDS(pinned_relaxed, RELAXED(OK(cuMemHostAlloc, &host, BYTES, CU_MEMHOSTALLOC_PORTABLE) &&
                               OK(cuMemFreeHost, host)))
 
-/* Uses the last device, so that the call probably creates the device's primary context. */
+/* Uses the last device, because its primary context probably does not exist yet. */
 static bool retain_and_release(void) {
     int count = 0;
     return OK(cuDeviceGetCount, &count) && OK(cuDevicePrimaryCtxRetain, &context, count - 1) &&

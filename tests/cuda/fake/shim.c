@@ -29,7 +29,7 @@ static sb_status open_another(void *user, int32_t ordinal, void **out, sb_error 
 static void close_device(void *device) {
     CUcontext context = context_of(device);
     sb__cuda_backend.close(device);
-    fake_revive(context); /* since a later test opens the same device */
+    fake_revive(context); /* because a later test may open this device */
 }
 
 /* Refuses unknown handles, as the simulated device does: NVIDIA's driver would crash. */

@@ -110,8 +110,8 @@ TEST(each_operation_makes_a_known_number_of_calls) {
     }
 }
 
-/* The first slab of a size class has 64 KiB or, if that is more, four buffers; each further slab is
-   twice as large. Freed buffers are reused; a trim frees the slabs. */
+/* The first slab of a size class has 64 KiB, or four buffers if these are larger. Each further slab
+   is twice as large. Freed buffers are reused, and a trim frees the slabs. */
 TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     enum { MOST = 1024 };
     static const struct {

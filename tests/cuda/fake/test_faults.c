@@ -1,5 +1,5 @@
-/* Makes each driver or cuBLAS call of each operation fail in each fault mode, also together with
-   all later calls of some functions. The status must match the failure. Current bytes, the caller's
+/* Makes each driver or cuBLAS call of each operation fail in each fault mode. For some functions,
+   also makes all later calls fail. The status must match the failure. Current bytes, the caller's
    context and the capture mode must not change, a retry of the operation must succeed, the library
    must count the device memory correctly, and at the end no object may remain. */
 #include "child.h"
@@ -20,7 +20,7 @@ struct scene {
     sb_context *other; /* another context of the same device */
     sb_blob *blob; /* data is 0x11, diff 0, both at the device; the caller holds pointers to both */
     sb_mem *host, *pushed, *elsewhere, *large; /* all 0x11 */
-    uint64_t leaked;                           /* before the trial */
+    uint64_t leaked;                           /* the leaked bytes before the trial */
 };
 
 /* --- operations ------------------------------------------------------------------------------ */
@@ -53,7 +53,7 @@ static sb_status upload_and_evict(struct scene *s, sb_error *err) {
     return st == SB_OK ? sb_mem_evict_gpu(s->host, err) : st;
 }
 
-/* Releases an object that the test owns, and sets the pointer to it to NULL. */
+/* Releases an object that the test owns, and sets its pointer to NULL. The value is SB_OK. */
 #define END(object) (test_end(object), (object) = NULL, SB_OK)
 
 static sb_status destroy_other(struct scene *s) {
@@ -218,7 +218,8 @@ static sb_stats stats_of(const struct scene *s) {
     return own;
 }
 
-/* Page-locked memory may be leaked, too. */
+/* Returns whether the statistics count all live device memory as allocated or leaked. Leaked bytes
+   may include page-locked memory. */
 static bool is_all_counted(const struct scene *s) {
     const sb_stats stats = stats_of(s);
     const struct fake_live live = fake_live();
@@ -238,8 +239,8 @@ static void fail_no_more(int depth) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Returns whether calls free the memory that could not be freed: a trim, the release of other
-   memory, or an allocation for which this memory is needed. */
+/* Returns whether a later call frees the memory that could not be freed. `how` selects the call: a
+   trim, the release of other memory, or an allocation for which the memory is needed. */
 static bool is_kept_freed(const struct scene *s, int64_t how) {
     void *ptr;
     if (stats_of(s).quarantined_bytes && how % 3 == 0) {
@@ -452,8 +453,9 @@ TEST(page_locked_memory_that_cannot_be_freed_is_kept_until_it_can) {
     }
 }
 
-/* After the context is closed, no call of the library can free the memory. Only memory of a lost
-   context is not leaked: the context's destruction or the process exit frees it. */
+/* After the sb_context is closed, no call of the library can free the memory. If the CUDA context
+   is lost, the memory does not count as leaked, because the destruction of the CUDA context or the
+   process exit frees the memory. */
 TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     static const CUresult losses[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < 2 * FUNCTIONS + 2; i++) {
@@ -486,8 +488,8 @@ static void want_no_leak(void *arg) {
     child_wants(leaked_bytes() == 0);
 }
 
-/* The memory counts as leaked, since the caller's stream may not exist any more when the library
-   could wait for it. A forked child counts leaks from 0. */
+/* The library cannot keep the memory and wait for the caller's stream later, because the stream may
+   not exist any more. Therefore the memory counts as leaked. A forked child counts leaks from 0. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;
@@ -505,7 +507,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
     stage_abandon(&stage);
 }
 
-/* A pool can be destroyed, which frees its memory, without a current context. */
+/* A pool can be destroyed without a current context. The destruction frees the pool's memory. */
 TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);

@@ -1,5 +1,5 @@
 /* Tests the opening of the backend, and its use after a fork. A missing library must cause a status
-   with a message, and print nothing. The program runs itself for each scenario, with other
+   with a message, and print nothing. The program runs itself for each scenario, with the scenario's
    environment variables. The program is not linked with the fakes, but looks up their functions. */
 #include "blobs.h"
 #include "child.h"
@@ -73,7 +73,7 @@ static void no_cublas(int32_t code, const char *words) {
     end_blob();
 }
 
-/* Tests arithmetic, for which the library with the name `words` must be loaded. */
+/* Tests that arithmetic works, and that it has loaded the library with the name `words`. */
 static void arithmetic_works(int32_t code, const char *words) {
     double sum;
     make_blob();
@@ -172,8 +172,8 @@ static void open_in_child(void *words) {
     assert_failure(SB_ERR_FORKED, 3, words, open_context("cuda:0"));
 }
 
-/* Another library initialises CUDA in the parent; in the child, syncblob is the first user of
-   CUDA. */
+/* In the parent another library initialises CUDA. In the child syncblob uses CUDA for the first
+   time. */
 static void a_child_of_others_cuda(int32_t code, const char *words) {
     unsigned int (*init)(unsigned int flags) = NULL;
     void *symbol = function("cuInit");
@@ -185,7 +185,7 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- NVIDIA's driver ------------------------------------------------------------------------- */
 
-/* Opens "cuda:0" on a machine without a device; the second time the driver is loaded again. */
+/* Opens "cuda:0" twice on a machine without a device. Each call loads the driver. */
 static int with_a_real_driver(void) {
     for (int i = 0; i < 2; i++) {
         const sb_status st = open_context("cuda:0");
@@ -199,9 +199,10 @@ static int with_a_real_driver(void) {
 
 /* --- running the scenarios ------------------------------------------------------------------- */
 
-/* `path` is the search path of libraries. lib has the driver, libn NCCL, lib12 and lib13 a version
-   of cuBLAS; libw has libraries with all these names, but without functions; none has files with
-   these names that cannot be opened, which hide the machine's libraries. */
+/* `path` is the search path of libraries. The folder `lib` has the driver, `libn` has NCCL, and
+   `lib12` and `lib13` each have a version of cuBLAS. The folder `libw` has a library without
+   functions under each of these names. The folder `none` has a file under each of these names that
+   cannot be opened as a library, and that hides the machine's library. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

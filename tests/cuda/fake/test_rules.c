@@ -57,7 +57,7 @@ static void begin_capture(struct stage *f, CUstream stream) {
     cu_ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-/* Ends the capture, which must be valid and have no work of the library. */
+/* Ends the capture. The capture must be valid, and the graph must have no work of the library. */
 static void end_capture(struct stage *f, CUstream stream) {
     CUgraph graph;
     size_t nodes = 99;
@@ -67,7 +67,7 @@ static void end_capture(struct stage *f, CUstream stream) {
     cu_ok(cuGraphDestroy(graph));
 }
 
-/* The start or the end of another device's context would invalidate the capture. */
+/* Creating or destroying another device's primary context would invalidate the capture. */
 TEST_ON(stage, closing_leaves_a_capture_alone) {
     CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
     begin_capture(f, captured);
@@ -396,8 +396,9 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
 
 /* A caller may capture the library's stream. The graph has no work of the library, and the capture
    stays valid. Memory that is retired during the capture, with and without an exposed pointer, is
-   freed afterwards, for all contexts of the device: the memory's own context would wait for the
-   stream again. Tested with and without pools, before and after arithmetic is prepared. */
+   freed after the capture. With pools, another context of the device then allocates that memory;
+   the memory's own context would first wait for its stream again. The test runs with and without
+   pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;

@@ -54,7 +54,8 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function queues work. A slot queues nothing before its first launch. */
+/* Returns whether the function is a cuBLAS function that queues work. Before the first call of such
+   a function, a slot has queued nothing. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2") &&
            !is(function, "cublasCreate_v2");
@@ -140,7 +141,8 @@ static const struct slot {
 };
 
 /* Returns whether the backend retries after the failure, because nothing is queued yet or the wait
-   has not begun. After cublasCreate, preparing only runs each kernel, and may run them again. */
+   has not begun. After cublasCreate, the slot prepare_arithmetic only runs each kernel, and a retry
+   may run the kernels again. */
 static bool is_retried(const struct bench *b, const struct slot *slot, const char *fired,
                        unsigned int error) {
     const sb_status st = status_from(fired, error);
@@ -214,7 +216,8 @@ static void reset(struct bench *b, const struct slot *slot) {
     b->live = fake_live();
 }
 
-/* Each cuBLAS handle has a module, and retains its context. */
+/* Returns whether the slot has left no object and has changed no bytes. Each new cuBLAS handle has
+   a module, and retains its context. */
 static bool is_unchanged(struct bench *b) {
     fake_drain();
     const struct fake_live now = fake_live();
@@ -269,8 +272,9 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
                   sb_status_name(found), sb_status_name(wanted));
 }
 
-/* Returns whether the slot is tested with the error: each status of cuBLAS, the first error of each
-   status, and errors that some slots treat specially. The slot `copy` is tested with each error. */
+/* Returns whether the slot is tested with the error. The slot `copy` is tested with every error.
+   Other slots are tested with the first error of each sb_status, and with errors that some slots
+   treat specially. If calls of cuBLAS fail, the slot is also tested with every status of cuBLAS. */
 static bool is_tested(const struct slot *slot, unsigned int error) {
     unsigned int first = 1;
     while (status_of(first) != status_of(error))
@@ -289,7 +293,7 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
     if (!*fired)
         return false;
-    const bool at_end = /* in the end of a call, or in a free, which report nothing */
+    const bool at_end = /* neither the end of a call nor a free reports a failure */
         is(fired, "cuCtxPopCurrent_v2") ||
         (st == SB_OK && (is(fired, "cuThreadExchangeStreamCaptureMode") ||
                          (slot->run == prepare_arithmetic && is(fired, "cuCtxPushCurrent_v2"))));

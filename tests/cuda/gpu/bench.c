@@ -1,6 +1,6 @@
 /* Compares the speed of arithmetic with the speed of a copy within the device, and the backend's
-   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown. On a
-   fake driver, sizes are small and repeats few. "bench --describe" prints only the device and the
+   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown. A fake
+   driver gets smaller sizes and fewer repeats. "bench --describe" prints only the device and the
    driver. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"

@@ -55,7 +55,7 @@ class Library:
 
 
 def check_memory(torch, library, context):
-    """PyTorch and the library each see the other's work on the default stream."""
+    """Tests that PyTorch and the library each see the other's work on the default stream."""
     tensor = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)
     library.lend(blob, tensor)
@@ -69,7 +69,7 @@ def check_memory(torch, library, context):
 
 
 def check_capture(torch, library, context):
-    """PyTorch's capture remains valid while the library works."""
+    """Tests that PyTorch's capture remains valid while the library works."""
     tensor = torch.full((COUNT,), 3.0, device="cuda:0")
     mine = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)

@@ -10,8 +10,8 @@
 
 #include <cuda.h>
 
-/* Functions that the tests use, but the library does not. A driver may lack those of green
-   contexts, whose pointers are then NULL. */
+/* Functions that the tests use, but the library does not. A driver may lack the functions of green
+   contexts; their pointers are then NULL. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(cuMemGetAllocationGranularity)                                                               \
     F(cuMemAddressReserve)                                                                         \
@@ -36,11 +36,12 @@
     F(cuCtxDestroy_v2)                                                                             \
     F(cuCtxCreate_v2)
 
-/* CUDA 13's header declares only a newer version of the function; the driver exports both. */
+/* CUDA 13's header declares only a newer version of the function. The driver exports both
+   versions. */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* The CUDA driver, which the tests call as an application does. It is opened by name, so that the
-   programs start on a machine without a driver. */
+/* The CUDA driver, which the tests call as an application does. The driver is opened by name, so
+   that the programs start on a machine without a driver. */
 extern struct driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
 #define MEMBER(symbol) __typeof__(&(symbol)) symbol;
@@ -53,8 +54,8 @@ extern sb__cu_context primary; /* the primary context of device 0 */
 /* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* What a program does after it has opened the driver and found a device, unless it only runs
-   tests. Returns the program's exit status. */
+/* Called after the program has opened the driver and found a device. The default definition runs
+   all tests. Returns the program's exit status. */
 int gpu_main(int argc, char **argv);
 
 /* A stage is a rig on "cuda:0". When the stage closes, no context may be current. */

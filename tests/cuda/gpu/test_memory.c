@@ -36,7 +36,7 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     assert_true(host_holds(mem, 6));
 }
 
-/* The application has created the other context. */
+/* The memory belongs to a context that the application has created. */
 TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;
@@ -191,7 +191,7 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     }
 }
 
-/* Limits the fake driver's memory, which is memory of the host. */
+/* Limits the fake driver's device memory, because the fake allocates it on the host. */
 __attribute__((constructor)) static void limit_memory(void) {
     (void)setenv("FAKE_MEMORY", "33554432", 1);
 }
@@ -232,7 +232,7 @@ __attribute__((destructor)) static void at_the_very_end(void) {
 
 static int run_scenario(const char *name) {
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* registered last: runs before the driver's handler */
+        (void)atexit(release_everything); /* registered after the driver's handler, so runs first */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

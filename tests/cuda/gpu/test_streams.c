@@ -61,7 +61,7 @@ static void begin_capture(sb_stream stream) {
     primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-/* Ends the capture, which must be valid and have no work of the library. */
+/* Ends the capture. The capture must be valid, and the graph must have no work of the library. */
 static void end_capture(sb_stream stream) {
     CUgraph graph = NULL;
     size_t nodes = 99;
@@ -73,8 +73,8 @@ static void end_capture(sb_stream stream) {
     leave();
 }
 
-/* The stream used the memory `known` before its capture. An event in the capture would be a graph
-   node. */
+/* Work on the stream used the memory `known` before the capture. An event in the capture would be a
+   graph node. */
 TEST_ON(stage, a_captured_stream_is_refused) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);
@@ -134,8 +134,8 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     }
 }
 
-/* While a stream is captured, the driver does not report whether its work is done, so the memory is
-   not freed. */
+/* While a stream is captured, the driver does not report whether the stream's work is done, so the
+   memory is not freed. */
 TEST_ON(stage, a_release_outlasts_a_capture) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);

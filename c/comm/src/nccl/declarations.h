@@ -1,6 +1,6 @@
 /* Declarations of the parts of NCCL that the engine uses, so that the build does not need NCCL's
-   headers. The file cuda/declarations.h declares the driver's functions.
-   The program tests/cuda/fake/check_declarations.c compares both files with NVIDIA's headers. */
+   headers. The file cuda/declarations.h declares the driver's functions. The compilation of
+   tests/cuda/fake/check_declarations.c compares both files with NVIDIA's headers. */
 #ifndef SB_NCCL_DECLARATIONS_H
 #define SB_NCCL_DECLARATIONS_H
 

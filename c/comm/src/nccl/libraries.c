@@ -93,7 +93,7 @@ sb_status sb__nccl_driver_open(const struct sb__nccl_driver **out, sb_error *err
     return st;
 }
 
-/* NCCL's threads end at a fork, so a forked child cannot use an NCCL that its parent opened. */
+/* NCCL's threads end at a fork, so a forked child cannot use the library that its parent opened. */
 static sb_status check_opener(sb_error *err) {
     static _Atomic int64_t opener;
     const int64_t process = sb__comm_process();

@@ -1,5 +1,5 @@
 /* NVIDIA's libraries, opened at first use and never closed. The CUDA backend also opens libcuda,
-   but the public headers do not expose its handle, so this library opens libcuda again. */
+   but the public headers do not expose that handle, so this library opens libcuda again. */
 #ifndef SB_NCCL_LIBRARIES_H
 #define SB_NCCL_LIBRARIES_H
 

@@ -11,8 +11,8 @@
 #define MILLISECOND   1000000u
 #define SPIN          (2 * (uint64_t)MILLISECOND)
 #define DEFAULT_LIMIT 600000u /* milliseconds */
-/* The longest wait for kernels after an abort, and for other ranks when a handle is closed, in
-   nanoseconds. */
+/* In nanoseconds: the longest wait for kernels after an abort, and the longest wait for other ranks
+   when a handle is closed. */
 #define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
 
 void sb__nccl_pause(uint64_t began) {
@@ -39,7 +39,8 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries a failed call once: if the retry fails, the memory of the requests is never freed. */
+/* Makes a call, and retries a failed call once. If the retry fails, the memory of the requests is
+   never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
@@ -163,7 +164,8 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* Begins to create one rank. On failure the caller must abort end->comm, unless it is NULL. */
+/* Begins to create one rank. On failure the caller must abort end->comm, unless end->comm is
+   NULL. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {

@@ -1,6 +1,6 @@
 /* Makes memory pools accessible to other devices. NCCL up to 2.22 stores directly into buffers of
-   other ranks of the same process. NCCL allows peers to access memory of cuMemAlloc, but not memory
-   of a pool, which by default only its own device can access. */
+   other ranks of the same process. NCCL gives peers access to memory of cuMemAlloc, but not to
+   memory of a pool. By default only the pool's own device can access a pool. */
 #include "device.h"
 
 #include <stdlib.h>

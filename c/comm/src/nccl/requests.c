@@ -1,7 +1,7 @@
 /* The operations of NCCL's communicators. NCCL accepts an operation only after the previous
-   operation was queued on the stream. Each operation is therefore a request, which WAITS, is POSTED
-   to NCCL, and RUNS once the operation and an event are queued. Bytes in host memory are copied to
-   device memory and back, as NCCL accepts only device memory. */
+   operation was queued on the stream. Each operation is therefore a request with a state. The
+   request WAITS, is then POSTED to NCCL, and RUNS once the operation and an event are queued. Bytes
+   in host memory are copied to device memory and back, because NCCL accepts only device memory. */
 #include "engine.h"
 
 #include "../error.h"

@@ -194,7 +194,7 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     run_team(f, reduce_values);
 }
 
-/* What is wrong with rank 1 of the other communicator. */
+/* The obstacle at rank 1 of the communicator over which the ranks of NCCL are created. */
 struct obstacle {
     enum { NOTHING, NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
     const char *function; /* the function of NCCL whose first call fails, or NULL */
@@ -543,8 +543,8 @@ TEST(a_failure_to_create_an_id_is_reported) {
     assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
 }
 
-/* Destroying a rank waits for the other ranks, which may still read its data. The end of the group
-   in which NCCL creates the ranks may be in progress. */
+/* Destroying a rank waits for the other ranks, which may still read the rank's data. Creation also
+   succeeds if ncclGroupEnd returns ncclInProgress. */
 TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
@@ -584,8 +584,8 @@ static void check_creation(const char *function, int32_t code, sb_status st) {
         fail_with("%s: %d, %d: %s", function, st, err.device_code, err.message);
 }
 
-/* Makes the n-th call of `function` fail. If creation fails, communicators that already exist are
-   destroyed without waiting for ranks. Returns whether that call occurred. */
+/* Makes the n-th call of `function` fail, and returns whether there was an n-th call. If creation
+   fails, the communicators that already exist must be destroyed without waiting for ranks. */
 static bool fails_in_turn(const char *function, int64_t nth) {
     const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;

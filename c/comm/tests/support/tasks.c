@@ -135,7 +135,8 @@ void reduce_values(sb_comm *comm, void *arg) {
         }
 }
 
-/* Ranks 2 and above do not change the result; they make an engine choose other algorithms. */
+/* Ranks 2 and above do not change the result. With more ranks an engine may choose another
+   algorithm. */
 void reduce_halves(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     for (int i = 0; i < HALF_ROWS && size > 1; i++) {

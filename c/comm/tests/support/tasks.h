@@ -6,7 +6,7 @@
 
 #include "ranks.h"
 
-/* --- a net: blobs of several types and sizes, whose diffs depend on the rank --------------------
+/* --- a net: blobs of several dtypes and sizes, whose diffs depend on the rank -------------------
  */
 
 #define NET_BLOBS 12
@@ -25,8 +25,8 @@ void net_open(struct net *net, sb_context *context);
 /* Destroys the reducer, if there is one, and the blobs. */
 void net_close(struct net *net);
 
-/* Writes the rank's values to the diff of a blob, and moves its head, which is not UNINITIALIZED.
- */
+/* Writes the rank's values to the diff of a blob, and moves the diff's head to `head`, which must
+   not be UNINITIALIZED. */
 sb_status net_fill(struct net *net, int32_t rank, int blob, int32_t head, sb_error *err);
 void net_fill_all(struct net *net, int32_t rank, int32_t head);
 /* Returns whether the diff of a blob is the result of `op` over the ranks `first` to `last` - 1. */
@@ -41,7 +41,7 @@ sb_status net_step(struct net *net, sb_error *err);
 /* --- values ---------------------------------------------------------------------------------- */
 
 /* Returns the value of element i of the blob with the number `blob` at a rank. Sums over a few
-   ranks are exact in every type. */
+   ranks are exact in every dtype. */
 double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
 /* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
 bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last, int blob,
@@ -67,11 +67,11 @@ void reduce_halves(sb_comm *comm, void *arg);
 void broadcast_bytes(sb_comm *comm, void *arg);
 void reduce_blobs(sb_comm *comm, void *arg);
 void broadcast_blobs(sb_comm *comm, void *arg);
-/* Makes steps of a reducer; each rank calls sb_reducer_ready in another order. */
+/* Makes steps of a reducer. Each rank calls sb_reducer_ready in a random order. */
 void reduce_in_random_orders(sb_comm *comm, void *arg);
 /* Rank 0 pauses between two calls of a step; the other ranks then begin the step. */
 void pause_longer_than_the_limit(sb_comm *comm, void *arg);
-/* Destroys a reducer in its step. */
+/* Destroys a reducer while its step is in progress. */
 void end_in_a_step(sb_comm *comm, void *arg);
 
 #endif

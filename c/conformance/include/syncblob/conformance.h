@@ -33,8 +33,8 @@ typedef struct sb_conformance_options {
                              rounds, which takes about a second on a fast device */
     uint64_t seed;      /**< seed of random operations; the report of a failed round has the seed
                              that makes this round the first */
-    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. If it is 2^31 + 5 or more,
-                             a claim tests counts above 2^31, with 8 GiB of device memory */
+    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
+                             tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
                              claim, on which the other claims depend */
 

@@ -421,8 +421,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 
 READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
-/* Loads a kernel at its first launch, for which the driver may synchronise the context: see "Lazy
-   Loading" in the CUDA C++ Programming Guide. */
+/* Loads a kernel at its first launch. Loading may synchronise the context: see "Lazy Loading" in
+   the CUDA C++ Programming Guide. */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)

@@ -55,7 +55,8 @@ struct item { /* work that is queued on a stream */
 
 #define MAX_FAILURES 8
 
-/* A thread's transient failure, until the thread waits for the stream or records an event. */
+/* A transient failure of a thread's work. It is kept until the thread waits for the stream or
+   records an event. */
 struct failure {
     CUresult code;
     int64_t thread;
@@ -161,15 +162,15 @@ struct call {
     enum need need;
 };
 
-/* Begins a call, and holds the lock until the function returns. Returns from the function if the
-   call must fail. */
+/* Begins a call of the enclosing driver function, and holds the lock until that function returns.
+   If the call must fail, makes the function return at once. */
 #define BEGIN_AS(function, need)                                                                   \
     __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
-/* Define a function of the driver that returns the expression, or does the statements and returns
-   success. */
+/* RETURNS defines a function of the driver that returns the value of an expression. SIMPLE defines
+   a function that executes statements and returns CUDA_SUCCESS. */
 #define RETURNS(name, need, parameters, ...)                                                       \
     CUresult CUDAAPI name parameters {                                                             \
         BEGIN(need);                                                                               \

@@ -1,5 +1,5 @@
-/* Modules and launches: an interpreter of the PTX that the tested kernels use. It runs the threads
-   of a launch one after another, and has no shared memory. */
+/* Modules and launches: an interpreter of the PTX that the tested kernels use. The interpreter runs
+   the threads of a launch one after another, and has no shared memory. */
 #include "driver.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ static void shorten_vector(char *line) {
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* this brace first, so that `open` stays valid */
+    memmove(comma, close + 1, strlen(close)); /* the end first, so that `open` stays valid */
     memmove(open, open + 1, strlen(open));
 }
 

@@ -65,7 +65,8 @@ static struct block *find_reservation(CUdeviceptr ptr) {
 /* --- mapped bytes ---------------------------------------------------------------------------
 
    A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
-   is large enough. Chunks are not joined, so an allocation can fail although enough is free. */
+   is large enough. Chunks are not joined, so an allocation can fail although enough memory is
+   free in total. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -273,7 +274,7 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
     return CUDA_SUCCESS;
 }
 
-/* Fails for the pool's own device, whose access cannot change, as the driver does
+/* Fails for the pool's own device, as NVIDIA's driver does: that device's access cannot change
    (NVIDIA/cuda-python, issue 2807). */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     BEGIN(INITIALISED);
@@ -307,8 +308,8 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 
 SIMPLE(cuMemPoolTrimTo, INITIALISED, (CUmemoryPool pool, size_t keep), trim(pool, keep))
 
-/* Makes the allocation wait for a queued free of the pool, because the allocation may reuse the
-   freed memory. */
+/* Makes an allocation wait for a queued free of the pool's memory, because the allocation may reuse
+   the freed memory. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;

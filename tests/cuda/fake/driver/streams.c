@@ -10,8 +10,8 @@
 
 /* --- handles of streams ---------------------------------------------------------------------- */
 
-/* Returns this thread's default stream in the context, which is ordered only with the legacy
-   default stream. */
+/* Returns this thread's default stream in the context; the first call creates the stream. The
+   stream is ordered only with the legacy default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && s->thread == fake_thread())
@@ -105,9 +105,9 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Returns whether the legacy default stream has work from before `turn`, for which blocking streams
-   must wait. Blocking streams do not wait for event records. cuda.h does not document this
-   behaviour. */
+/* Returns whether the legacy default stream has work that was queued before `turn` and for which
+   blocking streams must wait. Blocking streams do not wait for event records; cuda.h does not
+   document this exception. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -184,8 +184,9 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
-/* Returns a failure of the stream. After a wait of another thread has returned the failure, only
-   the thread of the failed item gets the failure. */
+/* Returns a failure that a call of `thread` must return for the stream, or CUDA_SUCCESS. Once a
+   wait has returned a failure, only the thread that queued the failed item gets the failure
+   again. */
 static CUresult failure_for(CUstream stream, int64_t thread) {
     for (int i = 0; i < stream->failure_count; i++)
         if (stream->failures[i].thread == thread || !stream->failures[i].is_reported)
@@ -276,8 +277,9 @@ static bool is_held(CUstream stream) {
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream` or, if an item of another stream must run before it, that item.
-   The search ends, because each next item was queued earlier. Returns false at a closed gate. */
+/* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
+   other item instead. The search ends, because each next item was queued earlier. Returns false at
+   a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -496,7 +498,8 @@ COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
         enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
-/* Queues work of another fake library, without a call of the driver that fake_fail could affect. */
+/* Queues work of the fake cuBLAS or NCCL. This is not a call of the driver, so fake_fail cannot
+   make it fail. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -699,7 +702,8 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture on all streams. Unlike a driver, accepts streams that were not joined back. */
+/* Ends the capture on all streams. Unlike a real driver, accepts a capture whose other streams were
+   not joined back to the first stream. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
