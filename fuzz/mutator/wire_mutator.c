@@ -1,5 +1,5 @@
 /* Mutations for protobuf's wire format. Each mutation edits one message, at any depth of the input,
-   and corrects the lengths of the enclosing messages. The written messages may be invalid. */
+   and corrects the lengths of the enclosing messages. The edited message may be invalid. */
 #include "fields.h"
 #include "wire_builder.h"
 
@@ -176,7 +176,8 @@ static bool mutate(const uint8_t *bytes, size_t size, uint64_t *dice, int depth,
     return done;
 }
 
-/* Edits a message. If edits fail, and at random otherwise, uses libFuzzer's mutation instead. */
+/* Edits a message of the input. At random, or if four edits fail, calls LLVMFuzzerMutate for the
+   whole input instead. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
     const size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;
