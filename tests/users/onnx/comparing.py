@@ -55,7 +55,7 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Returns why the sizes that a graph declares are wrong, or None: only the number of
+        """Returns why the sizes that a graph declares are wrong, or None. Only the number of
         detections may be undeclared."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None

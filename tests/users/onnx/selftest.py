@@ -27,7 +27,7 @@ def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs
 
 
 def changed(amount, at=0):
-    """Returns a function that adds a part of an array's largest value to one of its values."""
+    """Returns a function that adds `amount` times an array's largest magnitude to the value at `at`."""
     def change(array):
         array.reshape(-1)[at] += amount * abs(array).max()
         return array
