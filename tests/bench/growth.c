@@ -12,7 +12,7 @@
 
 typedef char layer_name[NAME_BYTES];
 
-static sb_blob *values, *target; /* the blob in every layer; the blob into which layers are loaded */
+static sb_blob *values, *target; /* every layer's blob; the blob into which layers are loaded */
 
 struct net {
     int64_t layers;
