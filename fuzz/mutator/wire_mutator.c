@@ -145,7 +145,7 @@ static bool is_message(const struct field *field) {
     return inside.count > 0 && inside.rest == inside.end;
 }
 
-/* Returns the index of a random field that holds a message; `count` if it finds no such field. */
+/* Returns the index of a random field that holds a message, or `count` if all tries fail. */
 static size_t choose_child(const struct fields *fields, uint64_t *dice) {
     for (int tries = 0; tries < 8 && fields->count > 0; tries++) {
         size_t at = below(dice, fields->count);

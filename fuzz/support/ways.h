@@ -1,6 +1,6 @@
 /* The ways in which a harness reads an input: from memory, also with low limits or while
-   allocations fail; from a file; and from a source whose n-th read fails, or whose reads from the
-   n-th on return changed bytes. Also a sink whose n-th write can fail. */
+   allocations fail; from a file; and from a source. The source's n-th read can fail, or its reads
+   from the n-th on can return changed bytes. Also a sink whose n-th write can fail. */
 #ifndef SB_FUZZ_WAYS_H
 #define SB_FUZZ_WAYS_H
 

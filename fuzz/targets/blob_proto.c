@@ -31,7 +31,7 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
     check_equal(watched_growth(run->watched), 0);
 }
 
-/* Reads the message into a new blob; returns NULL if it is refused. */
+/* Reads the message into a new blob; returns NULL if the message is refused. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);

@@ -94,7 +94,7 @@ static void lose_order(struct world *w) {
     w->lender.blind = w->may_lose = true;
 }
 
-/* Returns the faults of the last call of the library. Must be called after each such call. */
+/* Returns the faults of the last call of the library. Must follow each call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)

@@ -53,8 +53,8 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name has no index, returns the row's first case with
-    more than three detections, the first two with the same label."""
+    """Returns the case with this name. If the name has no index, returns the row's first case that
+    has more than three detections and whose first two detections have the same label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]

@@ -15,8 +15,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once. If a thread raises an exception, raises it. The threads
-    are daemons, for which the interpreter's end does not wait, so that a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once. Raises an exception that a thread has raised. The threads
+    are daemons, because the interpreter's end does not wait for daemons: a stuck thread is reported."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
