@@ -78,7 +78,7 @@ static void split(const struct field *field, uint64_t *dice, struct wire *out) {
     wire_bytes(out, field->number, field->bytes + cut, field->size - cut);
 }
 
-/* Writes a wrong length, or another number. */
+/* Replaces the number of a VARINT, or the length of BYTES. */
 static void change_number(const struct field *field, uint64_t *dice, struct wire *out) {
     const uint64_t old = field->type == VARINT ? field->value : field->size, one = 1;
     const uint64_t values[] = {old + 1,   old - 1,    old * 2,   0,          1,

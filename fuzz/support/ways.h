@@ -19,7 +19,7 @@ struct way {
     uint32_t flags;   /* the flags of sb_model_open_file */
     const sb_limits *limits;
     int64_t fail_nth;        /* the n-th allocation fails */
-    const sb_source *source; /* the input as a source, which may have a trouble: */
+    const sb_source *source; /* the input as a source; the next members describe its trouble */
     enum trouble trouble;
     const struct run *run;
     int left;       /* counts reads down; the read that makes `left` 0 begins the trouble */

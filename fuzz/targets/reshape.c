@@ -23,7 +23,7 @@
    suffices. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; blobs of absurd counts need more */
+#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host or device; absurd counts need more */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
@@ -74,7 +74,7 @@ struct world {
     struct plain_blob *plain; /* of `pair` */
     int which;                /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* `mask` receives bits of replaced memories; `asked`: NULL or &mask */
+    uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked`: NULL or &mask */
     /* The uses of memories that the step's call causes, in the order in which they may fail. */
     struct use {
         struct plain_memory *memory;

@@ -11,7 +11,7 @@
 #define GOAL_BYTES (64 * MIB)
 #define ALLOCATED  (256 * MIB) /* the size for which allocations have goals */
 
-static size_t bytes; /* of the payload, as floats */
+static size_t bytes; /* the size of the payload as floats */
 static sb_context *context;
 static sb_blob *blob;
 static const void *payload;

@@ -318,7 +318,8 @@ fn path_of(path: &Path) -> std::ffi::CString {
     std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// Sets an access list. If the file system has no lists, prints the reason and returns false.
+/// Sets an access list. If the file system does not support lists, prints the error and returns
+/// false.
 fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
     let path = path_of(path);
     // SAFETY: the texts end in NUL, and the list has `list.len()` bytes.

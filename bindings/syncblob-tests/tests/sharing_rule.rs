@@ -107,7 +107,7 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data, or a new handle if the other owner has ended
+        // share_data or, if the other owner has ended, the creation of a handle
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));

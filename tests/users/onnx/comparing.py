@@ -1,5 +1,5 @@
-"""Caffe's stored answers, in a file for each module of cases and nets.npz for whole nets; and comparisons of a
-net's outputs with the answers."""
+"""Reads and writes Caffe's stored answers: one file for each module of cases, and nets.npz for whole nets.
+Compares a net's outputs with the answers."""
 
 import functools
 import json
