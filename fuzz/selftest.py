@@ -2,7 +2,7 @@
 """Plants the bugs of mutations.txt one at a time; a fuzzer must find each in a minute of processor time.
 
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
-    selftest.py --check                  checks that each text that a bug replaces occurs once
+    selftest.py --check                  checks that the old text of each bug occurs once in its source
 
 A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
 crate, a copy of the tree is built. The program fails if a fuzzer misses a bug, or if a bug cannot be

@@ -1,5 +1,5 @@
 /* Mutations for protobuf's wire format. Each mutation edits one message, at any depth of the input,
-   and corrects the lengths of the enclosing messages. The written messages may be invalid. */
+   and corrects the lengths of the enclosing messages. The edited message may be invalid. */
 #include "fields.h"
 #include "wire_builder.h"
 
@@ -78,7 +78,7 @@ static void split(const struct field *field, uint64_t *dice, struct wire *out) {
     wire_bytes(out, field->number, field->bytes + cut, field->size - cut);
 }
 
-/* Writes a wrong length, or another number. */
+/* Replaces the number of a VARINT, or the length of BYTES. */
 static void change_number(const struct field *field, uint64_t *dice, struct wire *out) {
     const uint64_t old = field->type == VARINT ? field->value : field->size, one = 1;
     const uint64_t values[] = {old + 1,   old - 1,    old * 2,   0,          1,
@@ -145,7 +145,7 @@ static bool is_message(const struct field *field) {
     return inside.count > 0 && inside.rest == inside.end;
 }
 
-/* Returns the index of a random field that holds a message; `count` if it finds no such field. */
+/* Returns the index of a random field that holds a message, or `count` if all tries fail. */
 static size_t choose_child(const struct fields *fields, uint64_t *dice) {
     for (int tries = 0; tries < 8 && fields->count > 0; tries++) {
         size_t at = below(dice, fields->count);
@@ -176,7 +176,8 @@ static bool mutate(const uint8_t *bytes, size_t size, uint64_t *dice, int depth,
     return done;
 }
 
-/* Edits a message. If edits fail, and at random otherwise, uses libFuzzer's mutation instead. */
+/* Edits a message of the input. At random, or if four edits fail, calls LLVMFuzzerMutate for the
+   whole input instead. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
     const size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;

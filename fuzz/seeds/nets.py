@@ -1,5 +1,5 @@
-"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. Each type of
-layer, each field of its parameters and each value of an enum has a net, in each generation of Caffe."""
+"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. Each
+generation of Caffe has a net for each layer type, each field of its parameters and each value of an enum."""
 
 import functools
 import pathlib

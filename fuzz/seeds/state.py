@@ -42,7 +42,8 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 
 def faults():
-    """Yields each fault beside every call, on a memory of 24 bytes, with the random schedule."""
+    """Yields inputs that arm a fault and then make every call on a memory of 24 bytes, with the random
+    schedule: one input for each fault."""
     for operation, flags in itertools.product(OPERATIONS, (0, COHERENT)):
         for mode, word in enumerate(["now", "later", "sticky"]):
             yield (f"fault-{word}-{operation}-{flags}",
@@ -78,8 +79,8 @@ def written(pair=0):
 
 
 def blob_sequences():
-    """Yields each step in all its variants, with different choices, on a blob of floats or doubles that was
-    written: on the host or the device, with as much storage as it needs or more."""
+    """Yields each step in all its variants, with different choices. The step's blob holds floats or
+    doubles, which were written on the host or the device. Its storage may be larger than needed."""
     for name in dict.fromkeys(STEPS):
         for choice in range(8):
             pair = choice >> 1 & 2

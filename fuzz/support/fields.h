@@ -28,8 +28,8 @@ struct fields {
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */
 struct fields fields_parse(const uint8_t *bytes, size_t size);
-/* Reads a varint; returns the number of bytes read; 0 if the bytes do not begin with a varint of at
-   most 64 bits. */
+/* Reads a varint. Returns the number of bytes read, or 0 if the bytes do not begin with a varint of
+   at most 64 bits. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 /* Returns `list`, enlarged if it has no room for one more item. */

@@ -68,7 +68,7 @@ void fuzz_poison_error(void) {
     memset(&call_error, POISON, sizeof call_error);
 }
 
-/* Uses memcmp instead of a loop, in which a fuzzer would trace each byte. */
+/* Uses memcmp, because a fuzzer would trace every iteration of a loop. */
 static bool all_poison(const void *bytes, size_t size) {
     const unsigned char *p = bytes;
     return p[0] == POISON && memcmp(p, p + 1, size - 1) == 0;

@@ -44,7 +44,7 @@ uint32_t tape_below(struct tape *tape, uint32_t limit);
 extern sb_error call_error;
 
 /* Returns the status of `call`, which is passed &call_error. Checks that a success has not changed
-   the error, and that a failure has set all its fields. */
+   the error, and that a failure has set all fields of the error. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
 /* check_status and check_ok check the status of `call`, which is passed &call_error. */
 #define check_status(expected, call)                                                               \

@@ -1,5 +1,6 @@
 /* Loans: memory that the harness lends to the library with a deleter. Checks that each deleter runs
-   once, when it is due; that read-only bytes, and bytes whose deleter has run, do not change. */
+   exactly once, when it is due. Checks that nothing changes read-only bytes, or bytes whose deleter
+   has run. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -13,7 +14,7 @@ struct loan {
     void *ptr;
     size_t bytes;
     bool read_only;
-    bool given; /* a set call has accepted the loan */
+    bool given; /* a call such as sb_mem_set_cpu has accepted the loan */
     bool due;   /* according to the reference model, the deleter must have run */
     bool ended; /* the deleter has run */
     unsigned char *before;

@@ -117,7 +117,8 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* Launches an empty kernel on each stream: the eager schedule runs the queued work before it. */
+/* Launches an empty kernel on each stream. Under the eager schedule this launch runs the stream's
+   queued work first. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

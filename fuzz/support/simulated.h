@@ -29,7 +29,7 @@ struct simulated {
     sb_context *context;
     sb_stream streams[STREAMS]; /* the legacy stream, the library's, and two other streams */
     struct fault fault;
-    int64_t failures; /* the allocator's failures at the last simulated_strike */
+    int64_t failures; /* the allocator's count of failures at the last simulated_strike */
 };
 
 /* The events that a tally counts. Buffers of the host are ordinary or page-locked. */

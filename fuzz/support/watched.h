@@ -44,8 +44,8 @@ size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that `status` is a permitted result of the last call, a read. If `status` reports invalid
-   data, checks that the error's offset is at most `size`, and that the error's message contains the
+/* Checks that a call that reads an input may return `status`. If `status` reports invalid data,
+   checks that the error's offset is at most `size`, and that the error's message contains the
    offset. */
 void check_read_status(sb_status status, size_t size);
 

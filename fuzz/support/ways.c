@@ -93,7 +93,8 @@ static sb_status read_file(const struct run *run, uint32_t flags, read_way *read
     return st;
 }
 
-/* Returns the status; `out_struck` is set if the n-th read has happened. */
+/* Reads from a source whose trouble begins at the n-th read; returns the status. Sets `out_struck`
+   to whether the trouble has begun. */
 static sb_status read_source(const struct run *run, enum trouble trouble, int nth, read_way *read,
                              const void *expected, bool *out_struck) {
     struct way way = {.run = run, .trouble = trouble, .left = nth};

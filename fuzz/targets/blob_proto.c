@@ -17,7 +17,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags)
     return st;
 }
 
-/* --- a fresh target -------------------------------------------------------------- */
+/* --- a new blob ------------------------------------------------------------------ */
 
 /* Checks the peak of the memory during the read that filled `blob`. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
@@ -31,7 +31,7 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
     check_equal(watched_growth(run->watched), 0);
 }
 
-/* Reads the message into a new blob; returns NULL if it is refused. */
+/* Reads the message into a new blob; returns NULL if the message is refused. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
@@ -81,16 +81,16 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     sb_blob_destroy(copy);
 }
 
-/* --- a target with contents ------------------------------------------------------------ */
+/* --- a blob with contents -------------------------------------------------------------- */
 
-#define FILL 0x5A /* the bytes of data; those of diff are one more */
+#define FILL 0x5A /* the value of each byte of data; each byte of diff has the value FILL + 1 */
 
 /* A blob with contents, and its state before a call. */
 struct trial {
     sb_blob *blob;
     const int64_t *shape;
     int32_t axes;
-    size_t size; /* bytes of data and of diff */
+    size_t size; /* the size of data in bytes, equal to the size of diff */
     void *at[2]; /* addresses of data and diff */
 };
 
@@ -113,8 +113,9 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
     return trial_begin(run, dtype, small, 2);
 }
 
-/* Checks that a part's `size` bytes are `expected` or, if NULL, the blob's old bytes. Storage of at
-   least this size must be kept, and must not be written beyond `size`. */
+/* Checks that the first `size` bytes of a part are `expected` or, if `expected` is NULL, the old
+   bytes. If the old storage has room for `size` bytes, the part must have kept the storage, and the
+   bytes after the first `size` must be the old bytes. */
 static void check_part(const struct trial *trial, sb_part part, const void *expected, size_t size) {
     const unsigned char *now = blob_at(trial->blob, part), byte = (unsigned char)(FILL + part);
     if (size > 0 && expected)
@@ -150,7 +151,8 @@ static void trial_end(const struct trial *trial, sb_status st, const sb_blob *fr
     sb_blob_destroy(trial->blob);
 }
 
-/* `fresh` is a new blob after the same read, or NULL if that read failed with `refusal`. */
+/* Reads the message into the trial's blob, and compares the result with the same read into a new
+   blob: `fresh`, or NULL if that read failed with `refusal`. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -178,7 +180,8 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
 
 /* --- other ways to read --------------------------------------------------------------------- */
 
-/* Loads the message in another way; `expected` is a new blob after a read, or NULL. */
+/* Loads the message in one of the other ways. `expected` is a blob with the message's contents, or
+   NULL if the message is invalid. */
 static sb_status load(const struct run *run, struct way *way, const void *expected) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     way_begin(run, way);
@@ -253,8 +256,8 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Reads into integers. The status must be that of a read into floats, `single`, or DATA_OVERFLOW if
-   the integer type cannot represent a value. */
+/* Reads into integers. The status must be `single`, the status of a read into floats, or
+   DATA_OVERFLOW if the integer type cannot represent a value. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_status st;
     sb_blob *blob = read_fresh(run, dtype, &st);

@@ -1,8 +1,8 @@
-/* Compares the library's reader of Caffe's binary messages with a second reader, which shares no
-   code with the library. Both must accept the same inputs, refuse an input for the same reason, and
-   find the same names, numbers, shapes and values. The decoder implements protobuf's encoding rules
-   and the rules of proto/README.md. It splits a message into a list of fields, then interprets the
-   fields, and continues after an invalid field. */
+/* Compares the library's reader of Caffe's binary messages with a second reader, the decoder, which
+   shares no code with the library. Both readers must accept the same inputs, refuse an input for
+   the same reason, and find the same names, numbers, shapes and values. The decoder implements
+   protobuf's encoding rules and the rules of proto/README.md. It splits a message into a list of
+   fields, then interprets the fields, and continues after an invalid field. */
 #include "fields.h"
 #include "watched.h"
 
@@ -331,8 +331,8 @@ static bool read_field(struct decoded_file *file, int32_t format, const struct f
     return true;
 }
 
-/* Decodes the whole input as one message of a format, SB_FORMAT_*; decoded_file_free frees the
-   result. */
+/* Decodes the whole input as one message of a format, SB_FORMAT_*. The caller frees the result with
+   decoded_file_free. */
 static struct decoded_file decode(int32_t format, const uint8_t *bytes, size_t size,
                                   const struct decoder_limits *limits) {
     struct decoded_file file = {.limits = limits, .recognised = format == SB_FORMAT_BLOB};
@@ -536,8 +536,9 @@ static void check_blob_proto(const struct comparison *run, int32_t dtype) {
     decoded_file_free(&file);
 }
 
-/* Compares shapes of blobs with the message's shape. Leading legacy dimensions of 1 may be missing.
- */
+/* Checks sb_blob_shape_equals_proto for a blob without a shape, then for blobs with the message's
+   shape and with fewer and fewer of its leading axes. A shape without leading axes is equal if the
+   message has legacy dimensions and the missing dimensions are 1. */
 static void check_shape_equals(const struct comparison *run) {
     struct decoded_file file = decode(SB_FORMAT_BLOB, run->bytes, run->size, &run->decoder_limits);
     const struct decoded_blob *decoded = &file.blobs[0];

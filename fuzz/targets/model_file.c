@@ -365,7 +365,7 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* The result that other ways of opening must have. */
+/* The result that opening the input in another way must have. */
 struct expected {
     int32_t format;
     const sb_model *model; /* NULL: the opening fails */
@@ -479,7 +479,7 @@ static sb_status open_way(const struct run *run, struct way *way, const void *us
 /* --- everything ---------------------------------------------------------------------------- */
 
 static void check_format(const struct run *run, int32_t format) {
-    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS; /* one of the other ways */
+    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS; /* for the second opening */
     const sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     struct opened opened;
     open_bytes(run, format, &opened);

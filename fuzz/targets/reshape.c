@@ -1,8 +1,8 @@
 /* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
    simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
-   fail. After every step shapes, contents, storage and sharing must agree with a model, in which
-   tests/support/state_table.h determines on which side each call leaves the bytes. The target
-   `differential` tests messages. */
+   fail. After every step shapes, contents, storage and sharing must agree with a reference model:
+   the structs and functions plain_*. The reference model uses tests/support/state_table.h to
+   determine on which side each call leaves the bytes. The target `differential` tests messages. */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
@@ -19,14 +19,15 @@
 #define EXTRA_MAX   64 /* bytes that a loan may have beyond the blob's elements */
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
 
-/* Blobs have few or absurdly many elements: the model can predict whether memory suffices. */
+/* Blobs have few or absurdly many elements, so that the reference model can predict whether memory
+   suffices. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host or device; blobs of absurd counts need more */
+#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host or device; absurd counts need more */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
-/* The model of a context. */
+/* A context in the reference model. */
 struct plain_context {
     bool has_device;
     int32_t host_kind; /* SB_STORAGE_* of host memory that the library allocates */
@@ -73,7 +74,7 @@ struct world {
     struct plain_blob *plain; /* of `pair` */
     int which;                /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* `mask` receives bits of replaced memories; `asked`: NULL or &mask */
+    uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked`: NULL or &mask */
     /* The uses of memories that the step's call causes, in the order in which they may fail. */
     struct use {
         struct plain_memory *memory;
@@ -82,7 +83,7 @@ struct world {
     int num_uses;
 };
 
-/* --- the model: shapes ----------------------------------------------------------------------- */
+/* --- the reference model: shapes ------------------------------------------------------------- */
 
 /* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
 static sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
@@ -115,7 +116,7 @@ static bool plain_has_arithmetic(const struct plain_blob *blob) {
     return blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64;
 }
 
-/* --- the model: memories --------------------------------------------------------------------- */
+/* --- the reference model: memories ----------------------------------------------------------- */
 
 static struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes) {
     struct plain_memory *memory = calloc(1, sizeof *memory);
@@ -137,7 +138,8 @@ static struct plain_memory *plain_memory_of(struct plain_blob *blob, int which) 
     return blob->memory[which];
 }
 
-/* Marks the loans of a memory without owners as due: their deleters must have run. */
+/* Removes an owner of a memory. If no owner is left, marks the memory's loans as due, because their
+   deleters must have run, and frees the memory. */
 static void release(struct plain_memory *memory) {
     if (!memory || --memory->owners > 0)
         return;
@@ -189,7 +191,7 @@ static void commit(struct plain_memory *memory, enum call call, struct side fres
         memset(memory->value, 0, memory->state.bytes);
 }
 
-/* Updates the model after a call that succeeded. */
+/* Updates the reference model after a call that succeeded. */
 static void plain_do(struct plain_memory *memory, enum call call) {
     const bool host = table_plan(&memory->state, call).side == SB_SIDE_CPU;
     const int32_t kind = memory->context->host_kind;
@@ -218,7 +220,7 @@ static enum call writing(const struct plain_memory *memory) {
     return memory->state.head == SB_HEAD_AT_CPU ? MUTABLE_CPU : MUTABLE_GPU;
 }
 
-/* --- the model: elements --------------------------------------------------------------------- */
+/* --- the reference model: elements ----------------------------------------------------------- */
 
 /* Returns element i of an array of F32 or F64. */
 static double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
@@ -287,7 +289,7 @@ static void disarm(struct world *w) {
         w->sims[i].counting.fail_nth = 0;
 }
 
-/* Adds to the model the memories and the storage that a failed call may have created. */
+/* Adds to the reference model the memories and the storage that a failed call may have created. */
 static void accept_spares(struct world *w, struct pair *pair) {
     disarm(w);
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
@@ -308,8 +310,8 @@ static void expect_use(struct world *w, struct plain_memory *memory, enum call c
 }
 
 /* Checks the status of `call`, which is passed &call_error. The status must be `refusal` or, if
-   `refusal` is SB_OK, the first failure of the step's uses. Returns whether the status is SB_OK; if
-   so, the uses have updated the model, and the caller must make all other updates. */
+   `refusal` is SB_OK, the first failure of the step's uses. Returns whether the status is SB_OK. On
+   success, adds the uses to the reference model; the caller must make all other updates. */
 #define agree(w, what, refusal, call) is_agreed(w, what, refusal, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,
@@ -417,7 +419,8 @@ static void reshape(struct world *w) {
 
 /* --- questions ----------------------------------------------------------------------------- */
 
-/* Asks for the product of a range of axes: until `end` or, if `end` is -1, until the last axis. */
+/* Asks for the product of the dimensions of the axes from `start` to `end` - 1. If `end` is -1, the
+   range ends at the last axis. */
 static void ask_count(struct world *w, int32_t start, int32_t end) {
     const struct plain_shape *shape = &w->plain->shape;
     const int32_t last = end < 0 ? plain_axes(shape) : end;
@@ -524,7 +527,7 @@ static void at(struct world *w) {
 
 /* --- sharing and copying ------------------------------------------------------------ */
 
-/* In the model, makes the blob share the other blob's memory. */
+/* In the reference model, makes the blob share the other blob's memory. */
 static void take_memory(struct world *w) {
     struct plain_memory *memory = plain_memory_of(&w->other->plain, w->which);
     memory->owners++;
@@ -554,7 +557,7 @@ static sb_mem *handle_of(struct world *w, struct pair *pair) {
 static void set_memory(struct world *w) {
     const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     sb_mem *mem = handle_of(w, w->other);
-    if (!mem || plain->dtype != other->dtype) /* the model cannot convert bytes of another type */
+    if (!mem || plain->dtype != other->dtype) /* the reference model cannot convert bytes */
         return;
     sb_status expected = other->memory[w->which]->state.bytes < plain_bytes(plain)
                              ? SB_ERR_INVALID_ARGUMENT
@@ -569,8 +572,8 @@ static void drop_diff(struct world *w) {
     plain_replace(w->plain, DIFF, NULL);
 }
 
-/* Expects the uses of a copy of `bytes` bytes: a target of another size is written in part, and a
-   source that was never written clears the target. */
+/* Adds the uses of memories that a copy of `bytes` bytes causes. The copy writes only a part of a
+   target of another size. A source that was never written clears the target. */
 static void expect_copy(struct world *w, struct plain_memory *to, struct plain_memory *from,
                         size_t bytes) {
     const bool whole = to->state.bytes == bytes;

@@ -19,7 +19,8 @@
 #define OWNERS    3
 #define KERNELS   256
 
-/* Queued work that writes a side. If the work fails, `fallback` is the head, `value` the bytes. */
+/* Queued work that writes a side. If the work fails, the head becomes `fallback`, and the bytes are
+   `value`. */
 struct pending {
     int32_t side; /* -1: no work is queued */
     int32_t fallback;
@@ -93,7 +94,7 @@ static void lose_order(struct world *w) {
     w->lender.blind = w->may_lose = true;
 }
 
-/* Returns the faults of the last call of the library. Must be called after each such call. */
+/* Returns the faults of the last call of the library. Must follow each call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
@@ -332,7 +333,7 @@ static void check_result(const struct world *w, const struct request *r) {
                "%s succeeded although its host allocation was made to fail", r->kind->name);
 }
 
-/* --- the model after a call ------------------------------------------------------------- */
+/* --- the reference model after a call --------------------------------------------------- */
 
 static bool is_wait_for(const struct request *r, int32_t side) {
     if (r->kind->purpose == READ || r->kind->purpose == MOVE)
@@ -362,7 +363,7 @@ static void note_pending(const struct request *r) {
         s->queued_writer = false;
 }
 
-/* Updates the model after a success; `storage` is the kind of new storage. */
+/* Updates the reference model after a success; `storage` is the kind of new storage. */
 static void succeed(struct world *w, const struct request *r, int32_t storage, void *out) {
     struct subject *s = r->subject;
     struct side fresh = {storage, NULL};
@@ -584,7 +585,7 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the model needs to know the operation */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failing operation must be known */
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);

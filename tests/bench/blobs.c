@@ -1,6 +1,6 @@
-/* Times the allocation of fresh memory and of memory that was used before, the reading of a blob
-   from a BlobProto message, and the writing of the message. The last result of a contestant is
-   freed after the clock has stopped. */
+/* Times three kinds of work: the allocation of fresh memory and of memory that was used before; the
+   reading of a blob from a BlobProto message; the writing of such a message. The last result of a
+   contestant is freed after the clock has stopped. */
 #include "harness.h"
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define GOAL_BYTES (64 * MIB)
-#define ALLOCATED  (256 * MIB) /* the size with goals for allocations */
+#define ALLOCATED  (256 * MIB) /* the size for which allocations have goals */
 
-static size_t bytes; /* of the payload, as floats */
+static size_t bytes; /* the size of the payload as floats */
 static sb_context *context;
 static sb_blob *blob;
 static const void *payload;

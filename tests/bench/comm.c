@@ -1,7 +1,7 @@
-/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in turn by the reducer and by one
+/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 by the reducer and, in turn, by one
    MPI_Allreduce over a buffer of the same size. Rank 0 prints a table with the goals, then times
-   for several sizes of pieces and of small blobs, by which constants of the engine and of the
-   reducer were chosen. */
+   for several sizes of pieces and of small blobs. Constants of the engine and of the reducer were
+   chosen by these times. */
 #include "harness.h"
 #include "resnet_50.h"
 

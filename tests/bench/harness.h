@@ -59,7 +59,7 @@ void pin(int index);
    does not take part counts as not measured. `bytes` is the payload's size; 0 if the work has no
    payload. Returns the contestants' results, valid until the next contest. */
 const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
-/* Checks the goal that `value`, which is not the time of a contest, is at most `limit`. */
+/* Checks the goal that `value`, a figure other than a contest's best time, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
 /* Calls `run` for each size of payload from 1 KiB on, up to 8 MiB if bench.quick, else 256 MiB. */

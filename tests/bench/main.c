@@ -37,7 +37,7 @@ void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), voi
         task(arg, i);
 }
 
-/* Restarts the program with settings: malloc uses huge pages, and the threads of team_run spin for
+/* Restarts the program with two settings. malloc uses huge pages. The threads of team_run spin for
    about 500 us before they sleep, as the threads of a BLAS do. */
 static void restart_with_settings(char **argv) {
     const char *setting = "glibc.malloc.hugetlb=1";

@@ -100,7 +100,7 @@ static void open_pair(size_t bytes) {
     pair.bytes = bytes;
     pair.host = fresh_memory(bytes);
     must(pair.host ? 0 : -1);
-    memset(pair.host, 0, bytes); /* the unwritten pages all map one page: a copy would be faster */
+    memset(pair.host, 0, bytes); /* unwritten pages would all map one page, and be copied faster */
     pair.blob = device_blob(bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
@@ -152,7 +152,7 @@ static void plain_update(void) {
 /* A blob of few bytes, and memory of plain OpenCL of the same size. */
 static sb_blob *few;
 static void *plain_few;
-static cl_command_queue other; /* does not have the work that keeps the device busy */
+static cl_command_queue other; /* a queue without the work that keeps the device busy */
 
 static void call_gpu_on(void) {
     const void *in;
@@ -160,7 +160,7 @@ static void call_gpu_on(void) {
         must(sb_blob_gpu_on(few, SB_DATA, (sb_stream)plain.queue, &in, NULL));
 }
 
-/* While one queue is busy, reads bytes that were written by work on another queue. */
+/* Reads bytes that the queue `other` has written, while an update uses the library's queue. */
 static void read_of_queue(void) {
     const void *in;
     void *out;
@@ -169,7 +169,7 @@ static void read_of_queue(void) {
     must(sb_blob_cpu(few, SB_DATA, &in, NULL));
 }
 
-/* While one queue is busy, reads bytes that the caller wrote through a pointer. */
+/* Reads bytes that the caller may have written through a pointer, while an update runs. */
 static void read_of_pointer(void) {
     const void *in;
     void *out;
@@ -189,7 +189,8 @@ static void end_work(void) {
     must(sb_context_synchronize(context, NULL));
 }
 
-/* Judges the median of the ratios: the best time depends on when threads of the driver wake. */
+/* Checks the median of the ratios, because the best time depends on when threads of the driver
+   wake. */
 static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
                     void (*theirs)(void), void (*after)(void)) {
     const struct contest contest = {

@@ -166,7 +166,7 @@ fn progress_is_shown_only_on_a_terminal() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a write beyond the file size limit. The signal's default action would end the program.
+/// Tests a write beyond the file size limit. The default action of SIGXFSZ would end the program.
 #[test]
 fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();

@@ -1,5 +1,5 @@
-//! Tests writing to file systems on which calls fail or are missing. The output must then be the
-//! old or the new file, as the exit status reports, and no other file may remain in its folder.
+//! Tests writing to file systems on which calls fail or are missing. The exit status must report
+//! whether the output is the old or the new file. No other file may remain in the output's folder.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -284,7 +284,7 @@ fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     );
 }
 
-// --- access lists -----------------------------------------------------------------------
+// --- access control lists ---------------------------------------------------------------
 
 const USER_OBJ: u16 = 0x01;
 const USER: u16 = 0x02;
@@ -292,7 +292,7 @@ const GROUP_OBJ: u16 = 0x04;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
-/// Returns an access list in the form that the kernel uses: tags, rights and user numbers.
+/// Returns an access control list in the kernel's format: tags, rights and user numbers.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut list = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, number) in entries {
@@ -318,7 +318,8 @@ fn path_of(path: &Path) -> std::ffi::CString {
     std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// Sets an access list. If the file system has no lists, prints the reason and returns false.
+/// Sets an access list. If the file system does not support lists, prints the error and returns
+/// false.
 fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
     let path = path_of(path);
     // SAFETY: the texts end in NUL, and the list has `list.len()` bytes.
@@ -371,8 +372,8 @@ fn the_access_list_of_the_old_file_is_kept() {
     });
 }
 
-/// Tests that the group receives no rights. If a file has a list, the group bits of its mode are
-/// the list's mask, which may exceed the group's rights.
+/// Tests that the group receives no rights if the new file cannot have the old file's list. The
+/// group bits of the old file's mode are the list's mask, which may exceed the group's rights.
 #[test]
 fn without_the_old_list_the_group_has_no_rights() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {

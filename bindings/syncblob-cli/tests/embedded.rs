@@ -59,7 +59,8 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Runs the task. The signal ends the process, or the process checks how often its own handler ran.
+/// Runs the task. If the signal does not end the process, checks how often the program's own
+/// handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;

@@ -74,7 +74,7 @@ impl Files {
         self.path("n.solverstate")
     }
 
-    /// A blob of 4 elements with only one value. Commands can list the blob, but not load it.
+    /// Writes a blob of 4 elements with only one value. Commands can list, but not load, the blob.
     fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }

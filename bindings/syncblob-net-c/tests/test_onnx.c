@@ -31,7 +31,7 @@ static sb_net *det1(void) {
     return net;
 }
 
-/* Saves the net into a buffer of exactly the reported size. The caller frees it by wire_free. */
+/* Saves the net into a buffer of exactly the reported size. The caller calls wire_free. */
 static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     struct wire file = {NULL, 0, 0};
     assert_status(SB_ERR_BUFFER_TOO_SMALL,

@@ -52,8 +52,8 @@ fn indices(i: i64) -> [usize; 4] {
     [i & 1, i & 1, i & 1, i & 1].map(|index| index as usize)
 }
 
-// SAFETY of all calls to C below: the blob is live, its elements are f32, and it is the only owner
-// of its memory.
+// SAFETY of all calls to C below: the blob is live, its elements are f32, and its memory has no
+// other owner.
 const CASES: [Case; 9] = [
     Case {
         name: "data, cpu_data",

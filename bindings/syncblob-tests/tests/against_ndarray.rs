@@ -11,8 +11,8 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// The reference copy of a memory, which is an array. Copies of blobs that share a memory have the
-/// same `Rc`.
+/// The reference copy of a memory, which is an array. If blobs share a memory, their reference
+/// copies have the same `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]

@@ -25,7 +25,7 @@ fn a_loaded_backend_opens_by_its_name() {
 }
 
 fn refused(path: &str) -> Result<&'static str> {
-    // SAFETY: the loader refuses the file before it runs code in it.
+    // SAFETY: the loader refuses the file before it runs any of the file's code.
     unsafe { load_backend(path) }
 }
 

@@ -1,11 +1,12 @@
-//! Tests the rule of sharing: a write needs a memory with one owner. In a model of owners and
-//! borrows, no reachable state has a stale or aliased slice. The library's calls follow the rule.
+//! Tests the rule of sharing: a write needs a memory with one owner. The first test searches a
+//! simplified world of owners and borrows: under the rule, no reachable state has a stale or
+//! aliased slice. The last test makes the library's calls and checks that they follow the rule.
 
 use std::collections::HashSet;
 
 use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 
-// --- the model: calls that the compiler and the owner count allow --------------
+// --- the simplified world: calls that the compiler and the owner count allow ----
 
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
@@ -101,12 +102,12 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
         if owner.is_free() || !rule.ending_needs_no_borrow {
             add(i, Owner { memory: None, ..owner });
         }
-        // calls that replace the memory: set, make_unique, or a reshape that outgrows it
+        // calls that replace the memory: set, make_unique, a reshape that outgrows the memory
         if owner.is_free() || !rule.replacing_needs_mut {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data, or a new handle if the other owner has ended
+        // share_data or, if the other owner has ended, the creation of a handle
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));
@@ -115,8 +116,8 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// Returns whether every slice points to memory of its owner, and every mutable slice is
-/// the only slice of its memory.
+/// Returns whether every slice points to the current memory of its owner, and every mutable slice
+/// is the only slice of its memory.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();
     let is_alone =

@@ -23,7 +23,8 @@ unsafe impl GlobalAlloc for Counting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // `GlobalAlloc` forbids panics, but a forbidden panic must not cross C's frames.
+            // `GlobalAlloc` forbids panics. If an allocator panics anyway, the panic must not cross
+            // C's frames.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };

@@ -79,8 +79,8 @@ fn elements_of_a_vector_beyond_the_count_are_capacity() {
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
-/// A call that writes a blob, but must not write the `Arc` whose elements the blob uses before the
-/// call.
+/// A call that writes a blob. Before the call, the blob uses the elements of an `Arc`. The call
+/// must not write the `Arc`.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),

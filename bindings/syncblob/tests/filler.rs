@@ -59,7 +59,7 @@ fn every_filler_writes_its_distribution() {
     let ball = filled::<f64>(shape, &Filler::PositiveUnitball, 1);
     assert!(ball.chunks(count / 8).all(|row| (sum(row) - 1.0).abs() < 1e-12));
 
-    // The shape has 144 inputs of each output, and 288 outputs of each input.
+    // In this shape each output has 144 inputs, and each input has 288 outputs.
     for (variance, n) in
         [(Variance::FanIn, 144.0), (Variance::FanOut, 288.0), (Variance::Average, 216.0)]
     {

@@ -55,7 +55,7 @@ fn a_model_built_in_memory_is_saved_and_opened_as_bytes_and_as_a_file() {
     check_net(&Model::open(&path).unwrap());
 }
 
-/// Returns the model of `net`, but without diffs, and with announced blobs, which have no values.
+/// Returns a model like that of `net`, but with announced blobs, which have no values and no diffs.
 fn announced() -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("net").unwrap();

@@ -48,8 +48,8 @@ struct Outcome {
     early: AtomicBool,
 }
 
-/// The caller's memory, which is copied to the device. The drop of this owner checks whether the
-/// copy has been made.
+/// An owner of memory that a queued copy to the device reads. Its drop checks whether the copy has
+/// been made.
 struct Loan {
     bytes: Vec<u8>,
     copied_to: usize,

@@ -5,10 +5,11 @@
     processes.py onnx MODEL PROTOTXT PROGRAM
 
 PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB. All files that are read are in the page cache.
-"python" loads the net's weights: by the module and by Google's protobuf (upb) into a dict of NumPy arrays, by OpenCV
-into its net, and as bytes into fresh memory; each way first in a new process, then repeatedly in one process. Then it
-compares PROGRAM with scripts. With --check it fails if a ratio is above its bound for a busy machine. "onnx" compares
-the conversion to ONNX with cp, by seconds and peak memory, also of a VGG-16 with 528 MiB of random weights.
+"python" loads the net's weights in four ways: by the module and by Google's protobuf (upb) into a dict of NumPy
+arrays, by OpenCV into its net, and as bytes into fresh memory. Each way runs first in a new process, then repeatedly
+in one process. Then "python" compares PROGRAM with scripts. With --check it fails if a ratio is above its bound for a
+busy machine. "onnx" compares the conversion to ONNX with cp, by seconds and peak memory: for the net, and for a
+VGG-16 with 528 MiB of random weights.
 """
 import argparse
 import json
@@ -37,7 +38,7 @@ def judge(what, value, goal, bound=None):
 
 
 def in_turns(works, rounds):
-    """Runs the works in turn. Returns {name: seconds of each round}; the clock stops before results are freed."""
+    """Runs the works in turn. Returns {name: seconds of each round}. The clock stops before a result is freed."""
     found = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -218,7 +219,7 @@ def with_peak(command, folder):
 
 
 def convert(what, copy, program, folder):
-    """Lets cp and convert take turns; cp with sync on the disk, because convert syncs its file."""
+    """Times cp and convert in turns. On the disk, sync follows cp, because convert syncs its file."""
     model, prototxt, out = (folder / name for name in ("net.caffemodel", "net.prototxt", "out.onnx"))
     commands = {copy: f"sh -c 'cp {model} {out} && sync {out}'" if "sync" in copy else f"cp {model} {out}",
                 "syncblob": f"{program} convert {prototxt} {model} -o {out}"}

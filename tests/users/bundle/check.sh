@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests the two files of c/bundle.py. Each compiler compiles them without a warning; the README's
-# program runs with the object, in C and as part of a C++ program; and the numbers of the fillers
-# and of arithmetic equal the CMake build's, also if the compiler may contract expressions. For
-# Windows the files are only compiled:
+# Tests the two files of c/bundle.py. Each COMPILER must compile the library without a warning. The
+# README's program must run with the compiled library, both as C and as C++. Fillers and arithmetic
+# must compute the same numbers as in the CMake build, even if the compiler may contract
+# expressions. For Windows, MinGW only checks that the library compiles without a warning:
 #   check.sh LIBRARY_PROGRAM COMPILER...
 # LIBRARY_PROGRAM is numbers.c, linked with the CMake build.
 set -euo pipefail

@@ -4,8 +4,8 @@
                                         device (sim, opencl); all must pass the same tests
     check.py nets BUILD                 trains nets with own and ours; compares snapshots and costs
 
-BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. If no NAME is own,
-all tests must pass.
+BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. If own is not among
+the NAMEs, all tests must pass.
 """
 
 import os

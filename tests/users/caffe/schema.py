@@ -75,8 +75,8 @@ def schema_name(name):
 
 
 def same_default(ours, theirs):
-    """Returns whether two defaults are equal. Numbers may be spelled in several ways; an empty text
-    is equal to no default."""
+    """Returns whether two defaults are equal. Numbers may be spelled in several ways. An empty text
+    and a missing default are equal."""
     try:
         return float(ours) == float(theirs)
     except (TypeError, ValueError):

@@ -4,8 +4,8 @@
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
 prototxts. Nets of random layers of the generations V0 and V1 are compared too. Both results are
-parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse it; if Caffe
-reports that something was not converted, syncblob must print a note.
+parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse the net. If
+Caffe reports that it did not convert a part of the net, syncblob must print a note.
 """
 
 import difflib
@@ -150,8 +150,8 @@ class Draw:
 
 
 def of_caffe(program, net, folder):
-    """Returns two values: Caffe's text, None if Caffe refused the net, or UNKNOWN; and whether
-    Caffe converted all of the net."""
+    """Returns two values. The first is Caffe's text, None if Caffe refused the net, or UNKNOWN. The
+    second is whether Caffe converted the whole net."""
     out = folder / "caffe.prototxt"
     out.unlink(missing_ok=True)
     ran = subprocess.run([program, net, out], capture_output=True)

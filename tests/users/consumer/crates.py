@@ -150,7 +150,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has all sources, headers and licences, and is too small to have much else."""
+    """The package has all sources, headers and licences. Its size shows that it has little else."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")

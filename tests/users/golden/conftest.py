@@ -65,7 +65,8 @@ def made_files(messages):
     """Yields the name, the format and the bytes of each file."""
     for file_format, name, text in MADE:
         yield f"{file_format}, {name}", file_format, message_of(messages, file_format, text).SerializeToString()
-    # Concatenated messages are a message with the values of all of them, and the last bytes.
+    # A concatenation of messages is read as one message: repeated values are appended, and the last text of a
+    # bytes field replaces earlier texts.
     for name, first, second in (
             ("data in two pieces", "data: [1, 2]", "data: [3, 4]"),
             ("raw data twice", r'raw_data_type: INT raw_data: "\0\0\0\0\0\0\0\0"',

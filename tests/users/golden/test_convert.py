@@ -1,5 +1,5 @@
-"""Tests that other programs can read the files that `syncblob convert` writes, and that the command
-converts the files that the programs write. The programs are Google's protobuf with Caffe's
+"""Tests that other programs can read the files that `syncblob convert` writes, and that `syncblob
+convert` converts the files that these programs write. The programs are Google's protobuf with Caffe's
 caffe.proto, and the Python packages safetensors and NumPy.
 
 Names, shapes, types and the bits of all values must be equal; in a net also the layers' names and
@@ -33,7 +33,7 @@ def payload(blob, name):
 
 
 def array_of(blob):
-    """Returns a blob's data as the program loads it: halves as f32, integers as f64."""
+    """Returns a blob's data as `syncblob` loads the data: halves as f32, integers as f64."""
     values, code = payload(blob, "data")
     code = code if len(values) else payload(blob, "diff")[1]
     is_legacy = any(blob.HasField(name) for name in LEGACY)

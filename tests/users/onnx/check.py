@@ -4,11 +4,12 @@
     check.py layers [--command WORDS] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
-"layers" checks the cases of the tables in the folder cases, "nets" the whole nets of
-SYNCBLOB_TEST_DATA/nets: all with random weights, some also with trained weights. WORDS is a command that converts, such as "syncblob
-convert"; names of files are appended. With Caffe's caffe.proto each whole net is also converted without
-its prototxt, from a caffemodel that has the layers' parameters; --small leaves out slow nets. The exit
-status is 0 if no net is wrong, and no net is refused that ONNX can express.
+"layers" checks the cases of the tables in the folder cases. "nets" checks the whole nets of
+SYNCBLOB_TEST_DATA/nets: all nets with random weights, some also with trained weights. WORDS is a command
+that converts, such as "syncblob convert"; names of files are appended. If --proto names Caffe's
+caffe.proto, each whole net is also converted without its prototxt, from a caffemodel that has the layers'
+parameters. --small leaves out slow nets. The exit status is 0 if no net is wrong, and only nets that ONNX
+cannot express are refused.
 """
 
 import argparse
@@ -47,8 +48,8 @@ def check_row(name, arguments):
 
 
 def print_row(name, results):
-    """Prints the counts, all messages of failures, and the first message of a refusal that is allowed. Returns the
-    counts, and how many cases fail."""
+    """Prints the counts, all messages of failures, and the first message of an allowed refusal. Returns the
+    counts, and the number of failed cases."""
     counts = collections.Counter(each.status for each in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
     may_be_refused = name.split("/")[0] in MAY_BE_REFUSED
@@ -72,8 +73,8 @@ def check_layers(arguments):
 
 
 def is_expected(outcome):
-    """Returns whether a result is expected. For a net that cannot be converted, this is a refusal that names
-    the cause."""
+    """Returns whether a result is expected. For a net that cannot be converted, the expected result is a
+    refusal that names the cause."""
     if outcome.name not in whole.NO_ANSWER:
         return outcome.status == "right"
     return outcome.status == "refused" and all(word in outcome.message for word in whole.NO_ANSWER[outcome.name][1:])

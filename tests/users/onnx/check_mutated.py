@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Changes nets at random: each must be refused with a message, or its ONNX must be valid for onnx
-and onnxruntime.
+"""Changes nets at random. Each changed net must be refused with a message, or be converted to a model
+that onnx and onnxruntime accept.
 
     check_mutated.py PROGRAM NETS
 

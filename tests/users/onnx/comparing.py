@@ -1,5 +1,5 @@
-"""Caffe's stored answers, in a file for each module of cases and nets.npz for whole nets; and comparisons of a
-net's outputs with the answers."""
+"""Reads and writes Caffe's stored answers: one file for each module of cases, and nets.npz for whole nets.
+Compares a net's outputs with the answers."""
 
 import functools
 import json
@@ -55,7 +55,7 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Returns why the sizes that a graph declares are wrong, or None: only the number of
+        """Returns why the sizes that a graph declares are wrong, or None. Only the number of
         detections may be undeclared."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None

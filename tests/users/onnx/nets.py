@@ -86,8 +86,8 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """Adds a layer without its empty parameters, and an input "data" if the bottom is an array; returns the
-        layer's first top, or None."""
+        """Adds a layer, without those parameters that are empty. If `bottoms` is an array, adds an input "data"
+        with these values as the bottom. Returns the layer's first top, or None."""
         if isinstance(bottoms, numpy.ndarray):
             bottoms = self.input("data", bottoms)
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))

@@ -29,7 +29,7 @@ from comparing import by_label
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # relative to an output's largest value
-OF_LAYERS = 1e-4  # tolerance of layers, since other algorithms sum in another order
+OF_LAYERS = 1e-4  # tolerance of layers, because peers may sum in another order
 OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
 SECONDS = 900
 STATUSES = ("right", "near", "wrong", "refused")
@@ -114,7 +114,7 @@ def problem(wanted, found, tolerance):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Returns the problem of the output with this name. If no output has it, any right output is accepted."""
+    """Returns the problem of the output with this name. If no output has the name, accepts any right output."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]

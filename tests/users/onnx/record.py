@@ -38,7 +38,7 @@ def run(command, **variables):
 
 
 def run_caffe(build, files, folder, **variables):
-    """Returns the outputs of nets in files; Caffe must accept all nets."""
+    """Returns Caffe's outputs of nets in files. Caffe must accept all nets."""
     (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
     run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
     return nets.read_answers((folder / "out").read_bytes())

@@ -27,7 +27,7 @@ def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs
 
 
 def changed(amount, at=0):
-    """Returns a function that adds a part of an array's largest value to one of its values."""
+    """Returns a function that adds `amount` times an array's largest magnitude to the value at `at`."""
     def change(array):
         array.reshape(-1)[at] += amount * abs(array).max()
         return array
@@ -53,8 +53,8 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name has no index, returns the row's first case with
-    more than three detections, the first two with the same label."""
+    """Returns the case with this name. If the name has no index, returns the row's first case that
+    has more than three detections and whose first two detections have the same label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]

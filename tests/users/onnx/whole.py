@@ -35,8 +35,8 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
          TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
-# The nets that the Caffe used for these tests cannot run, the reason, and words of the expected refusal: no
-# converter can convert these nets.
+# The nets that the Caffe of the tests cannot run and no converter can convert: for each net the reason, and
+# words of the expected refusal.
 NO_ANSWER = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": (
         "a template with words instead of numbers", "line 2397", "'cls3x'"),
@@ -132,7 +132,7 @@ def first_weights(kind, shapes, draw):
 
 
 def weights_of(name, shapes, factors):
-    """Returns name, type and arrays of each layer; `factors` are those of Kept."""
+    """Returns name, type and arrays of each layer; `factors` is from Kept.factors."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -200,7 +200,8 @@ class Kept:
         return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
 
     def factors(self, name):
-        """Returns factors of layers' weights, with which the layers' outputs have the deviation 1; empty for a new net."""
+        """Returns {layer: factor}, empty for a new net. Weights multiplied by the factor give a layer outputs with
+        the standard deviation 1."""
         net = self.index.get(name, {"layers": (), "factors": ()})
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON]
 
-Makes fresh environments with the oldest CPython of PATH and pyenv (at least 3.9) and NumPy 1, and with
-the newest and NumPy 2; installs the wheel into each and runs the tests of this folder.
+Makes two fresh environments from the CPythons of PATH and pyenv: the oldest (at least 3.9) with NumPy 1,
+the newest with NumPy 2. Installs the wheel into each environment and runs the tests of this folder.
 """
 import argparse
 import os
@@ -43,7 +43,7 @@ def pythons():
 
 
 def test(python, numpy, wheel, resnet):
-    """Runs the tests, prints why tests are skipped; returns whether all others pass."""
+    """Runs the tests, and prints why tests are skipped. Returns whether all other tests pass."""
     # The output goes to a file, because a pipe would stay open until the last child ends.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
         inside, requirements = pathlib.Path(folder, "venv/bin/python"), pathlib.Path(folder, "requirements.txt")

@@ -1,5 +1,5 @@
-"""Tests that by DLPack an array can use a blob's memory, and a blob an array's memory. Nothing is copied,
-both see each other's writes, and the memory lives as long as either uses it."""
+"""Tests that, through DLPack, an array can use a blob's memory, and a blob can use an array's memory. Nothing
+is copied, each sees the other's writes, and the memory lives until neither uses it."""
 import concurrent.futures
 import ctypes
 import gc
@@ -89,7 +89,7 @@ class Sharing(unittest.TestCase):
             self.assertLess(resident_bytes(), before - 3 * size)
 
     def test_a_blob_is_the_arrays_memory(self):
-        """An exporter whose __dlpack__ lacks max_version returns DLPack's struct without a version."""
+        """An exporter whose __dlpack__ has no parameter max_version returns the struct without a version."""
         for is_old in (False, True):
             given = array = self.of_base()
             if is_old:
@@ -115,7 +115,7 @@ class Sharing(unittest.TestCase):
 
 
 def sharing_with(library):
-    """Returns the same tests with another library than NumPy."""
+    """Returns the tests of Sharing with another library in place of NumPy."""
     return type(f"Sharing_{library.__name__}", (Sharing,), {
         "from_dlpack": staticmethod(library.from_dlpack), "pointer": lambda self, array: array.data_ptr(),
         "of_base": lambda self: library.from_dlpack(self.base)})

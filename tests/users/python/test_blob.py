@@ -185,7 +185,7 @@ class Arrays(unittest.TestCase):
 
     def test_round_trips_end_one_after_the_other(self):
         trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
-        if not files.IS_NUMPY_1:  # NumPy 1's are read-only
+        if not files.IS_NUMPY_1:  # from_dlpack of NumPy 1 returns read-only arrays
             trips["from_dlpack"] = np.from_dlpack
         for name, trip in trips.items():
             with self.subTest(name):

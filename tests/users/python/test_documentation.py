@@ -49,7 +49,7 @@ class Docstrings(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """A step compares all names and signatures by mypy's stubtest, which does not see these bases."""
+    """Tests the stubs' base classes. Another step compares all names and signatures, by mypy's stubtest."""
 
     def test_type_checkers_recognise_mappings(self):
         stub = ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """Runs the blocks that require none or some of these words, on each page with a block that requires all."""
+        """On each page with a block that requires all the words, runs the blocks that require no other words."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -168,7 +168,7 @@ class Kinds(files.InFolder):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """The module works only in the interpreter that imported it first, even after that has ended."""
+        """The module works only in the first interpreter that imports it, even after this interpreter ended."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters

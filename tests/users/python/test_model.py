@@ -201,7 +201,7 @@ class Changing(files.InFolder):
             self.assertRaises(syncblob.UnsupportedError, call)
 
     def test_pickled_and_copied(self):
-        """A copy of a model has its format and its limit of memory, and no other limits."""
+        """A copy has the format and the limit of memory of the copied model, but not its other limits."""
         state, vector = (syncblob.Model(format=name) for name in ("solverstate", "blobvector"))
         for model in (state, vector):
             model.add_blob([0.5])
@@ -237,8 +237,7 @@ class Changing(files.InFolder):
         self.assertEqual(len(model.add_layer("late", "Scale", model["conv_1"])), 2)
 
     def test_a_layer_is_not_added_if_memory_runs_out(self):
-        """Runs in a process whose address space is limited, and which has a blob of a gigabyte that it
-        does not touch."""
+        """Runs in a process with a limited address space and an untouched blob of a gigabyte."""
         done = files.run_code("""if True:
             import resource, syncblob
             blob = syncblob.Blob(1 << 28)

@@ -40,7 +40,7 @@ class Command(files.InFolder):
         self.assertEqual((done.returncode, done.stderr), (-2, ""))
 
     def test_state_dict_is_what_it_converts(self):
-        """The output of info on the made file, which has many layers, is whole."""
+        """The output of info is complete for a file with many layers."""
         made, out = pathlib.Path("made.caffemodel"), pathlib.Path("out.npz")
         model = files.made()
         for i in range(2000):

@@ -15,8 +15,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once. If a thread raises an exception, raises it. The threads
-    are daemons, for which the interpreter's end does not wait, so that a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once. Raises an exception that a thread has raised. The threads
+    are daemons, because the interpreter's end does not wait for daemons: a stuck thread is reported."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
@@ -171,7 +171,7 @@ class Together(unittest.TestCase):
         self.assertEqual(len(model), 68)
 
     def test_everything_with_blobs_that_share(self):
-        """The blobs begin to share their memory in the middle."""
+        """In the second half of the calls, the blobs begin to share memory."""
         for device in files.devices():
             blobs = [Blob(64, device=device) for _ in range(3)]
             for blob in blobs:
@@ -198,8 +198,8 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_arrays_of_python_end_on_any_thread(self):
-        """NumPy's deleter acquires the interpreter's lock, which the thread that releases the array
-        does not hold at that time."""
+        """NumPy's deleter acquires the interpreter's lock. A thread that releases an array does not hold
+        the lock at that time."""
         def work(_):
             for _ in range(200):
                 blob = syncblob.from_dlpack(np.ones(10, "float32"))

@@ -115,7 +115,7 @@ async function beyond({ pages }) {
     for (const args of [["info", name], ["verify", name], ["convert", name, "-o", "made.safetensors"], ["convert", name, "-o", "made.npz"]]) {
       const files = written({ [name]: bytes }), here = native(args, files), there = await inPage(pages[0], args, files);
       all++;
-      // Files that a 64-bit host refuses for another reason are refused here, too, without a trap.
+      // Files that a 64-bit host refuses for another reason must also be refused here, without a trap.
       const isRefused = there.code === 1 && there.out + there.err !== "" && !there.digest && !/RuntimeError|panicked/.test(there.err);
       if (isRefused) continue;
       if (here.code === 0) compare(args.join(" "), here, there);
@@ -223,7 +223,7 @@ async function use({ browser }) {
     const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
     if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
   }
-  // Files to save whose names are already the names of chosen files.
+  // A chosen file, the kind to save, and the saved file's name, which must not be the chosen file's name.
   const taken = [["report.caffemodel", "html", "report.html"], ["made.npz", "npz", "made (1).npz"], ["report.html", "html", "report (1).html"]];
   const bytes = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   const [npz] = written({ "made.caffemodel": bytes }).map((file) => path.dirname(file));

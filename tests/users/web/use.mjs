@@ -5,7 +5,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { large } from "./cases.mjs";
 
-// Returns what the page shows after nothing has changed for some time.
+// Waits until the page has not changed for some time; returns what the page shows.
 async function shown(page) {
   const look = () => page.evaluate(() => {
     const text = (id) => (at(id).closest("[hidden]") ? "" : at(id).textContent);
@@ -65,7 +65,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
   const whole = (i) => ({ status: "Ready.", refusal: "", name: name(i), report: name(i) });
 
-  // A choice while an earlier one starts or runs. The rows with `slow` choose files before the worker has started.
+  // A choice while an earlier choice starts or runs. The rows with `slow` choose files before the worker has started.
   async function races({ browser }) {
     const [one, two] = [1, 2].map((i) => path.join(scratch, `large${i}.caffemodel`));
     for (const file of [one, two]) large(file, 100);
@@ -108,7 +108,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log(`races: ${rows.length}`);
   }
 
-  // Each row's choices follow one another; the last one's result is compared.
+  // Makes the choices of a row one after another, and compares the result of the last choice.
   async function choices({ browser }) {
     const withNet = (i) => ({ ...whole(1), net: `With ${path.basename(net(i))}`, saves: true });
     const many = { refusal: "These are too many files.", name: "", status: "" };
@@ -238,7 +238,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log("focus: kept");
   }
 
-  // A server that fails, a browser without scripts, a part of the file, a choice before the script has loaded.
+  // A server that fails, a browser without scripts, a truncated page, a choice before the script has loaded.
   async function starts({ browser }) {
     const failing = await serve(site, { "/syncblob.wasm": { useless: [502, 200] } });
     const slow = await serve(site, { "/page.js": { delay: 1000 } });

@@ -117,7 +117,7 @@ impl Files {
         path
     }
 
-    /// A blob of 4 elements with only one value. Commands can list the blob, but not load it.
+    /// Writes a blob of 4 elements with only one value. Commands can list, but not load, the blob.
     pub fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }

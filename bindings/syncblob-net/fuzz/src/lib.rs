@@ -16,9 +16,9 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The memory that reading may use: bytes for each byte of input, and additional bytes.
+/// The bound for the memory of reading a net: bytes for each byte of input, and additional bytes.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The bound for converting a net, which is larger because some layers compute tensors.
+/// The same bound for converting a net. It is larger, because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
 /// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 14;
@@ -176,7 +176,8 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the layers, or returns `None` if they exceed `most` elements.
+/// Makes a model with all blobs of the net's layers. Returns `None` if the blobs together exceed
+/// `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

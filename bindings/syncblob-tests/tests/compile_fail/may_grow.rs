@@ -1,6 +1,7 @@
 use syncblob::{BlobAt, Filler, Reallocated, SolverInfo, Variance};
 
-// A program may not list all members of a struct or values of an enum: new versions may add some.
+// A program may not list all members of a struct or all values of an enum, because new versions
+// may add members and values.
 
 fn made_of_its_members() -> SolverInfo {
     SolverInfo { iteration: 1, current_step: 0, learned_net: "net".into() } //~ E0639

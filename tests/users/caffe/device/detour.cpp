@@ -1,9 +1,10 @@
 // Runs Caffe's tests for the CPU by way of a device: the linker redirects the calls of
-// bindings/caffe to this file (--wrap). Before the host accesses a memory, its bytes move to the
-// device and back, and arithmetic is done on the device. As without a device, the head is then at
-// the host, so that a pointer that the test holds may be written. Tests access single elements in
-// loops: of the accesses since the last memory was created, the first 16 move bytes, then one in
-// 1009.
+// bindings/caffe to this file (--wrap). Before the host accesses a memory, the memory's bytes move
+// to the device and back. Arithmetic runs on the device, and then the bytes move back. After each
+// call the head is at the host, as without a device, because the test may write through a pointer
+// that it holds. Tests access single elements in loops, and moving bytes each time would be slow.
+// Therefore only the first 16 accesses after the creation of a memory move bytes, and after them
+// one in 1009.
 #include <atomic>
 
 #include "syncblob/syncblob.h"

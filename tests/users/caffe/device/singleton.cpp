@@ -1,4 +1,4 @@
-// The parts of Caffe's common.cpp that both programs need; that file itself requires cuBLAS and
+// The parts of Caffe's common.cpp that both programs need. The whole common.cpp requires cuBLAS and
 // cuRAND.
 #include "caffe/common.hpp"
 #include "caffe/util/rng.hpp"

@@ -88,7 +88,7 @@ def inverted(draw, net):
 
 
 def eta(draw, net):
-    """Draws a threshold that falls with each box that non-maximum suppression keeps."""
+    """Draws a DetectionOutput whose threshold falls with each box that non-maximum suppression keeps."""
     classes, bottoms = detection_inputs(draw, net, True, 0.2)
     detect(net, bottoms, {
         "num_classes": classes, "nms_param": {"nms_threshold": 0.8, "eta": draw.choice((0.5, 0.9))},

@@ -25,7 +25,7 @@ def reshape(draw, net):
 
 
 def new_dims(draw, old):
-    """Draws sizes for the same number of values; some are written as 0 (unchanged) or -1 (inferred)."""
+    """Draws sizes with the same product as the old sizes. Some are written as 0 (unchanged) or -1 (inferred)."""
     left, dims = math.prod(old), []
     while left > 1 and len(dims) < 3:
         divisor = draw.choice([n for n in range(1, left + 1) if left % n == 0])

@@ -23,8 +23,8 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """Draws a field that numbers an axis from either end; a field for the default axis may be left out. `old`
-    is the name of a field that counts only from the first axis."""
+    """Draws the field for an axis, counted from the first or the last axis. The field may be omitted for the
+    default axis. `old` is the name of an older field, which counts only from the first axis."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):
@@ -165,7 +165,7 @@ def lrn_across(draw, net):
 
 
 def lrn_within(draw, net):
-    """Draws an LRN within channels, where Caffe ignores k."""
+    """Draws an LRN within channels. Caffe ignores the k of such a layer."""
     parameters = some(draw, local_size=(1, 3, 5), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2))
     net.layer("LRN", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]), "norm",

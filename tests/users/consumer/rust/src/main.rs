@@ -1,4 +1,4 @@
-//! Makes a model, saves, loads and uses it; then loads each model in the arguments.
+//! Makes, saves, loads and uses a model. Then loads each model file that the arguments name.
 
 use std::error::Error;
 use std::path::Path;
