@@ -1,12 +1,6 @@
-<<<<<<< HEAD
-/* Tests the accessors of each element type; sb_blob_reclaim_cpu, by which a lender takes its memory
-   back; and a shrink that fails. The fuzz target reshape compares the bytes, capacity, sharing and
-   loans of blobs with a reference model. */
-=======
 /* Tests the accessors of each element type, the function sb_blob_reclaim_cpu, by which a lender
-   takes back lent memory, and sizes in bytes. The fuzz target reshape compares the bytes, capacity,
-   sharing and loans of blobs with a reference model. */
->>>>>>> e1
+   takes back lent memory, and a shrink that fails. The fuzz target reshape compares the bytes,
+   capacity, sharing and loans of blobs with a reference model. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -170,7 +164,6 @@ TEST(generic_wrappers_select_the_type) {
 
 /* --- shrinking -------------------------------------------------------------------------------- */
 
-<<<<<<< HEAD
 TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 16);
     sb_stream stream = rig_stream(f);
@@ -181,38 +174,4 @@ TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_shrink_to_fit(blob, NULL, &err));
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 16);
     rig_end_stream(f, stream);
-=======
-/* Compiles base/checked.h with a 32-bit size_t, so that 64-bit hosts also test this case. */
-#undef PTRDIFF_MAX
-#define PTRDIFF_MAX INT32_MAX
-#define size_t      uint32_t
-#include "base/checked.h"
-
-static const struct {
-    int64_t count;
-    uint32_t element_size;
-    bool fits;
-} rows[] = {
-    {0, 8, true},
-    {INT32_MAX, 1, true},
-    {INT32_MAX / 4, 4, true},
-    {INT32_MAX / 4 + 1, 4, false},
-    {(int64_t)INT32_MAX + 1, 1, false},
-    {(int64_t)65536 * 65537, 4, false}, /* the product's low 32 bits fit */
-    {(int64_t)1 << 32, 1, false},
-    {((int64_t)1 << 32) + 1, 8, false},
-    {INT64_MAX, 8, false},
-};
-
-TEST(the_size_in_bytes_does_not_wrap) {
-    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
-        uint32_t bytes = 0;
-        const bool fits = sb__bytes_of(rows[i].count, rows[i].element_size, &bytes);
-        if (fits != rows[i].fits)
-            fail_with("%lld elements of %u bytes: %d", (long long)rows[i].count,
-                      rows[i].element_size, fits);
-        if (fits)
-            assert_int_equal(bytes, rows[i].count * rows[i].element_size);
-    }
->>>>>>> e1
 }

@@ -1,4 +1,4 @@
-/* Compiles base/checked.h with a size_t of 32 bits, so that hosts of 64 bits test it, too. */
+/* Compiles base/checked.h with a 32-bit size_t, so that 64-bit hosts also test this case. */
 #include "support.h"
 
 #undef PTRDIFF_MAX
