@@ -27,9 +27,9 @@ BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT:
 
 
 def file_offset(location):
-    """Returns (file, offset) where the code was written: for code from a macro's definition, the place
-    of the macro's use; for a macro's argument, the place of the argument. libclang has this function,
-    but its Python module does not."""
+    """Returns the place (file, offset) in the source of a location. Code from a macro's definition has the
+    place of the macro's use; code in a macro's argument has the place of the argument. libclang has this
+    function, but libclang's Python module does not."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -70,8 +70,8 @@ class Source:
 
 
 class Finder:
-    """Collects the edits of one translation unit; skips functions of headers that an earlier unit
-    contained."""
+    """Collects the edits of one translation unit. Skips a header's functions if an earlier unit included
+    the header."""
 
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
@@ -144,7 +144,7 @@ class Finder:
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
-        """Returns a variable's children except array sizes; none if the variable is static."""
+        """Returns the children of a variable's node except array sizes; none if the variable is static."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []
