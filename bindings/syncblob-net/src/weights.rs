@@ -41,10 +41,10 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if the net lacks all layers of the model that have
-    /// weights, or if the model lacks a layer, but has unused weights of the shapes for this layer
-    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
-    /// file cannot be read.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
+    /// weights, or if the model lacks a layer of the net but has unused weights of that layer's
+    /// shapes (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the
+    /// model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -75,7 +75,7 @@ impl Net {
         Ok(self)
     }
 
-    /// If the net needs weights, refuses a model without weights for any layer of the net.
+    /// If the net needs weights, refuses a model that has no weights for the net's layers.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());

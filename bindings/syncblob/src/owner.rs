@@ -114,8 +114,8 @@ unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     });
 }
 
-/// Runs the caller's code, which C has called; a panic must not unwind through C. Returns `None` if
-/// the code panicked.
+/// Runs the caller's code in a callback from C. Catches a panic, because a panic must not unwind
+/// through C, and returns `None`.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),

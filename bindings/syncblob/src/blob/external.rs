@@ -186,9 +186,9 @@ impl<T: Element> Blob<T> {
     /// another device; errors of [`set`](Blob::set).
     ///
     /// # Safety
-    /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
-    /// until `owner` is dropped. Until then no other code writes the memory and, unless `access` is
-    /// [`ReadOnly`](Access::ReadOnly), no other code reads it.
+    /// `ptr` points to `len` initialised elements on the device of the blob's context, which stay
+    /// valid until `owner` is dropped. Until then no other code writes the memory and, unless
+    /// `access` is [`ReadOnly`](Access::ReadOnly), no other code reads it.
     pub unsafe fn set_gpu<O>(
         &mut self,
         part: Part,
@@ -309,7 +309,8 @@ impl<T: Element> BlobBuilder<'_, T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        // Box the owner before the check, since the bytes' alignment can depend on its address.
+        // Boxes the owner before the check, because the alignment of the bytes can depend on the
+        // owner's address.
         let owner = Box::new(owner);
         let bytes = (*owner).as_ref();
         if elements_of::<T>(bytes)?.is_some() {
