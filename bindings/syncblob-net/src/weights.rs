@@ -214,14 +214,15 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     }
 }
 
-/// Returns the index and the `param` of each blob that has a name, by which layers share blobs.
+/// Returns the index and the `param` of each blob that has a name. Layers share blobs by these
+/// names.
 fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     let parameters = layer.message.messages("param").enumerate();
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// If several layers share a blob, and the model stores a copy for each, assigns the last copy to
-/// all of them, because Caffe copies it last into the shared memory.
+/// If several layers share a blob, and the model stores a copy for each layer, assigns the last
+/// copy to all of them. Caffe reads every copy into the shared memory, so the last copy remains.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {

@@ -10,8 +10,8 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 /// Blobs that use the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
-/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
-/// slice is not accepted, because the borrow could end during a device's copy.
+/// thread, when the blob and all sharers have released the memory and no queued copy uses the
+/// memory. A borrowed slice is not accepted, because the borrow could end during a device's copy.
 impl<T: Element> Blob<T> {
     /// Makes a blob that uses a vector's elements, without a copy. ([`into_vec`](slice::into_vec)
     /// converts a `Box<[T]>` to a vector at no cost.)
