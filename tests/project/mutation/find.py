@@ -20,7 +20,7 @@ CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_D
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
-# The slice of a node's children that are statements.
+# For each kind of node, the slice of its children that are statements.
 BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT: slice(1, None),
           **dict.fromkeys((Kind.WHILE_STMT, Kind.FOR_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT,
                            Kind.LABEL_STMT), slice(-1, None))}

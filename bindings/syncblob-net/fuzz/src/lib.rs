@@ -16,7 +16,8 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The memory that reading may use: bytes for each byte of input, and additional bytes.
+/// The memory that a read may use: a number of bytes for each byte of input, plus a fixed number of
+/// bytes.
 const READING: (usize, usize) = (512, 64 << 10);
 /// The bound for converting a net, which is larger because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
