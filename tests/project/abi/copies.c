@@ -1,7 +1,7 @@
-/* A user of one copy of the library. Compiled as a shared library, it exports step_of_USER. Compiled
-   with -DPROGRAM, it is the user "program": copies local|global NAME PATH... loads such shared
-   libraries, each with its own copy of the library, and runs the users' steps alternately. VERSION
-   is the minor version of the user's copy. */
+/* A user of one copy of the library. Compiled as a shared library, it exports step_of_USER.
+   Compiled with -DPROGRAM, it is the user "program": copies local|global NAME PATH... loads such
+   shared libraries, each with its own copy of the library, and runs the users' steps alternately.
+   VERSION is the minor version of the user's copy. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
