@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz, which pass compilers, flags, engine and sanitizer
-# in variables and use the files in $OUT. The fuzzers run on other machines, so protobuf-c is linked as an
-# archive, and the library's own loops replace OpenBLAS. MemorySanitizer would report all bytes that
-# protobuf-c, which is not instrumented, has written: builds with MemorySanitizer replace protobuf-c with
-# code that writes the same messages. The crates' fuzzers are built only with AddressSanitizer.
+# Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz. These pass the compilers, flags, engine and sanitizer
+# in variables, and use the files in $OUT. The fuzzers run on other machines, so protobuf-c is linked as an
+# archive, and the library's own loops replace OpenBLAS. protobuf-c is not instrumented, so MemorySanitizer
+# would report every byte that protobuf-c writes: builds with MemorySanitizer replace protobuf-c with code
+# that writes the same messages. The crates' fuzzers are built only with AddressSanitizer.
 set -euo pipefail
 cd "$SRC/syncblob"
 

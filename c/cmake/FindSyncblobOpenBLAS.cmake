@@ -1,11 +1,11 @@
-# Finds OpenBLAS, preferably its serial build, and defines the target syncblob::openblas: for the
-# build, and for programs that link the installed libsyncblob.a. Sets SYNCBLOB_OPENBLAS_RUN_PATH to
-# the folder that a run path must contain, or to an empty string.
+# Finds OpenBLAS, preferably its serial build, and defines the target syncblob::openblas. The build
+# uses the target, and so do programs that link the installed libsyncblob.a. Sets
+# SYNCBLOB_OPENBLAS_RUN_PATH to the folder that a run path must contain, or to an empty string.
 
-# Debian and Ubuntu install each build in a separate directory, and their alternatives system
-# selects the build for /usr/lib/<triplet>/libopenblas.so, by default the threaded one. The serial
-# build is therefore searched for in its directory. On other systems "libopenblas" is the serial
-# build (Fedora) or the only build.
+# Debian and Ubuntu install each build of OpenBLAS in a separate directory. Their alternatives system
+# selects the build that /usr/lib/<triplet>/libopenblas.so refers to, by default the threaded build.
+# The serial build is therefore searched for in its directory. On other systems "libopenblas" is the
+# serial build (Fedora) or the only build.
 find_library(SYNCBLOB_OPENBLAS_LIBRARY openblas
              PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 find_library(SYNCBLOB_OPENBLAS_LIBRARY openblas)
@@ -24,9 +24,9 @@ if(NOT SyncblobOpenBLAS_FOUND)
   return()
 endif()
 
-# Both builds have the SONAME libopenblas.so.0, so the loader would load the build that the
-# alternatives select. If the library is outside the loader's default directories, a run path names
-# its directory.
+# Both builds of OpenBLAS have the SONAME libopenblas.so.0, so without a run path the loader would load
+# the build that the alternatives system selects. If the library is outside the loader's default
+# directories, the run path contains the library's directory.
 get_filename_component(SYNCBLOB_OPENBLAS_DIR "${SYNCBLOB_OPENBLAS_LIBRARY}" DIRECTORY)
 if(SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES
    OR SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)

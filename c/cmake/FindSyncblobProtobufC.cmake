@@ -1,5 +1,5 @@
-# Finds protobuf-c's run time and defines the target syncblob::protobuf_c: for the build, and for
-# programs that link the installed libsyncblob.a. Searches the folders of pkg-config first.
+# Finds protobuf-c's library and defines the target syncblob::protobuf_c. The build uses the target,
+# and so do programs that link the installed libsyncblob.a. Searches pkg-config's folders first.
 find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(SYNCBLOB_PC_PROTOBUF_C QUIET libprotobuf-c)

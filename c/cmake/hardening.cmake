@@ -19,8 +19,8 @@ function(find_sanitizers out)
   endif()
 endfunction()
 
-# Sets `out` to the flags for the C library's checks of buffer sizes (_FORTIFY_SOURCE), which glibc
-# makes in optimised code. Sanitizers have better checks, so with them `out` is empty.
+# Sets `out` to the flags for glibc's checks of buffer sizes (_FORTIFY_SOURCE), which need optimised
+# code. If a sanitizer is on, `out` is empty, because the sanitizer's own checks are better.
 function(find_fortification out)
   set(${out} "" PARENT_SCOPE)
   find_sanitizers(sanitized)
@@ -72,8 +72,8 @@ function(harden_objects)
   endforeach()
 endfunction()
 
-# Links the library so that all addresses are resolved at load time and are read-only afterwards,
-# and no code is writable.
+# Sets link options: the loader resolves all addresses when it loads the library and makes them
+# read-only; no code is writable.
 function(harden_library target)
   set(options relro now noexecstack text)
   find_sanitizers(sanitized)
@@ -81,8 +81,8 @@ function(harden_library target)
     list(APPEND options defs)
   endif()
   if(SYNCBLOB_HAS_fcf_protection_full)
-    # Some distributions' crti.o is not marked for CET: its _init is not a valid target of an
-    # indirect jump. The library does not need _init, since DT_INIT_ARRAY runs constructors.
+    # In some distributions crti.o is not marked for CET, because its _init is not a valid target of
+    # an indirect jump. The library does not need _init, since DT_INIT_ARRAY runs constructors.
     check_linker_flag(C "LINKER:-z,ibt,-z,shstk" SYNCBLOB_LINKS_CET)
     if(SYNCBLOB_LINKS_CET)
       list(APPEND options ibt shstk)

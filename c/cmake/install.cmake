@@ -3,8 +3,8 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
-# The .pc file gives the prefix relative to the file's own folder, so that the prefix may be moved,
-# unless the library folder is absolute.
+# The .pc file gives the prefix relative to the file's own folder, so that the prefix may be moved. If
+# the library folder is absolute, the .pc file gives the absolute prefix.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
   set(SYNCBLOB_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 else()
@@ -16,9 +16,9 @@ foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
   cmake_path(APPEND SYNCBLOB_PC_${folder} ${CMAKE_INSTALL_${folder}}) # an absolute path is kept
 endforeach()
 
-# The static library links protobuf-c, with -L if the linker would not search the folder. The .pc
-# file does not require protobuf-c's .pc file: without that file pkg-config would refuse the shared
-# library, too.
+# The static library links protobuf-c, with -L if the linker would not search protobuf-c's folder. The
+# .pc file has no Requires for protobuf-c: where protobuf-c's .pc file is missing, pkg-config would then
+# refuse the shared library, too.
 set(SYNCBLOB_PC_PROTOBUF_C "")
 if(SYNCBLOB_PROTOBUF_C)
   set(SYNCBLOB_PC_PROTOBUF_C " -lprotobuf-c")
@@ -32,7 +32,7 @@ if(SYNCBLOB_PROTOBUF_C)
 endif()
 
 # The folder of the serial OpenBLAS precedes our library folder, which may also have the threaded
-# OpenBLAS: a program that is linked with -static contains the library that is found first.
+# OpenBLAS. With -static the linker uses the OpenBLAS that it finds first.
 set(SYNCBLOB_PC_OPENBLAS "")
 set(SYNCBLOB_PC_OPENBLAS_FOLDER "")
 if(SYNCBLOB_OPENBLAS)

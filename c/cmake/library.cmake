@@ -1,7 +1,7 @@
 # Functions that set the exports of shared libraries, and that add libraries over the core.
 
-# Exports the names of a map, without versions. Links gcc's run time and thread library statically,
-# so that programs do not need these libraries' DLLs.
+# Exports the names of a version script (`map`), without versions. Links gcc's run time and thread
+# library statically, so that programs do not need these libraries' DLLs.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
   file(STRINGS ${map} exports REGEX "^ +(sb|syncblob)_[a-z0-9_]+;")
@@ -12,7 +12,7 @@ function(export_for_windows target map)
   target_link_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-static>)
 endfunction()
 
-# Exports only the names of the map, and makes calls within the library direct.
+# Exports only the names of the version script `map`, and makes calls within the library direct.
 function(finish_shared_library target map)
   if(WIN32)
     export_for_windows(${target} ${map})
@@ -59,11 +59,11 @@ function(add_kind target kind below)
 endfunction()
 
 # add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): adds the library
-# libsyncblob-NAME of the current folder, which uses the public headers of the target BELOW:
-# syncblob, or a target of this function. The folder has include/syncblob, libsyncblob-NAME.map and
-# syncblob-NAME.pc.in. The target syncblob_NAME is shared or static, like syncblob, as
-# BUILD_SHARED_LIBS selects; syncblob_NAME_static is static and uses syncblob_static. Both
-# libraries are installed as the components Name and NameDevelopment.
+# libsyncblob-NAME of the current folder. The library uses the public headers of the target BELOW:
+# syncblob, or another target that this function added. The folder has include/syncblob,
+# libsyncblob-NAME.map and syncblob-NAME.pc.in. BUILD_SHARED_LIBS selects whether the target
+# syncblob_NAME is shared or static, as for syncblob. The target syncblob_NAME_static is static and
+# uses syncblob_static. Both libraries are installed as the components Name and NameDevelopment.
 function(add_library_over below name)
   cmake_parse_arguments(PARSE_ARGV 2 over "" "" "SOURCES;LINK;OPTIONS")
   if(BUILD_SHARED_LIBS)
@@ -82,7 +82,7 @@ function(add_library_over below name)
   endif()
 endfunction()
 
-# Sets `out` to the component of a library, such as Testing for testing.
+# Sets `out` to the installed component of the library libsyncblob-NAME, such as Testing for testing.
 function(component_of name out)
   string(SUBSTRING ${name} 0 1 initial)
   string(SUBSTRING ${name} 1 -1 rest)

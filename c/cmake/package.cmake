@@ -84,8 +84,8 @@ if(SYNCBLOB_BUILD_CLI)
 untrusted files, compares files, shows mean images and filters as pictures,
 and converts between Caffe's formats, safetensors and NumPy's formats." Tools)
 endif()
-# Adds the packages of a library of add_library_over. The library uses the core or, if `below` is
-# -NAME, the library NAME. ARGN lists further packages that a program needs to link the library.
+# Adds the packages of a library that add_library_over added. If `below` is -OTHER, the library uses
+# libsyncblob-OTHER, else the core. ARGN lists further packages that a program needs to link the library.
 macro(debian_package_over name below summary text)
   string(TOUPPER ${name} NAME)
   component_of(${name} component)

@@ -37,7 +37,7 @@ run_deny() { # WORD...
     PATH=$programs:$PATH by_hand cargo deny --workspace --locked --config tests/project/release/deny.toml "$@"
 }
 
-# Fetches the list of advisories each time.
+# Checks the crates against the list of security advisories, which is fetched each time.
 check_advisories() {
     run_deny fetch db || skip 'the list of advisories cannot be fetched'
     run_deny check --disable-fetch advisories
@@ -54,8 +54,9 @@ pack_sources() {
     rm -rf "${build:?}/$name"
 }
 
-# Lists the parts of the command on any system, as CycloneDX, independent of the day and the folder. Uses
-# a copy whose workspace has no other crates, since cargo would add their features to the command's.
+# Lists the crates in the command, for all systems, as CycloneDX. The list does not depend on the date or
+# the folder. Uses a copy of the workspace without the other crates, because cargo would enable their
+# features in the command, too.
 list_materials() {
     local programs folder=$build/materials
     programs=$(cargo_program cargo-cyclonedx 0.5.9)
@@ -70,7 +71,8 @@ list_materials() {
     check_materials "$build/dist/syncblob.cdx.json"
 }
 
-# Checks that a list has cargo's crates of the command, and no other folders than the repository's.
+# Checks that a list has exactly the crates that cargo reports for the command, and no paths outside the
+# repository.
 check_materials() { # FILE
     diff <(cargo tree --locked -p syncblob-cli --edges normal,build --target all --prefix none --format '{p}' |
         sed -n 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/p' | sort -u) <(python3 -c '
@@ -95,7 +97,7 @@ pack_commands() {
         <<<"$(printf "syncblob $(released_version)\n%.0s" 1 2 3)"
 }
 
-# Prints the files of a release, without Debian's packages, whose own step counts them.
+# Prints the files of a release except Debian's packages, which another step counts.
 released_files() {
     local version name
     version=$(released_version)

@@ -1,5 +1,5 @@
-# Defines the steps that only ./dev test --full runs, since they take hours or most changes cannot break
-# them, and the steps of ./dev release. tests/steps/CMakeLists.txt includes this file.
+# Defines the steps of ./dev release, and the steps that only ./dev test --full runs, because they take
+# hours or because most changes cannot break them. tests/steps/CMakeLists.txt includes this file.
 
 # --- builds
 
@@ -65,9 +65,10 @@ step("C tests, addresses, random schedules of the fake driver" CORES ON asan LAB
   c_tests asan -R "^(fake|gpu)\\..*\\.random$")
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
-# Left out on other systems: scripts that use this machine's compilers, and tests that take minutes.
+# Omitted on other systems: scripts that use this machine's compilers, and tests that take minutes.
 set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.")
-# Under qemu-user programs cannot start themselves, time limits are exceeded, and ended threads keep their memory.
+# Omitted under qemu-user: there programs cannot start themselves, are too slow for some time limits, and
+# keep the memory of ended threads.
 set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults)|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
 foreach(machine IN ITEMS s390x aarch64)
   step("${machine}: imports and names" ON ${machine} LABELS cross RUN env NM=${machine}-linux-gnu-nm
@@ -105,7 +106,7 @@ step("ONNX: OpenCV 4's answers to layers of forks are those that are kept" RUN
 
 set(both LABELS full)
 set(section release)
-# Half an hour on two idle cores.
+# Takes half an hour on two idle cores.
 fixture(onnx_peers RUN make_onnx_peers)
 set(peers ${onnx} tests/users/onnx/peers.py ${cache}/peers ${released})
 step("ONNX: no net is right by other converters and wrong here" CORES ON released_program onnx_peers ${both}

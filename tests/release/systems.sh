@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Systems that only a full run tests: macOS, built and linked but not run; Linux with musl; the static
-# command and the published wheels, for x86-64 and aarch64.
+# Tests what only a full run tests: the library for macOS, which is built and linked but not run; the library
+# on Linux with musl; the static command and the published wheels, for x86-64 and aarch64.
 
 zig_options=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
     "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/zig.cmake")
 static_options=(-Clink-self-contained=no -Cstrip=symbols)
 
-# Makes scripts in the folder $zig that run zig's compiler and tools: CMake and cargo need one word. They
-# drop --target=, which cargo's build scripts write in a form that zig does not know. For --version they
-# pass no target: with macOS as the target zig would leave an empty file.
+# Makes scripts in the folder $zig that run zig's compiler and tools, because CMake and cargo need a command
+# of one word. The scripts omit --target=, which cargo's build scripts write in a form that zig does not know.
+# For --version the scripts pass no target: with macOS as the target zig would leave an empty file.
 make_zig() { # TARGET...
     local python target tool program
     [ "$(uname -m)" = x86_64 ] || skip 'zig is pinned for x86-64 alone'
@@ -80,7 +80,8 @@ END
     [ "$1" = x86_64 ] || grep -w LC_CODE_SIGNATURE <<<"$headers"
 }
 
-# Checks that a program links with only the static library and the system's, and that the map has the exports.
+# Checks that a program links with only the static library and the system's libraries, and that the map
+# lists the exports.
 check_macos() { # MACHINE
     local folder=$build/$1-macos
     build_with_zig "$1-macos" "$1-macos.$oldest_macos" -DSYNCBLOB_BUILD_TESTS=OFF
@@ -110,7 +111,7 @@ static_command() { # OUT [CRATE]
     bindings/syncblob-cli/static.sh "$@"
 }
 
-# Runs two static programs in an otherwise empty root, those for aarch64 in an emulator.
+# Runs two static programs in a root folder without other files. An emulator runs programs for aarch64.
 check_static_commands() { # MACHINE
     local model folder=$build/static-$1 target=$1-linux-musl
     model=$(download model)
@@ -127,8 +128,8 @@ check_static_commands() { # MACHINE
     fi
 }
 
-# Builds and tests the published wheel, which needs glibc 2.28 or newer and no other library. zig links
-# for this glibc, but lacks the function behind __builtin_cpu_supports, which gcc's runtime has.
+# Builds and tests the published wheel, which needs glibc 2.28 or newer and no other library. zig links for
+# glibc 2.28, but does not have the function that __builtin_cpu_supports calls. gcc's runtime has it.
 check_published_wheel() { # MACHINE
     local target=$1-unknown-linux-gnu out=$build/python-$1 linking=() python tool
     tool=$(environment published)
@@ -171,8 +172,8 @@ emulate_python() { # FOLDER-OF-WHEEL PYTHON
         "$2" tests/users/python/check.py "$1"/*.whl --python "$sysroot/usr/bin/python3"
 }
 
-# Checks the public headers as MSVC reads them: with only the compiler's headers, and without GNU C's
-# attributes, which clang would accept for this target, too.
+# Checks the public headers as MSVC reads them: with only the compiler's headers, and without the attributes
+# of GNU C. clang accepts these attributes for MSVC's target, too.
 check_windows_headers() {
     local compiler=$build/clang-cl
     cat >"$compiler" <<'END'

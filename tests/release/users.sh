@@ -15,7 +15,7 @@ check_crates() {
     python3 tests/users/consumer/crates.py
 }
 
-# Tests the module as built from a checkout by pip, which fetches the tools.
+# Tests the module that pip builds from a checkout. pip fetches the tools that the build needs.
 check_python_sources() {
     local folder=$build/python-sources
     python3 -m venv --clear "$folder"
@@ -44,7 +44,7 @@ check_python_torch() {
     SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[abdmt]*.py'
 }
 
-# Compares OpenCV 4's importer with OpenCV 5. No program can load both.
+# Compares how OpenCV 4 and OpenCV 5 read nets, in two programs: one program cannot load both.
 check_python_opencv() {
     local folder=$build/python-opencv boxes=tests/users/opencv/boxes.py four five
     [ -d "$SYNCBLOB_TEST_DATA/nets" ] || skip "OpenCV 4 and 5: no nets in $SYNCBLOB_TEST_DATA"
@@ -73,7 +73,8 @@ find_python() { # VERSION...
 }
 
 # Makes environments in $cache/peers for the other converters of Caffe's nets and for OpenCV 4 and 5. The
-# first line of an environment may give versions of Python. If there is no environment, NAME.why has the reason.
+# first line of an environment's list may name versions of Python. If an environment NAME cannot be made,
+# NAME.why has the reason.
 make_onnx_peers() {
     local name list folder versions program
     mkdir -p "$cache/peers"
@@ -106,7 +107,7 @@ watch_errors() {
     gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include -Ic/conformance/include \
         -c "$folder/watch.c" -o "$folder/watch.o"
     build errors debug "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
-    # a control: with empty lists of errors, the failures of a test are reported
+    # a control: with empty lists of errors, every failure in a test must be reported
     c_tests SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.blob_shape$'
     grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
     c_tests "SYNCBLOB_ERRORS_LOG=$folder/returned.txt" errors -E '^(consumer|abi|input)'

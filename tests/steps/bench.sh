@@ -41,7 +41,7 @@ bench_rust() {
     cargo run --quiet --release --locked -p syncblob-tests
 }
 
-# Compares the conversion to ONNX with cp, as whole processes.
+# Compares the time and memory of a process that converts to ONNX with those of cp.
 bench_onnx() {
     local python model prototxt
     python=$(environment onnx)

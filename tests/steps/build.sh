@@ -29,8 +29,8 @@ build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
     by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-# Runs C tests with variables that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
-# SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
+# Runs C tests with variables that the tests read. With SYNCBLOB_TEST_WHOLE=1 the tests use whole tables
+# rather than samples. SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
 c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local variables=() status=0
     while [[ $1 == *=* ]]; do
@@ -40,14 +40,14 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
     # By default a program under ThreadSanitizer sleeps for a second at its end, for threads that still run.
-    # One job more than there are processors, because some tests sleep.
+    # ctest runs one job more than there are processors, because some tests sleep.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j $((jobs + 1)) --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
     return $status
 }
 
-# Runs C tests under memcheck, which finds reads of uninitialised bytes; gcc's sanitizers do not.
+# Runs C tests under memcheck, which, unlike gcc's sanitizers, finds reads of uninitialised bytes.
 memcheck=()
 memcheck() { # FOLDER OPTION-OF-CTEST...
     cat >"$build/$1/DartConfiguration.tcl" <<END
@@ -77,7 +77,7 @@ build_plainly() { # [SOURCES]
     by_hand env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
         "$folder/c/libsyncblob.a" -lm -o "$folder/main"
     (cd "$folder" && ./main 0.1.0)
-    # fails if the compiler found a header of a library that was left out
+    # fails if the compiler found a header of an omitted library
     if ninja -C "$folder" -t deps | grep -E '/(Random123|protobuf-c|cblas)[^ ]*\.h$|/cuda\.h$'; then return 1; fi
 }
 
@@ -94,7 +94,7 @@ test_name() { # NAME|FILE
     echo "${name#test_}"
 }
 
-# Reads names of tests and prints their targets in the build folder debug: "all" for a script.
+# Reads names of tests and prints their targets in the build folder debug. The target of a script is "all".
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
@@ -102,7 +102,7 @@ targets_of_tests() {
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 
-# Builds and runs the C tests with a name, or of a file; returns 3 if there are none.
+# Builds and runs the C tests whose names contain NAME, or the tests of FILE. Returns 3 if there are none.
 c_tests_named() { # NAME|FILE
     local pattern tests
     pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
@@ -114,8 +114,8 @@ c_tests_named() { # NAME|FILE
     SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
 }
 
-# Runs the Rust test files or functions with a name; returns 3 if there are none. Runs them in the whole
-# workspace, since its members enable each other's features.
+# Runs the Rust test files or functions whose names contain NAME. Returns 3 if there are none. Runs cargo on the
+# whole workspace, because the workspace's members enable each other's features.
 rust_tests_named() { # NAME|FILE
     local name file targets=()
     name=$(test_name "$1")

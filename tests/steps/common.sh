@@ -16,7 +16,7 @@ die() {
     exit 1
 }
 
-# Ends a step as skipped, if something that it needs is not available.
+# Ends a step as skipped. A step calls it if something that the step needs is not available.
 skip() { # WHY
     echo "skipped: $*" >&2
     exit 77

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Tests the CUDA backend without a GPU, and builds the programs that test and measure it on a GPU.
 
-# Compares our declarations with NVIDIA's headers of both versions.
+# Compares our declarations with NVIDIA's headers of CUDA 12 and 13.
 check_cuda_declarations() {
     local version headers folders
     sh tests/cuda/fake/list_constants.sh >"$build/constants.inc"
@@ -17,7 +17,7 @@ check_cuda_declarations() {
     done
 }
 
-# Tests with NVIDIA's driver library from a release of Debian, without a device.
+# Tests the backend with NVIDIA's driver library from a release of Debian (SUITE), without a device.
 check_real_driver() { # SUITE
     local library folder=$build/real-driver/$1 program=$build/asan/tests/cuda/fake/fake.open
     [ -x "$program" ] || skip "no program is built: CUDA's headers cannot be fetched"
@@ -37,9 +37,9 @@ check_real_driver() { # SUITE
 # The glibc of RHEL 8; Ubuntu 20.04 has a newer glibc.
 gpu_glibc=2.28
 
-# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc and the libraries in
-# the folder lib beside them; zig links them without OpenBLAS and gcc's library. --disable-new-dtags makes the
-# loader search lib also for the dependencies of these libraries.
+# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. The programs need only an old glibc and the
+# libraries in the folder lib beside them. zig links the programs without OpenBLAS and gcc's library.
+# --disable-new-dtags makes the loader search lib also for the dependencies of the libraries in lib.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do
@@ -68,7 +68,8 @@ gather_gpu_programs() { # FROM TO
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
 }
 
-# Checks that no file of the bundle needs a newer glibc, or a library that is not glibc's or in the bundle.
+# Checks that no file of the bundle needs a newer glibc, or a library that is neither in the bundle nor part
+# of glibc.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
     for file in "$1"/{gpu.*,bench,ranks,probe,conformance,lib/*}; do
@@ -82,7 +83,7 @@ check_gpu_bundle() { # FOLDER
 }
 
 # Runs the programs on the fake driver, without this environment's variables, with little device memory.
-# run.sh finds NCCL where a Python package has it.
+# run.sh must find NCCL in the folder where a Python package installs it.
 run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake packages=$build/gpu-packages
     mkdir -p "$packages/nvidia/nccl/lib"

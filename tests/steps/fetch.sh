@@ -14,7 +14,8 @@ requirements() { # NAME
     sed -n "/^\[$1]\$/,/^\[/{/^\[/d;p}" tests/steps/python.txt | grep .
 }
 
-# Makes a Python environment. A list with hashes is complete: pip installs no other packages.
+# Makes a Python environment with the packages of a list. If the list has hashes, pip installs only the
+# listed packages.
 make_environment() { # FOLDER NAME
     local options=() list=$1.txt
     requirements "$2" >"$list"
@@ -44,7 +45,7 @@ fetch() { # PACKAGE VERSION SHA256 [MEMBER]
     fi
 }
 
-# Prints the path of a download in downloads.txt: of the member, if there is one, else of the archive.
+# Prints the path of a download in downloads.txt: the path of its MEMBER or, without MEMBER, of the archive.
 download() { # KEY
     local package version sha256 member
     read -r package version sha256 member < <(sed -n "s/^$1 //p" tests/steps/downloads.txt)
@@ -76,8 +77,8 @@ cuda_headers() { # MAJOR
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
 
-# Runs a script of tests/project/cross. Skips the step if the script ends with 3: the machine's package
-# sources lack a package.
+# Runs a script of tests/project/cross. Skips the step if the script's exit status is 3: the machine's package
+# sources do not have a package.
 cross() { # SCRIPT ARGUMENT...
     local status=0
     locked "cross-$1" "tests/project/cross/$1.sh" "${@:2}" || status=$?

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the first test that failed in the log of a step, its assertion, and the command that runs
-this test alone: first_failure.py COMMAND LOG
+"""Prints the first test that failed in the log of a step, the assertion that failed, and the command that
+runs this test alone: first_failure.py COMMAND LOG
 
 Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
 end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by

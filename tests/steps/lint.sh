@@ -15,14 +15,15 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Checks that only c/src/port and c/*/src/port.* distinguish systems; base.h may, to mark exports.
+# Checks that only c/src/port and c/*/src/port.* distinguish operating systems. base.h may also distinguish
+# them, to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/conformance c/comm c/mpi c/opencl cuda proto |
         grep -v '^c/src/port/\|^c/\(comm\|conformance\|opencl\)/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
-# Checks the forge's files by the schemas that come with the checker.
+# Checks the files in .github with the schemas that the checker includes.
 check_forge_files() {
     local python forms=.github/ISSUE_TEMPLATE
     python=$(environment lint)
@@ -45,8 +46,8 @@ of_version() { # TOOL VERSION COMMAND...
     "${@:3}"
 }
 
-# Checks the configuration that contains all code. With one job cppcheck would also analyse calls between files,
-# and wrongly report that errors are written to NULL.
+# Runs cppcheck on the configuration that contains all code. With one job cppcheck would also analyse calls
+# between files, and wrongly report that errors are written to NULL.
 run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
@@ -99,8 +100,8 @@ run_clang_tidy() { # FILES OPTION...: checks all files of the database whose pat
         { echo "fewer than the $least files of $files"; return 1; }
 }
 
-# Checks the library. analyzer.h describes the error functions to clang's analyser; the file that defines
-# them is excluded.
+# Checks the library. analyzer.h describes the error functions to clang's analyser, so the file that defines
+# these functions is excluded.
 tidy_library() { # NODES: the analyser's limit for each function
     run_clang_tidy '(c/((testing|conformance|comm|opencl)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h" -extra-arg=-Xclang \

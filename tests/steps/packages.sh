@@ -16,7 +16,8 @@ find_rust() {
     command -v cargo >/dev/null && command -v rustc >/dev/null
 }
 
-# Prints packages of rustc, cargo and rustfmt that are new enough: of rustc-web, rustc, or a package such as rustc-1.85.
+# Prints the names of packages of rustc, cargo and rustfmt that are new enough. Tries rustc-web, rustc, and
+# packages such as rustc-1.85.
 rust_packages() {
     local rustc version
     for rustc in rustc-web rustc $(apt-cache pkgnames rustc-1. | grep -E '^rustc-1\.[0-9]+$' | sort -Vr); do
@@ -38,8 +39,8 @@ missing_packages() { # GROUP...
         comm -23 - <(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' | sed -n 's/^ii //p' | sort)
 }
 
-# Installs the packages of groups. Without apt installs nothing: a step fails if its tool is missing. Skips
-# packages that the distribution lacks: the steps that need them skip tests.
+# Installs the packages of groups. Without apt it installs nothing, and a step whose tool is missing fails.
+# Omits packages that the distribution does not have: the steps that need these packages skip tests.
 need() { # GROUP...
     local missing as_root=()
     command -v apt-get >/dev/null || return 0

@@ -3,8 +3,9 @@
 
 log_of() { echo "$build/log/${1//[^A-Za-z0-9]/-}"; }
 
-# Runs a program or a function of these scripts. Replaces the words python:NAME (a Python of
-# python.txt), download:KEY (a file of downloads.txt) and *.whl (the wheel that matches).
+# Runs a program or a function of these scripts. Replaces three kinds of words with paths: python:NAME
+# (the Python of an environment in python.txt), download:KEY (a file of downloads.txt) and *.whl (the wheel
+# that matches).
 expand_and_run() { # WORD...
     local word words=() by_hand=()
     for word; do

@@ -10,7 +10,8 @@ build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
         "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/debian.cmake" "${@:3}"
 }
 
-# qemu-user never frees a page: the limit prevents a program from taking all of the machine's memory.
+# Runs C tests for another processor. qemu-user never frees a page, so a limit prevents a program from using
+# all of the machine's memory.
 emulated_tests() { # MACHINE OPTION-OF-CTEST...
     ulimit -d 8000000
     c_tests "$@"
@@ -27,8 +28,8 @@ build_windows() { # [-- TARGET...]
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF "$@"
 }
 
-# Runs a command with wine, whose files are in the build folder, without its windows and messages. Ends wine after
-# the command.
+# Runs a command with wine, without wine's windows and messages. wine's files are in the build folder. Ends wine
+# after the command.
 in_wine() { # COMMAND...
     local status jobs=4 # a program under wine mostly waits
     local -
@@ -42,7 +43,8 @@ in_wine() { # COMMAND...
     return $status
 }
 
-# Checks that the DLLs have the shared libraries' exports, and need only DLLs of the system and of the core.
+# Checks that the DLLs export what the shared libraries export, and need only the system's DLLs and the
+# core's DLL.
 check_windows_dlls() {
     local library names
     for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing \
@@ -82,8 +84,8 @@ END
         "$client" shared static pkg_config
 }
 
-# Builds the command for Windows by the first cargo in PATH, without clippy's wrapper, which belongs to another
-# compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
+# Builds the command for Windows with the first cargo in PATH, without clippy's wrapper, which belongs to
+# another compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix
     env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \
@@ -99,7 +101,7 @@ make_random_dll() {
         -o "$build/windows/bcryptprimitives.dll" -ladvapi32
 }
 
-# Returns whether Rust has the standard library of another system. Fetches the library if rustup is there.
+# Returns whether Rust has the standard library of another system. If rustup is installed, fetches the library.
 has_rust_target() { # TARGET
     local folder
     folder=$(rustc --print sysroot)/lib/rustlib/$1/lib

@@ -34,7 +34,8 @@ build_fuzzers() {
     build fuzz fuzz >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
 }
 
-# Runs the fuzzers in C. The crate's tests run the targets in Rust, whose fuzzers take longest to build.
+# Runs the fuzzers in C. The fuzzers in Rust take longer to build, so the crates' tests run their targets
+# instead.
 fuzz_c() { # SECONDS
     build_fuzzers
     # shellcheck disable=SC2046 # names

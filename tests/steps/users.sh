@@ -47,21 +47,21 @@ run_consumers() {
     LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
-# Compares programs in C and C++ that convert nets with the command.
+# Compares the nets that programs in C and C++ convert with the nets that the command converts.
 run_net_consumers() {
     install_library "$build/release/net"
     CC=gcc CXX=g++ tests/users/consumer/run.sh net "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
 }
 
-# Checks the program's hardening. Its run path may contain only the folder of OpenBLAS.
+# Checks the hardening of the command syncblob. Its run path may contain only the folder of OpenBLAS.
 check_hardened_program() { # PROFILE
     local blas
     blas=$(readelf -d "$build/release/c/libsyncblob.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
-# Makes a wheel. The C library in the wheel of the development build, which only tests use, is not optimised. Does
-# not use clippy's wrapper, which has checked these crates in the workspace.
+# Makes a wheel. In the wheel of the profile dev, which only tests use, the C library is not optimised. Does not
+# use clippy's wrapper, because clippy has checked these crates in the workspace.
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
@@ -71,7 +71,7 @@ make_wheel() { # PROFILE
         "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Makes an environment with the wheel of the development build and the packages of an environment in python.txt.
+# Makes an environment with the wheel of the profile dev and the packages of an environment in python.txt.
 wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     local pip
     pip=$(environment pip)
@@ -81,7 +81,7 @@ wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$1/requirements.txt"
 }
 
-# Compares the stubs with the module.
+# Compares the Python module's type stubs with the module.
 check_python_stubs() {
     local folder=$build/python-stubs
     wheel_environment "$folder" python3 mypy
@@ -108,7 +108,7 @@ check_dlpack_declarations() { # DLPACK/DLPACK.H
     done
 }
 
-# Builds all that Caffe has for the CPU, once with bindings/caffe and once with Caffe's own classes.
+# Builds all of Caffe's code for the CPU twice: with bindings/caffe and with Caffe's own classes.
 build_caffe() { # TARGET [FOLDER OF CAFFE]
     local archive sources=${2:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
     if headers=$(cuda_headers 13); then options+=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi

@@ -19,7 +19,7 @@ node_modules() { # FOLDER
     echo "$cache/$part/node_modules"
 }
 
-# Sets $made to the description of the compilers for the page.
+# Builds the command for the web page. Sets $made to a description of the compilers.
 build_web_command() {
     local cargo=(cargo build --locked --target "$web_target" --profile web -p syncblob-cli)
     if has_rust_target $web_target; then
@@ -60,7 +60,7 @@ build_web() {
     echo "$build/web/syncblob.html; for a server, $build/web/site; by $made"
 }
 
-# Compares the page in a browser with the command built natively.
+# Tests that the page in a browser prints the same as the command for this machine.
 check_web() {
     local modules python
     modules=$(node_modules tests/users/web)

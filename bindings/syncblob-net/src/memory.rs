@@ -39,7 +39,7 @@ struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
     /// For each memory (`place`): the last overwrite, and the last overwrite through a blob other
-    /// than the first one's `through`.
+    /// than the last overwrite's `through`.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
     /// The last used number. A number identifies a memory (`place`) or the time of an event.
     next: usize,

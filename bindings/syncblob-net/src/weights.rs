@@ -41,10 +41,10 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if the net lacks all layers of the model that have
-    /// weights, or if the model lacks a layer, but has unused weights of the shapes for this layer
-    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
-    /// file cannot be read.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
+    /// weights, or if the model lacks a layer of the net but has unused weights of that layer's
+    /// shapes (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the
+    /// model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -75,7 +75,7 @@ impl Net {
         Ok(self)
     }
 
-    /// If the net needs weights, refuses a model without weights for any layer of the net.
+    /// If the net needs weights, refuses a model that has no weights for the net's layers.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -214,14 +214,15 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     }
 }
 
-/// Returns the index and the `param` of each blob that has a name, by which layers share blobs.
+/// Returns the index and the `param` of each blob that has a name. Layers share blobs by these
+/// names.
 fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     let parameters = layer.message.messages("param").enumerate();
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// If several layers share a blob, and the model stores a copy for each, assigns the last copy to
-/// all of them, because Caffe copies it last into the shared memory.
+/// If several layers share a blob, and the model stores a copy for each layer, assigns the last
+/// copy to all of them. Caffe reads every copy into the shared memory, so the last copy remains.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {

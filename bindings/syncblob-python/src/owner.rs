@@ -24,9 +24,9 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks. After the work has released them, releases the queued owners, in a
-/// loop because recursion could overflow the stack: an owner may own a blob that uses another
-/// owner, and so on. In nested calls, the outermost call releases the owners.
+/// Runs work that takes locks. After the work has released the locks, releases the queued owners.
+/// Uses a loop, because recursion could overflow the stack: an owner may own a blob that uses
+/// another owner, and so on. In nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
     impl Drop for Release {

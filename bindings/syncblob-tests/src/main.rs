@@ -1,6 +1,6 @@
-//! Compares the cost of calls to the crate `syncblob` with the same calls to the C library. Each
-//! time is the time of the fastest of many rounds. The rounds alternate between Rust and C.
-//! Callgrind counts instructions, whose number is the same in every run.
+//! Compares the cost of calls to the crate `syncblob` with the cost of the same calls to the C
+//! library. Each time is the time of the fastest of many rounds. The rounds alternate between Rust
+//! and C. Callgrind counts instructions, whose number is the same in every run.
 //!
 //! ```sh
 //! ./dev bench rust

@@ -261,7 +261,7 @@ impl BlobAny {
         each!(self, blob => Ok(blob.try_clone()?.into()))
     }
 
-    /// Returns the blob with its element type `T`.
+    /// Converts the blob to a [`Blob`] of elements `T`.
     ///
     /// # Errors
     /// Returns `self` if the elements are of another type.

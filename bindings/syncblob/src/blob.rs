@@ -205,7 +205,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Copies the source's shape, and the bytes of data or diff. A memory that was never written is
-    /// not copied, so that the copy does not allocate memory for zeros.
+    /// not copied, so that the new blob does not allocate memory for zeros.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -307,7 +307,8 @@ impl<T: Element> fmt::Display for Blob<T> {
     }
 }
 
-/// Writes shape, heads, and the first values of a memory whose newest bytes are only on the host.
+/// Writes the shape and the heads. Also writes the first values of each memory whose newest bytes
+/// are only on the host.
 impl<T: Element> fmt::Debug for Blob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Blob");
@@ -315,7 +316,8 @@ impl<T: Element> fmt::Debug for Blob<T> {
         for (part, values) in [(Part::Data, Self::data as Values<T>), (Part::Diff, Self::diff)] {
             let Ok(head) = self.head(part) else { continue };
             out.field(&format!("{part}_head"), &head);
-            // If the head is SYNCED, an access could wait for a queued copy to the host.
+            // If the head is SYNCED, omits the values: an access could wait for a queued copy to
+            // the host.
             let shown = (head == Head::AtCpu).then(|| values(self));
             if let Some(Ok(values)) = shown {
                 out.field(&part.to_string(), &First(values));
@@ -327,7 +329,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
 
 type Values<T> = fn(&Blob<T>) -> Result<&[T]>;
 
-/// Values of which `Debug` writes only the first eight.
+/// Values for `Debug`, which writes only the first eight.
 struct First<'a, T>(&'a [T]);
 
 impl<T: fmt::Debug> fmt::Debug for First<'_, T> {

@@ -37,9 +37,9 @@
 //!
 //! All ranks must call the same *collective* methods in the same order and with equal arguments. A
 //! collective method returns when all ranks have called it. If a rank returns early with an error,
-//! the other ranks wait up to the engine's time limit: simulated ranks have a limit; MPI does not.
-//! After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every later
-//! collective method returns the same error.
+//! the other ranks wait until the engine's time limit. Simulated ranks have a time limit, but MPI
+//! has none. After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every
+//! later collective method returns the same error.
 //!
 //! # Safety
 //!

@@ -19,7 +19,7 @@ macro_rules! error_kinds {
         #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[$doc])* $kind,)*
-            /// A status of a newer library, as its number.
+            /// A status that only a newer library defines, as its number in C.
             Other(i32),
         }
 
@@ -148,7 +148,7 @@ impl fmt::Display for ErrorKind {
 }
 
 impl Error {
-    /// Makes an error that this crate finds without the library.
+    /// Makes an error that this crate, not the library, has found.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::with_message(kind, kind.code(), message.into())
     }

@@ -77,8 +77,8 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     })
 }
 
-/// Converts a count or dimension of C, which is never negative. Returns 0 for a negative number,
-/// because code for a panic here would make `data_mut` a third slower.
+/// Converts a count or a dimension from C, which is never negative. Would convert a negative number
+/// to 0, because code for a panic would make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }

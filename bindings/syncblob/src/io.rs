@@ -200,7 +200,7 @@ fn keep(failure: Failure) {
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // FAILURE is empty: calls in the drop of `lost` have restored it
+    exchange(Some(kept)); // FAILURE is empty, even if the drop of `lost` made calls
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's

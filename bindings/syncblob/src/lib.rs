@@ -115,11 +115,11 @@
 //! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
 //! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
 //! or the loss of the device is not such a report. Without a report the memory stays in quarantine
-//! ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that it needs
-//! ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on its drop.
-//! A [`Stream`] borrows its owner and is used only with memories of its context, which forgets the
-//! stream before the stream is destroyed. For a stream that is made from a raw handle the caller
-//! promises that every context forgets the stream first.
+//! ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that the memory
+//! needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on its
+//! drop. A [`Stream`] borrows its owner and is used only with memories of its context, which
+//! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
+//! the caller promises that every context forgets the stream first.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and

@@ -33,7 +33,7 @@ pub enum Head {
     Synced,
     /// Nowhere: the bytes were lost with the device, or by queued work that failed.
     Lost,
-    /// A value of a newer library, as its number.
+    /// A value that only a newer library defines, as its number in C.
     Other(i32),
 }
 
@@ -105,7 +105,7 @@ pub enum Storage {
     Borrowed,
     /// Memory that the caller owns, and that the library only reads.
     ReadOnly,
-    /// A value of a newer library, as its number.
+    /// A value that only a newer library defines, as its number in C.
     Other(i32),
 }
 
@@ -420,9 +420,9 @@ impl SyncedMemory {
     /// [`size`](SyncedMemory::size).
     ///
     /// # Safety
-    /// `ptr` is valid for `bytes` bytes on the device of this memory's context and holds values,
-    /// until `owner` is dropped. Until then no other code writes the memory and, unless `access` is
-    /// [`ReadOnly`](Access::ReadOnly), no other code reads it.
+    /// `ptr` points to `bytes` initialised bytes on the device of this memory's context, which
+    /// stay valid until `owner` is dropped. Until then no other code writes the memory and, unless
+    /// `access` is [`ReadOnly`](Access::ReadOnly), no other code reads it.
     #[doc(alias = "set_gpu_data")]
     pub unsafe fn set_gpu<O>(
         &mut self,

@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Passes the content of a box to `call`, which takes ownership of it on success.
+/// Passes the content of a box to `call`. If `call` succeeds, it owns the content.
 pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
     let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
     let result = call(owner.0.cast());
@@ -55,7 +55,7 @@ where
     O: AsRef<[E]> + Send + Sync + 'static,
     E: 'static,
 {
-    // Box the owner before it is borrowed, so that memory inside the owner does not move.
+    // Boxes the owner before the borrow, so that memory inside the owner does not move.
     let owner = Box::into_raw(Box::new(owner));
     let kept = Lent(Pinned(owner));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
@@ -114,8 +114,8 @@ unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     });
 }
 
-/// Runs the caller's code, which C has called; a panic must not unwind through C. Returns `None` if
-/// the code panicked.
+/// Runs the caller's code in a callback from C. Catches a panic, because a panic must not unwind
+/// through C, and returns `None`.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),

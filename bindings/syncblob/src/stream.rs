@@ -32,9 +32,9 @@ impl Stream<'static> {
 }
 
 impl<'a> Stream<'a> {
-    /// Makes a stream whose owner outlives the result. The device would also accept the stream in
-    /// another context of the same CUDA device, but only `context` forgets the stream before the
-    /// stream is destroyed.
+    /// Makes a stream whose owner outlives the result. Only memories of `context` may use the
+    /// stream. The device would also accept it in another context of the same CUDA device, but that
+    /// context would not forget the stream before the stream is destroyed.
     ///
     /// # Safety
     /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets it or is destroyed.

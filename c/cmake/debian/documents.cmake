@@ -1,5 +1,5 @@
-# Installs the files that every Debian package has in /usr/share/doc, as components debian_GROUP,
-# which `cmake --install` omits.
+# Installs the files that every Debian package has in /usr/share/doc. They are in components
+# debian_GROUP, which `cmake --install` omits.
 find_program(SYNCBLOB_GZIP gzip)
 if(NOT SYNCBLOB_GZIP)
   return() # packages are made only on machines with gzip
@@ -7,7 +7,8 @@ endif()
 set(documents ${CMAKE_CURRENT_BINARY_DIR}/debian)
 file(MAKE_DIRECTORY ${documents})
 
-# Formats the licence's text as a field: indented, with dots as empty lines.
+# Formats the licence's text as a field of debian/copyright: each line is indented, and an empty line is
+# a dot.
 file(READ ${PROJECT_SOURCE_DIR}/LICENSE-MIT SYNCBLOB_MIT_TEXT)
 string(REGEX REPLACE "^.*\nCopyright[^\n]*\n+" "" SYNCBLOB_MIT_TEXT "${SYNCBLOB_MIT_TEXT}")
 string(STRIP "${SYNCBLOB_MIT_TEXT}" SYNCBLOB_MIT_TEXT)

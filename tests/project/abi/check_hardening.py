@@ -3,9 +3,9 @@
 
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
-KIND is library, archive, program or foreign. A foreign library contains code of another compiler,
-which uses neither a stack protector nor CET, so the library must not be marked for CET. With
---fortified, calls of the C library must be checked (fortified) calls, as in optimised code.
+KIND is library, archive, program or foreign. A foreign library contains code of another compiler that
+uses neither a stack protector nor CET, so the library must not be marked for CET. With --fortified,
+calls of the C library must be checked (fortified) calls, as in optimised code.
 """
 import argparse
 import re
@@ -14,7 +14,7 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# A rule: kinds of binary, whether readelf's output must match the pattern, the pattern, a message.
+# Each rule: the kinds of binary, whether readelf's output must match the pattern, the pattern, a message.
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: relocated data stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),

@@ -1,7 +1,7 @@
-/* A user of one copy of the library. As a shared library it exports step_of_USER; the program, USER
-   "program", is compiled with -DPROGRAM: copies local|global NAME PATH... loads shared libraries,
-   each with its own copy of the library, and runs the users' steps alternately. VERSION is the
-   minor version of the user's copy. */
+/* A user of one copy of the library. Compiled as a shared library, it exports step_of_USER.
+   Compiled with -DPROGRAM, it is the user "program": copies local|global NAME PATH... loads such
+   shared libraries, each with its own copy of the library, and runs the users' steps alternately.
+   VERSION is the minor version of the user's copy. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -99,8 +99,8 @@ enum { STEPS = 4, MOST = 8 };
     *(void **)&name##_ = dlsym(library, #name)
 
 /* Passes objects to another copy that is made of the same sources. The built-in contexts of these
-   copies have different addresses. A copy must recognise the built-in context of the other copy:
-   report it as NULL, and not count its owners. */
+   copies have different addresses. A copy must recognise the built-in context of the other copy: it
+   must report this context as NULL, and not count the context's owners. */
 static int cross(void *library) {
     LOAD(sb_version);
     LOAD(sb_blob_context);
@@ -110,7 +110,7 @@ static int cross(void *library) {
     failures = 0;
     if (!sb_version_ || sb_version_() != sb_version())
         return 0;
-    for (int i = 0; i < 3; i++) { /* a round fails if an earlier round freed the context */
+    for (int i = 0; i < 3; i++) { /* if a round wrongly frees the context, a later round fails */
         const int64_t shape[] = {2, 3};
         sb_blob *sharer = NULL, *blob = new_blob(NULL);
         sb_mem *mem = NULL;

@@ -10,9 +10,9 @@ symbol version of its tier (stable, backend, experimental), and has the SONAME o
 "core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference from the recorded interface of x86-64. "update" records
-the new interface if it only adds to the recorded interface; with --reviewed, always. To read the
-interface, both commands compile a file that defines every function that is not experimental, a variable of
-every struct, and an enum of all constants. c/abi/README.md has the rules.
+the new interface if the only differences are additions; with --reviewed it accepts any difference. To
+read the interface, both commands compile a file that defines every function that is not experimental, a
+variable of every struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
 import pathlib

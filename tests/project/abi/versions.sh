@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests this version's library beside a later one, compiled from changed copies of the sources:
+# Tests this version's library beside a later version, which is compiled from changed copies of the sources:
 #   versions.sh growth|copies CC JOBS BUILD
 # BUILD is a build folder with this version's shared and static libraries.
 # growth: each struct with struct_size gets one more member. The tests of these structs' sizes,
 #   compiled with the headers of either version, pass with the library of either version.
-# copies: the next minor version, with other private structs. Users of this version's shared library,
-#   of its static library and of the next shared library run in one process, and each calls only its
-#   own copy.
+# copies: the later version is the next minor version, with other private structs. Users of this version's
+#   shared library, of this version's static library and of the later shared library run in one process.
+#   Each user must call only its own copy.
 set -euo pipefail
 
 what=$1 cc=$2 jobs=$3 build=$(realpath "$4")

@@ -1,5 +1,5 @@
-/* Replaces the C library's _exit in programs that count coverage: writes the counts first, so
-   that code in the child of a fork is counted too. */
+/* Replaces the C library's _exit in programs that count coverage. This _exit first writes the
+   counts, so that code in the child of a fork is also counted. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds cmocka, in this distribution's version, for another system: cmocka.sh FOLDER
-# OPTION-OF-CMAKE... apt uses separate lists for the source, so that the machine's lists do not
-# change. Exit status 3: the machine's package sources do not have cmocka.
+# Builds this distribution's version of cmocka for another system:
+#   cmocka.sh FOLDER OPTION-OF-CMAKE...
+# apt uses separate lists for the source, so that the machine's lists do not change. Exit status 3: the
+# machine's package sources do not have cmocka.
 set -euo pipefail
 
 folder=$(readlink -m "$1")

@@ -1,6 +1,6 @@
-# Cross compiles by Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64, whose programs qemu-user runs, or
-# i386, whose programs this machine's processor runs. The folder SYNCBLOB_SYSROOT has the packages of that
-# architecture, whose libraries are in folders ${packages}.
+# Cross compiles with Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64, whose programs qemu-user runs,
+# or i386, whose programs this machine's processor runs. The folder SYNCBLOB_SYSROOT has packages of that
+# architecture. Their libraries are in folders called ${packages}.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_MACHINE SYNCBLOB_SYSROOT)
 set(packages ${SYNCBLOB_MACHINE}-linux-gnu)
 string(REPLACE i386 i686 triplet ${packages})
@@ -19,11 +19,11 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${SYNCBLOB_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
     ${SYNCBLOB_SYSROOT}/usr/lib/${packages}/pkgconfig:${SYNCBLOB_SYSROOT}/usr/share/pkgconfig)
 
-# The dependencies of the sysroot's libraries are in the same folder.
+# The linker also searches this folder for the dependencies of the sysroot's libraries.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${packages})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${CMAKE_EXE_LINKER_FLAGS_INIT})
 if(SYNCBLOB_MACHINE STREQUAL i386)
-  set(CMAKE_C_FLAGS_INIT "-msse2 -mfpmath=sse") # without the x87's excess precision
+  set(CMAKE_C_FLAGS_INIT "-msse2 -mfpmath=sse") # the x87 has excess precision
   string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT
          " -Wl,--dynamic-linker,${SYNCBLOB_SYSROOT}/lib/ld-linux.so.2"
          " -Wl,-rpath,${SYNCBLOB_SYSROOT}/lib/${packages}:${SYNCBLOB_SYSROOT}/usr/lib/${packages}")

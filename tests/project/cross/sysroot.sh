@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Unpacks packages of another architecture, in this distribution's versions, into a folder:
-# sysroot.sh ARCHITECTURE FOLDER PACKAGE... With DEBIAN="SUITE COMPONENT" the packages are those of a
-# release of Debian. apt uses separate lists and a separate cache, so that the machine does not
-# change. Exit status 3: the machine's package sources do not have these packages.
+# Unpacks this distribution's packages of another architecture into a folder:
+#   sysroot.sh ARCHITECTURE FOLDER PACKAGE...
+# With DEBIAN="SUITE COMPONENT" the packages are from a release of Debian. apt uses separate lists and a
+# separate cache, so that the machine does not change. Exit status 3: the machine's package sources do not
+# have these packages.
 set -euo pipefail
 
 architecture=$1 folder=$(readlink -m "$2")

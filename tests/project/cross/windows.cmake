@@ -1,4 +1,4 @@
-# Cross compiles for Windows on x86-64 by Debian's MinGW; wine runs the programs.
+# Cross compiles for Windows on x86-64 with Debian's MinGW. wine runs the programs.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(triplet x86_64-w64-mingw32)

@@ -1,6 +1,5 @@
-# Cross compiles by zig, which has the headers and libraries of other systems, for
-# SYNCBLOB_ZIG_TARGET. SYNCBLOB_ZIG is a folder with zig's tools, SYNCBLOB_SYSROOT a folder with
-# cmocka.
+# Cross compiles for SYNCBLOB_ZIG_TARGET with zig, which has the headers and libraries of other systems.
+# SYNCBLOB_ZIG is a folder with zig's tools. SYNCBLOB_SYSROOT is a folder with cmocka.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_ZIG SYNCBLOB_ZIG_TARGET SYNCBLOB_SYSROOT)
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${SYNCBLOB_ZIG_TARGET})
 set(CMAKE_SYSTEM_NAME Linux)

@@ -5,9 +5,10 @@ README.md in this folder describes.
     check_blocks.py --prefix PREFIX --cli SYNCBLOB [PAGE...]
     check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
 
-In blocks of the shell, "syncblob", "cc" and compiled programs are run, in a folder with the files that they read.
-Any other command must be known or a script, and the options, presets, crates, scripts and folders in its arguments
-must exist. `cmake --install --prefix ~/...` is not run; the prefix becomes a link to the installed library.
+In shell blocks, the commands "syncblob", "cc" and compiled programs are run in a folder that has the files which
+they read. Other commands are not run. Each must be a known command or a script, and the options, presets, crates,
+scripts and folders in its arguments must exist. For `cmake --install --prefix ~/...`, the prefix becomes a link to
+the installed library.
 """
 import argparse
 import functools
@@ -28,7 +29,7 @@ from wire import blob, data, number  # noqa: E402
 CC = "gcc"
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
-# The requirements that a block of Python may name.
+# The requirements that a Python block may name.
 OF_PYTHON = {"torch", "safetensors", "resnet", "cifar10"}
 KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
 OPERATORS = {"&&", "||", ";", "|"}
@@ -283,7 +284,7 @@ class Page:
             check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Links a prefix below ~ to the installed library, for the page's programs."""
+        """Makes the path below ~ a link to the installed library, for the page's programs."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = self.folder / "home" / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)

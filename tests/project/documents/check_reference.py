@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Checks the doc comments of the public headers: check_reference.py [INCLUDE_FOLDER...].
 
-Doxygen reports functions without a comment. If a function returns sb_status, its comment ends with the
-list of its codes:
+Doxygen reports functions without a comment. If a function returns sb_status, its comment must end with
+the list of its codes:
 
     Errors: none.
     Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
-Each code is in status.h. The function after "as" has such a list, too. "the X's" stands for the codes
-that the caller's callback X returns. Parentheses contain reasons. INVALID_ARGUMENT for a NULL need
-not be listed, because base.h documents it for every function. Every pointer has a line @param with
-[owned], [borrowed] or only [nullable], except the error, the object that the function is called on,
-a callback's user pointer, and numbers to read or write. A returned pointer has @return with [owned]
-or [borrowed]. No function returns a struct. Every value of an enum has a comment. Each status that a C test
-expects of a function, as in assert_status(SB_ERR_SHARED, sb_blob_...(...)), is in the function's list.
+Each code must be in status.h. "as FUNCTION" adds the codes of that function, which must have such a list.
+"the X's" stands for the codes that the caller's callback X returns. Parentheses contain reasons.
+INVALID_ARGUMENT for a NULL may be omitted, because base.h documents it for every function. Every pointer
+must have a line @param with [owned], [borrowed] or only [nullable]. Exceptions are the error, the object
+that the function is called on, a callback's user pointer, and numbers to read or write. A returned pointer
+must have @return with [owned] or [borrowed]. No function may return a struct. Every value of an enum must
+have a comment. Each status that a C test expects of a function, as in
+assert_status(SB_ERR_SHARED, sb_blob_...(...)), must be in the function's list.
 """
 import pathlib
 import re

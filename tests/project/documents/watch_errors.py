@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. A test linked with these files
-compares each status that a public function returns with the function's list of errors. A status that
-is not in the list is reported in the file $SYNCBLOB_ERRORS_LOG. If $SYNCBLOB_ERRORS_ALL is set, all
-lists count as empty."""
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. A test that is linked with these
+files compares each status that a public function returns with the function's list of errors. If the list
+does not have the status, the test reports it in the file $SYNCBLOB_ERRORS_LOG. If $SYNCBLOB_ERRORS_ALL is
+set, all lists count as empty."""
 import pathlib
 import sys
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
-Fails if a figure is above its budget, or so far below it that the budget should be lowered. Therefore
-a commit that adds lines must also raise a budget, which a reviewer sees. --update writes the tree's
-figures to budgets.toml.
+Fails if a figure is above its budget, or so far below the budget that the budget should be lowered.
+Therefore a commit that adds lines must also raise a budget, which a reviewer sees. --update writes the
+tree's figures to budgets.toml.
 """
 import collections
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reports source files that include unused headers:
 #   includes.sh BUILD_FOLDER JOBS FOLDER...
-# Counts only superfluous lines of .c files: our headers include headers for their users.
+# Reports only .c files: our headers include other headers for their users.
 set -euo pipefail
 
 build=$1 jobs=$2

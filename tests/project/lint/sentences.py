@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Prints sentences drawn at random from comments, messages and pages, with the lines of each: sentences.py
-SEED [NUMBER]. A reader should have to read at most three in sixty twice.
+"""Prints random sentences of comments, messages and pages, with their lines: sentences.py SEED [NUMBER]
+
+A reader should have to read at most three sentences in sixty twice.
 """
 import pathlib
 import random

@@ -1,7 +1,7 @@
 """Mutants, and the edits that plant them in a source.
 
-An edit replaces a span of the source with C code that behaves as the original unless one of the
-edit's mutants is chosen. The holes of an edit are the parts that may contain other edits.
+An edit replaces a span of the source with other C code. If none of the edit's mutants is chosen, this
+code behaves as the original. The holes of an edit are the parts that may contain other edits.
 """
 
 import bisect
@@ -36,7 +36,7 @@ class Wrap:
 
 
 class Choice:
-    """An edit with several mutants of an expression, each of which evaluates the operands once, in order.
+    """An edit with several mutants of an expression. Each mutant evaluates the operands once, in order.
 
     `original` and each alternative's function return C code for given names of the operands.
     """

@@ -20,16 +20,16 @@ CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_D
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
-# The slice of a node's children that are statements.
+# For each kind of node, the slice of its children that are statements.
 BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT: slice(1, None),
           **dict.fromkeys((Kind.WHILE_STMT, Kind.FOR_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT,
                            Kind.LABEL_STMT), slice(-1, None))}
 
 
 def file_offset(location):
-    """Returns (file, offset) where the code was written: for code from a macro's definition, the place
-    of the macro's use; for a macro's argument, the place of the argument. libclang has this function,
-    but its Python module does not."""
+    """Returns the place (file, offset) in the source of a location. Code from a macro's definition has the
+    place of the macro's use; code in a macro's argument has the place of the argument. libclang has this
+    function, but libclang's Python module does not."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -70,8 +70,8 @@ class Source:
 
 
 class Finder:
-    """Collects the edits of one translation unit; skips functions of headers that an earlier unit
-    contained."""
+    """Collects the edits of one translation unit. Skips a header's functions if an earlier unit included
+    the header."""
 
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
@@ -144,7 +144,7 @@ class Finder:
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
-        """Returns a variable's children except array sizes; none if the variable is static."""
+        """Returns the children of a variable's node except array sizes; none if the variable is static."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []

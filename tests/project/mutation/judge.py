@@ -1,4 +1,4 @@
-"""Runs the tests that reach a mutant until a test fails; first runs fast tests that are likely to fail."""
+"""Runs the tests that reach a mutant until a test fails. Fast tests that are likely to fail run first."""
 
 import collections
 import concurrent.futures
@@ -27,8 +27,9 @@ class Judge:
                 self.shares[path, program.name] = len(program.reached & there) / len(there)
 
     def cost(self, program, mutant):
-        """Returns the program's time divided by its probability of killing the mutant. The program's
-        kills in the file and the share of the file's mutants that it reaches give the probability."""
+        """Returns the program's time divided by the probability that the program kills the mutant. The
+        estimate uses the number of the file's mutants that the program has killed, and the share of the
+        file's mutants that the program reaches."""
         file = mutant.path, program.name
         likely = (self.kills[file] + 2 * self.shares[file]) / (self.tries[file] + 3)
         return (program.seconds + START) / (likely + 0.01)

@@ -12,7 +12,7 @@
 int sb__mutant = -1;
 unsigned char *sb__mutants_reached;
 
-/* Maps the file, so that the marks are in it even if the program crashes. Makes the system call
+/* Maps the file, so that the file has the marks even if the program crashes. Makes the system call
    directly, because tests replace mmap. */
 static void map(int fd) {
     struct stat file;

@@ -1,4 +1,4 @@
-/* Included before every source of the library with mutants; tests whether a mutant is chosen. */
+/* Tests whether a mutant is chosen. Included before every source of the library with mutants. */
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
@@ -7,8 +7,8 @@
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 
-/* The fake driver uses headers with mutants, but is loaded without these variables. CMake defines
- * fake_cuda_EXPORTS for its sources. */
+/* The fake driver includes headers with mutants, but is loaded without these variables. CMake
+ * defines fake_cuda_EXPORTS for the fake driver's sources. */
 static inline int sb__mutant_at(int number) {
 #ifdef fake_cuda_EXPORTS
     return 0;

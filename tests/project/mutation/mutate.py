@@ -166,7 +166,8 @@ class Run:
         return alive
 
     def judge(self, mutants):
-        """Judges mutants by samples of the tests' tables, and survivors by whole tables and sanitizers."""
+        """Judges mutants with samples of the tests' tables. Then judges the survivors with whole tables and
+        with sanitizers."""
         if self.plan.is_special:
             self.look(mutants, {})
             return

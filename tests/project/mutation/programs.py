@@ -12,7 +12,8 @@ import tempfile
 import time
 
 MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
-# Mounts a folder as /tmp, since failing tests leave files there, and protects /dev/null from a save that replaces it.
+# Mounts a folder as /tmp, because failing tests leave files in /tmp. Mounts /dev/null on itself, so that a wrong
+# save cannot replace it.
 OWN_TMP = ["unshare", "--mount", "sh", "-c",
            'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 
@@ -30,7 +31,7 @@ class Program:
 
 def tests_of(build, pattern):
     """Returns ctest's descriptions of the tests whose names match. Before the tests are built, the
-    descriptions lack commands."""
+    descriptions have no commands."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]

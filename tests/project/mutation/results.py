@@ -44,7 +44,7 @@ class Results:
 
 
 class Marks:
-    """The lines with a comment which states that their surviving mutants have no effect."""
+    """The lines with a comment "same", which states that the line's surviving mutants have no effect."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths

@@ -61,7 +61,7 @@ int main(void) {
 }
 """
 
-# Of each verdict the number of mutants, or their texts, sorted.
+# For each verdict: the number of mutants, or the mutants' sorted texts.
 EXPECTED = {"killed": 20, "survived": """
 += becomes -= in calls += by
 0 becomes 1 at char room[LIMIT + 2] = {0};
@@ -108,8 +108,8 @@ def check_verdicts(folder):
 
 
 def check_scores(folder):
-    """Tests the scores of killed, surviving and equivalent mutants. Tests that a mark "same" on a
-    line without a survivor, and a folder with more survivors than before, are reported."""
+    """Tests the scores of killed, surviving and equivalent mutants. Tests two complaints: about a mark
+    "same" on a line without a survivor, and about a folder with more survivors than before."""
     (folder / "a").mkdir()
     (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
     words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}

@@ -12,7 +12,7 @@ def blank(text):
 
 
 class Place:
-    """A function of a source, in which patterns are searched."""
+    """A function of a source file. Operators search it for patterns."""
 
     def __init__(self, path, code, name, start, end):
         self.path, self.code, self.name, self.start, self.end = path, code, name, start, end
@@ -44,7 +44,7 @@ class Place:
 
 
 def places(path, text):
-    """Yields every function body: outermost braces that follow a parenthesis."""
+    """Yields a Place for every function body: the outermost braces that follow a parenthesis."""
     code, depth, start, after = blank(text), 0, None, 0
     for brace in re.finditer(r"[{}]", code):
         depth += 1 if brace[0] == "{" else -1
@@ -84,8 +84,8 @@ def lock(pattern):
 
 
 def weaker_orders(place):
-    """Weakens each explicit memory order to relaxed; the order acq_rel of a read-modify-write also to
-    acquire and to release."""
+    """Weakens each explicit memory order to relaxed. Weakens the order acq_rel of a read-modify-write also
+    to acquire and to release."""
     for m in place.matches(r"\bmemory_order_(acquire|release|acq_rel|seq_cst)\b"):
         weaker = ["relaxed"]
         if m[1] == "acq_rel" and "atomic_fetch" in place.code[place.code.rindex(";", 0, m.start()):

@@ -79,8 +79,8 @@ class Tree:
         return placed
 
     def build_all(self, found, live, targets):
-        """Builds the mutants that compile, and returns them. If a line has an error, removes all
-        mutants of the line."""
+        """Builds the mutants that compile, and returns them. If the compiler reports an error in a line,
+        removes all mutants of the line."""
         command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
                    "--", "-k", "0"]
         while True:

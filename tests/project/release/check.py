@@ -80,8 +80,8 @@ def published():
 
 
 def wrong_manifests(packages):
-    """Returns each crate's missing fields that a registry shows, and the crates' repositories if
-    they differ."""
+    """Returns the fields that a registry shows and that a crate lacks. If the crates name different
+    repositories, also returns these."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"

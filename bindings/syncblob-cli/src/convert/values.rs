@@ -133,8 +133,8 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // If writing fails, the output's error in `written` comes first: it has also stopped the
-        // read. An error in `read` alone is about the input.
+        // If writing fails, returns the error in `written`, because this error has also stopped the
+        // read. If only `read` has an error, the error is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);

@@ -114,7 +114,7 @@ mod tests {
         for range in [0..a.len() / 2, a.len() / 2..a.len()] {
             twice.add(a.slice(range.clone()), b.slice(range));
         }
-        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // text: NaN is NaN
+        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // equal texts, even with NaN
         once.numbers
     }
 

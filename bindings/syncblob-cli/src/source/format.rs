@@ -19,9 +19,9 @@ pub enum FileFormat {
     Caffe(Option<Format>),
     /// A safetensors file.
     Safetensors,
-    /// NumPy's archive of arrays.
+    /// A NumPy archive of arrays (.npz).
     Npz,
-    /// NumPy's file of one array.
+    /// A NumPy file with one array (.npy).
     Npy,
 }
 

@@ -82,7 +82,7 @@ fn rename_to_free(_: &Path, _: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Tests `put_new`, which tries three methods, then the third method alone.
+    /// Tests `put_new`, which tries three methods. Then tests the third method alone.
     #[test]
     fn an_existing_file_is_not_replaced() {
         type Way = fn(TempPath, &Path) -> io::Result<()>;

@@ -1,4 +1,5 @@
-//! The layer BN, of which forks of Caffe have three kinds. The rules follow the forks' sources.
+//! The layer BN. Forks of Caffe have three kinds of this layer. The rules follow the forks'
+//! sources.
 //!
 //! - DeconvNet, SegNet and ENet: a scale and a shift. Unless `bn_mode` is `INFERENCE`, the layer
 //!   first normalises the bottom by the statistics of the batch, also in phase TEST.
@@ -27,8 +28,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that only one kind has. In a binary message a field has only a number. All kinds use the
-/// numbers of the fields in NUMBERS_OF_ALL, so those fields identify a kind only in a text.
+/// Fields that only one kind has. In a binary message a field has a number but no name. All kinds
+/// use the numbers of the fields in NUMBERS_OF_ALL, so only a text shows the kind by those fields.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

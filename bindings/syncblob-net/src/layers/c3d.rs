@@ -1,5 +1,5 @@
-//! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. In
-//! C3D 1.0 the fields for the parameters have Caffe's names, in C3D 1.1 other names.
+//! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. The
+//! fields for the parameters have Caffe's names in C3D 1.0, and other names in C3D 1.1.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};

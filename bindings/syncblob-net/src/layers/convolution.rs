@@ -182,8 +182,8 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes of the tops and of the weights, which all bottoms share. Refuses bottoms of
-/// different shapes, and a number of bottoms that differs from the number of tops.
+/// Returns the shapes of the tops and of the weights. All bottoms share the weights. Refuses
+/// bottoms of different shapes, and a number of bottoms that differs from the number of tops.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -204,7 +204,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // with a larger window, Caffe reads a copy of the bottom
+        e.layer.refuse_in_place()?; // for larger windows, Caffe reads a copy
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();

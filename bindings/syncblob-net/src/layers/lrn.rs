@@ -1,4 +1,5 @@
-//! Divides each value by a power of the sum of squares near it, in its channel or across channels.
+//! Divides each value by a power of the sum of squares around the value, in one channel or across
+//! channels.
 
 use super::pooling::{plane, Pool, Windows};
 use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, IN_PLACE};

@@ -40,8 +40,8 @@ impl Windows {
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// If possible, sets a padding with which the number of windows is rounded up for images of any
-    /// size, because runtimes such as OpenCV accept images of other sizes than the net's input.
+    /// If possible, sets a padding that rounds the number of windows up for images of any size.
+    /// Runtimes such as OpenCV accept images of other sizes than the net's input.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },

@@ -165,7 +165,8 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
 }
 
 /// Returns the summed-area table as a vector. Each element of the table is the sum of the bottom's
-/// elements above and to the left. A plane has one row and one column more than the bottom's.
+/// elements above and to the left. A plane of the table has one row and one column more than a
+/// plane of the bottom.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
     let padded = e.apply("Pad", [e.bottom(0), border]);

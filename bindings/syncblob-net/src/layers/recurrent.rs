@@ -2,7 +2,8 @@
 //! bottoms' first axis is the steps, the second the sequences. Before a step, the state is
 //! multiplied by the second bottom's value: 0 at the beginning of a sequence, otherwise 1. ONNX's
 //! operators have no such factor, so each step has separate nodes. If no bottom contains the first
-//! state, it is 0, as in Caffe's first run; Caffe's later runs continue with the old state.
+//! state, the first state is 0, as in Caffe's first run. Caffe's later runs continue with the old
+//! state.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;

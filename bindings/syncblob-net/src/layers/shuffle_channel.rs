@@ -1,4 +1,5 @@
-//! ShuffleNet's layer. It sorts channels by their index in their group, and equal indices by group.
+//! ShuffleNet's layer. It sorts channels by their index within the group. Channels with the same
+//! index stay in the order of their groups.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

@@ -1,5 +1,6 @@
-//! DeconvNet's layer, which moves each value to its position before a pooling. The second bottom
-//! contains these positions. All other values are 0. The rules follow DeconvNet's source.
+//! DeconvNet's layer, which moves each value to the position that the value had before a pooling.
+//! The second bottom contains these positions. All other values are 0. The rules follow DeconvNet's
+//! source.
 
 use super::pooling::pair;
 use super::upsample::{scatter, scattered};

@@ -363,7 +363,7 @@ impl Build<'_, '_> {
     }
 }
 
-/// Refuses a pooling with a mask of positions that are too large to be exact as halves.
+/// Refuses a pooling with a mask if the mask's positions are too large for exact 16-bit floats.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {

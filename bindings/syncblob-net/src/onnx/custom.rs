@@ -109,7 +109,7 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     groups
 }
 
-/// Returns the last of the fields' values, if it is a message and the field is not repeated.
+/// Returns the last value of the fields if this value is a message and the field is not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
     match fields.last().map(|field| (field.is_repeated(), &field.value)) {
         Some((false, Value::Message(message))) => Some(message),

@@ -35,8 +35,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// Returns the beginning of a layer's name. The name of each node of the layer contains it, so a
-/// long name would be stored many times.
+/// Returns the beginning of a layer's name. The names of all nodes of the layer contain this text,
+/// so a long text would be stored many times.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));

@@ -141,7 +141,7 @@ proptest! {
     }
 
     /// If bytes can be parsed, printing the result gives a text that can be parsed. Parsing and
-    /// printing that text gives it again, without the comments for unknown fields.
+    /// printing that text gives the same text, without the comments for unknown fields.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -151,7 +151,7 @@ proptest! {
     }
 
     /// If a damaged text can be parsed, printing the result gives a text that can be parsed.
-    /// Parsing and printing that text gives it again.
+    /// Parsing and printing that text gives the same text.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();

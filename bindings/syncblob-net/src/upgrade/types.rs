@@ -75,8 +75,8 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks whose numbers Caffe uses for other types. A layer has the fork's type if it has
-/// the field with this message type. A row: number, field, message type, fork's type.
+/// Layer types of forks whose numbers Caffe uses for other layer types. A layer has the fork's type
+/// if it has the field with this message type. Each row: number, field, message type, fork's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),

@@ -49,7 +49,7 @@ fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     best
 }
 
-/// Compares the first of `works`, which is syncblob's, with each other work, and prints times.
+/// Compares syncblob's work, the first of `works`, with each other work, and prints the times.
 fn contest(what: &str, count: usize, mut works: Vec<Work<'_>>) {
     let calls = if count < 1 << 12 { 1000 } else { 1 };
     let best = fastest(&mut works, calls);

@@ -189,7 +189,7 @@ pub enum ValuesCall {
 pub enum StorageCall {
     /// Uses a vector, possibly with spare elements, as the blob's data.
     Adopt(B, u8, i8),
-    /// Uses elements as the blob's data, although other code may read them.
+    /// Uses as the blob's data elements that other code may also read.
     Lend(B, u8, i8),
     /// Makes a blob that uses bytes at an offset from an aligned address.
     FromBytes(B, Dims, u8),

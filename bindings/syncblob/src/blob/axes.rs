@@ -148,7 +148,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Changes the shape to the shape of another blob. If the other blob never had a shape, this
-    /// blob becomes a scalar, as in Caffe: neither of the two shapes has dimensions.
+    /// blob becomes a scalar, as in Caffe, because neither has dimensions.
     ///
     /// # Errors
     /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger than

@@ -10,8 +10,8 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 /// Blobs that use the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
-/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
-/// slice is not accepted, because the borrow could end during a device's copy.
+/// thread, when the blob and all sharers have released the memory and no queued copy uses the
+/// memory. A borrowed slice is not accepted, because the borrow could end during a device's copy.
 impl<T: Element> Blob<T> {
     /// Makes a blob that uses a vector's elements, without a copy. ([`into_vec`](slice::into_vec)
     /// converts a `Box<[T]>` to a vector at no cost.)
@@ -186,9 +186,9 @@ impl<T: Element> Blob<T> {
     /// another device; errors of [`set`](Blob::set).
     ///
     /// # Safety
-    /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
-    /// until `owner` is dropped. Until then no other code writes the memory and, unless `access` is
-    /// [`ReadOnly`](Access::ReadOnly), no other code reads it.
+    /// `ptr` points to `len` initialised elements on the device of the blob's context, which stay
+    /// valid until `owner` is dropped. Until then no other code writes the memory and, unless
+    /// `access` is [`ReadOnly`](Access::ReadOnly), no other code reads it.
     pub unsafe fn set_gpu<O>(
         &mut self,
         part: Part,
@@ -309,7 +309,8 @@ impl<T: Element> BlobBuilder<'_, T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        // Box the owner before the check, since the bytes' alignment can depend on its address.
+        // Boxes the owner before the check, because the alignment of the bytes can depend on the
+        // owner's address.
         let owner = Box::new(owner);
         let bytes = (*owner).as_ref();
         if elements_of::<T>(bytes)?.is_some() {

@@ -156,9 +156,10 @@ impl<T: Float> Blob<T> {
     /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
-    /// them. If the process may not set the group, group and others get only permissions that both
-    /// had. Linux's POSIX access control list is kept, or narrowed to the permissions that all its
-    /// entries have. Extended attributes are lost, and other hard links refer to the old file.
+    /// them. If the process may not set the group, the new file's group and other users get only
+    /// the permissions that the old file gave to both. Linux's POSIX access control list is kept,
+    /// or narrowed to the permissions that all its entries have. Extended attributes are lost, and
+    /// other hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).

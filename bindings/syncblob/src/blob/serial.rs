@@ -91,10 +91,10 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
     }
 }
 
-/// Writes `{ shape, data }`; for a blob without a shape, the shape `[0]`. In a human-readable
-/// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values that JSON has no number
-/// for; the bits of a NaN are lost. Elements of `f16` and `bf16` are written as integers of the
-/// same bits, as the crate `half` does: 1.5 as `f16` is `15872`.
+/// Writes `{ shape, data }`. A blob without a shape is written with the shape `[0]`. In a
+/// human-readable format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values for which
+/// JSON has no number. The bits of a NaN are lost. Elements of `f16` and `bf16` are written as
+/// integers with the same bits, as the crate `half` writes them: `15872` for an `f16` of 1.5.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);

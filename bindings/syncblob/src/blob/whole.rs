@@ -121,7 +121,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns host memory whose elements the caller must overwrite. If the memory has bytes beyond
-    /// the elements, keeps all old bytes, because those bytes must not change.
+    /// the elements, keeps all old bytes, because the bytes beyond the elements must not change.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =

@@ -223,7 +223,8 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // If the library still owns a share of the memory, the engine may still write it.
+            // If the library still owns a share of the memory, the engine may still write the
+            // memory.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);
             }

@@ -1,5 +1,5 @@
 //! Checks the directory of an archive. The crate `zip` reads one member for each name, and as many
-//! members as the end record counts, so it could miss an array that another program reads.
+//! members as the end record counts, so `zip` could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,8 +9,8 @@ use crate::text::shortened;
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
-/// The size of an entry's fixed part. The offsets LENGTHS in this part contain the lengths of the
-/// name, the extra fields and the comment, which follow the part.
+/// The size of an entry's fixed part. The name, the extra fields and the comment follow this part,
+/// which contains their lengths at the offsets LENGTHS.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
