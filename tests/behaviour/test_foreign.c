@@ -353,55 +353,6 @@ TEST(zeros_are_counted_as_far_as_they_were_read) {
     assert_string_equal(words_of(&model_bytes, zeros, sizeof zeros), "");
 }
 
-/* --- larger than a message ---------------------------------------------------------------- */
-
-/* Sizes just above protobuf's limit and just above 2^32, and a far larger size. */
-static const uint64_t large[] = {(uint64_t)INT32_MAX + 1, (uint64_t)UINT32_MAX + 2,
-                                 (uint64_t)1 << 40};
-#define NUM_LARGE (sizeof large / sizeof *large)
-
-static void check_large(const struct foreign *kind, sb_status st) {
-    const char *words =
-        starts(kind->words, "nothing but") ? "a file that begins with 1024 zeros" : kind->words;
-    assert_int_equal(st, SB_ERR_DATA_LIMIT);
-    assert_int_equal(err.offset, INT32_MAX);
-    if (!starts(description(), words))
-        fail_with("\"%s\" does not end in \"%s\"", err.message, words);
-}
-
-/* Returns whether the kind is text, which is recognised only if all bytes read are text. */
-static bool is_text(const struct foreign *kind) {
-    return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
-           strstr(kind->words, "text format");
-}
-
-/* Makes sparse files: the bytes of a kind, then blank lines if the kind is text, then zeros. */
-TEST_ON(kinds, files_of_every_size_are_described) {
-    char blanks[1024];
-    memset(blanks, '\n', sizeof blanks);
-    for (size_t k = 0; k < f->all.count; k++)
-        for (size_t i = 0; i < NUM_LARGE; i++) {
-            const struct foreign *kind = &f->all.rows[k];
-            struct wire wire = {0};
-            wire_raw(&wire, kind->wire.bytes, kind->wire.size);
-            if (is_text(kind))
-                wire_raw(&wire, blanks, sizeof blanks);
-            file_write_wire(f->path, &wire);
-            wire_free(&wire);
-            if (truncate(f->path, (off_t)large[i]) != 0) {
-                assert_int_not_equal(i, 0);
-                print_message("skipped: the file system refuses a file of %llu bytes\n",
-                              (unsigned long long)large[i]);
-                continue;
-            }
-            for (size_t r = FIRST_FILE; r < NUM_READERS; r++) {
-                support_poison_error(&err);
-                sb_status st = read_by(&readers[r], &kind->wire, f->path, &err);
-                check_large(kind, st);
-            }
-        }
-}
-
 /* --- formats of Caffe -------------------------------------------------------------------- */
 
 /* Returns a net with more fields than the library examines to recognise a format. */
@@ -562,38 +513,6 @@ TEST(other_messages_are_not_described_as_caffes) {
             if (open_as(format, &wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
                 fail_with("%s: %s", rows[i], err.message);
     }
-}
-
-/* --- ONNX -------------------------------------------------------------------------------- */
-
-/* Makes an ONNX model as exporters write it: a graph has the nodes, then the name, then the
-   constants. */
-static struct wire onnx_model(size_t nodes, bool is_named, int properties) {
-    struct wire model = wire_of(is_named ? "1:7 2:'pytorch' 3:'2.1.0'" : "1:7"), graph = {0};
-    const struct wire node = wire_of("1:'x' 2:'y' 4:'BatchNormalization'");
-    for (int i = 0; i < properties; i++)
-        wire_write(&model, "14:{1:'a' 2:'b'}");
-    for (size_t i = 0; i < nodes; i++)
-        wire_message(&graph, 1, &node);
-    wire_write(&graph, is_named ? "2:'main_graph' 5:{1:2 2:1}" : "5:{1:2 2:1}");
-    wire_message(&model, 7, &graph);
-    wire_write(&model, "8:{2:25}");
-    return model;
-}
-
-/* In the graph, the name follows the nodes. The graph may have more nodes than the library
-   examines, and may follow other fields of the model. */
-TEST(onnx_models_of_every_size_are_named) {
-    static const struct {
-        size_t nodes;
-        int properties;
-    } rows[] = {{1, 0}, {63, 0}, {64, 0}, {65, 0}, {100, 50}, {100, 150}, {100000, 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int named = 0; named < 2; named++) {
-            const struct wire wire = onnx_model(rows[i].nodes, named, rows[i].properties);
-            for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR; as++)
-                assert_reports(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err), BEFORE ONNX);
-        }
 }
 
 /* --- cut off --------------------------------------------------------------------------------- */
