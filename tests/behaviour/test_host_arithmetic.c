@@ -399,6 +399,10 @@ TEST(calls_reach_past_two_to_the_31) {
     double sum = 0;
     float value = 0;
     skip_when_quick();
+    if (IS_TSAN) {
+        print_message("skipped: ThreadSanitizer needs more than 100 GiB\n");
+        test_skip();
+    }
     assert_true(ELEMENTS > INT64_C(1) << 31);
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);
     sb_blob *copy = test_vector(NULL, SB_DTYPE_F32, ELEMENTS);

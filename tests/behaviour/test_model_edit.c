@@ -217,7 +217,9 @@ TEST(test_edits_that_do_not_apply_are_refused) {
                  "a caffemodel has blobs in layers only");
     assert_error(SB_ERR_UNSUPPORTED, sb_model_add_blob(solver, 0, blob, 0, &err),
                  "a solverstate has blobs outside layers");
-    for (size_t size = (size_t)INT32_MAX + 1; size != 0; size = size == SIZE_MAX ? 0 : SIZE_MAX) {
+    static const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
+    for (int i = 0; i < 2; i++) {
+        const size_t size = sizes[i];
         info.learned_net = (sb_text){"x", size}; /* too long for a message: not read */
         assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(net, "x", size, &err));
         assert_status(SB_ERR_OVER_LIMIT, sb_model_add_layer(net, "x", size, "x", 1, NULL, &err));
@@ -470,7 +472,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(access(f->file, F_OK) + written.writes, -1);
+    assert_true(access(f->file, F_OK) != 0 && written.writes == 0);
     /* After sb_model_set_blob, an announced blob has values like any other blob. */
     for (int64_t k = 0; k < BLOBS; k++)
         assert_ok(sb_model_set_blob(model, 0, k, f->blobs[k], 0, &err));

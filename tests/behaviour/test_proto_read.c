@@ -7,6 +7,25 @@
 
 static const int64_t two_by_three[] = {2, 3};
 
+/* protobuf-c refuses known fields of a wrong wire type, and groups. The message has data and
+   double_data, a shape, num, channels and a dimension of wrong types. */
+TEST(test_overlong_dimensions_and_fields_of_a_wrong_wire_type_are_accepted) {
+    static const float six[] = {1, 2, 3, 4, 5, 6};
+    struct wire wire = wire_of("5:f1 5:4 8:f1 7:9 1:'num' 2:f2"), shape = wire_of("1:f2");
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
+    wire_raw(&wire, "\x29two data\x3b\x3c", 11); /* data as 8 bytes, and shape as a group */
+    wire_tag(&shape, 1, 0);
+    wire_overlong(&shape, 2, 10);
+    wire_tag(&shape, 1, 2);
+    wire_varint(&shape, 4);
+    wire_overlong(&shape, 3, 4);
+    wire_message(&wire, 7, &shape);
+    wire_floats(&wire, 5, six + 1, 5);
+    assert_ok(read_wire(blob, &wire, &err));
+    assert_shape_is(blob, "2 3 (6)");
+    assert_values(blob, SB_DATA, 6, 1);
+}
+
 TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const float six[] = {1, 2, 3, 4, 5, 6};
     struct wire wire = {0};

@@ -1,5 +1,5 @@
-/* Tests how much memory reads of values need, with every reader. The test faults.formats tests
-   reads that fail. */
+/* Tests where reads store values, and how much memory the reads need, with every reader. The test
+   faults.formats tests reads that fail. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -68,6 +68,40 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     if (reader == READ_FILE)
         return sb_blob_load_file(blob, s->path, SB_PROTO_RESHAPE, &s->limits, err);
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
+}
+
+/* --- storage --------------------------------------------------------------------------------- */
+
+/* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
+TEST(test_sharers_see_the_values) {
+    enum { OWN, LENT_TO_WRITE, LENT_TO_READ, LENDINGS };
+    for (int i = 0; i < READERS * LENDINGS; i++) {
+        const int reader = i / LENDINGS, lending = i % LENDINGS;
+        struct scene s;
+        scene_open(&s, reader, COUNT, false);
+        struct lent lent = lend_host(COUNT * sizeof(float), 0);
+        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
+        (void)host_to_write(blob, SB_DATA);
+        if (lending)
+            assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
+                                      lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
+                                      &lent, &err));
+        assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
+        const void *old = host_of(sharer, SB_DATA);
+        const sb_mem *mem = data_of(sharer);
+        assert_ok(read_into(&s, reader, blob, &err));
+        const float *values = host_of(sharer, SB_DATA);
+        assert_true(data_of(blob) == mem && data_of(sharer) == mem);
+        assert_int_equal(lent.deleted, lending == LENT_TO_READ);
+        assert_true(lending == LENT_TO_READ || values == old);
+        for (int k = 0; k < COUNT; k++)
+            assert_true(values[k] == 100 + (float)k);
+        test_end(blob);
+        test_end(sharer);
+        assert_int_equal(lent.deleted, lending != OWN);
+        scene_close(&s);
+    }
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
