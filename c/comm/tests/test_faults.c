@@ -20,6 +20,7 @@ enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
 
+/* ALL_REDUCE to STEP use the blobs. */
 enum call {
     ALL_REDUCE,
     SEND,
@@ -167,6 +168,10 @@ static sb_status make_call(struct world *w, sb_error *err) {
     }
 }
 
+static bool is_on_blobs(const struct setting *setting) {
+    return setting->call <= STEP;
+}
+
 static bool is_changed_by(const struct setting *setting) {
     const bool reduces = setting->call == ALL_REDUCE || setting->call == STEP;
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
@@ -230,12 +235,13 @@ static void fail_setting(const struct setting *s, int kind, int64_t nth, const c
 static void arm_engine(struct mirror *mirror, int kind, int64_t nth, int32_t seed) {
     static const sb_status unsent[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                        SB_ERR_DEVICE_LOST};
-    mirror->failure = kind == UNSENT ? unsent[seed % 3]
-                      : seed % 2     ? SB_ERR_IO
-                                     : SB_ERR_COMM_FAILURE;
-    *(kind == TEST_FAILS   ? &mirror->fail_test
-      : kind == WAIT_FAILS ? &mirror->fail_end
-                           : &mirror->fail_begin) = nth;
+    static const sb_status sent[] = {SB_ERR_COMM_FAILURE, SB_ERR_IO};
+    int64_t *const fail_nth[KINDS] = {[UNSENT] = &mirror->fail_begin,
+                                      [SENT] = &mirror->fail_begin,
+                                      [TEST_FAILS] = &mirror->fail_test,
+                                      [WAIT_FAILS] = &mirror->fail_end};
+    mirror->failure = kind == UNSENT ? unsent[seed % 3] : sent[seed % 2];
+    *fail_nth[kind] = nth;
 }
 
 static bool engine_has_failed(const struct mirror *mirror) {
@@ -246,9 +252,14 @@ static bool engine_has_failed(const struct mirror *mirror) {
 
 /* Returns whether the blobs still have a copy of the bytes that the engine has overwritten. */
 static bool has_copy(const struct setting *s) {
-    return s->call > STEP ? s->call != REDUCE_VALUE
-                          : s->bucket_bytes == SIZE_MAX || s->state == NEVER ||
-                                s->state >= SYNCED || (s->state == AT_GPU && !s->takes_device);
+    const bool has_two[STATES] = {[NEVER] = true,
+                                  [AT_GPU] = !s->takes_device,
+                                  [SYNCED] = true,
+                                  [LENT_CPU] = true,
+                                  [LENT_GPU] = true};
+    if (!is_on_blobs(s))
+        return s->call != REDUCE_VALUE;
+    return s->bucket_bytes == SIZE_MAX || has_two[s->state];
 }
 
 /* Checks a failure of the engine. Returns whether the call may be retried. */
@@ -296,7 +307,7 @@ static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, b
     const int64_t sent = w->mirror.num_sent, all = s->bucket_bytes == SIZE_MAX ? 1
                                                    : s->bucket_bytes           ? 3
                                                                                : BLOBS;
-    const bool is_over = s->call <= STEP && sb_comm_barrier(w->comm, NULL) == SB_OK;
+    const bool is_over = is_on_blobs(s) && sb_comm_barrier(w->comm, NULL) == SB_OK;
     if (is_over && sent && sent != all)
         fail_setting(s, kind, nth, "the other ranks wait for the other blobs");
     if (is_over && s->call == STEP && st != SB_OK)

@@ -2,7 +2,6 @@
    arguments that the engine gets, and how the communicator and the reducer use the results. */
 #include "blobs.h"
 #include "mirror.h"
-#include "ranks.h"
 
 #include "../src/reducer.h"
 

@@ -9,7 +9,6 @@
 #include "../../src/comm.h"
 
 #include <nccl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <syncblob/nccl.h>
@@ -330,6 +329,29 @@ TEST_ON(team, a_loss_that_creation_finds_is_a_failure) {
     f->is_lost = true;
 }
 
+/* A failed upload makes rank 0 lose its device, which NCCL needs even for host memory. */
+TEST_ON(team, calls_after_a_loss_change_no_blob) {
+    double value = 5;
+    struct net net;
+    open_team(f, 2, FAULT_LIMIT);
+    net_open(&net, f->contexts[0]);
+    sb_blob *const blobs[] = {net.blobs[1], net.blobs[4]};
+    assert_ok(net_fill(&net, 0, 1, SB_HEAD_SYNCED, &err));
+    assert_ok(net_fill(&net, 0, 4, SB_HEAD_AT_CPU, &err));
+    fake_fail("cuMemcpyHtoDAsync_v2", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_LOST, net_fill(&net, 0, 3, SB_HEAD_AT_GPU, &err));
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_comm_all_reduce_blobs(f->comms[0], blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
+    for (int rank = 0; rank < 2; rank++) /* rank 1 waits for rank 0 */
+        assert_status(
+            rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
+            sb_comm_all_reduce(f->comms[rank], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+    assert_true(net_holds(&net, 1, SB_COMM_SUM, 0, 1) && net_holds(&net, 4, SB_COMM_SUM, 0, 1));
+    net_close(&net);
+    f->is_lost = true;
+    end_comms_and_close(f);
+}
+
 static void use_in_child(void *arg) {
     struct team *f = arg;
     uint8_t id[SB_NCCL_ID_BYTES] = {0};
@@ -495,14 +517,16 @@ static const struct failing failing[] = {
 };
 
 static void fail_call(const struct failing *row, int64_t nth, unsigned int code, sb_status unsent) {
-    const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* is retried */
+    const bool is_retried = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0;
+    const enum fake_mode mode = is_retried ? FAKE_ALWAYS : FAKE_NOW;
+    const bool is_loss = code == CUDA_ERROR_ILLEGAL_ADDRESS;
     const sb_status wanted = row->when == SENT ? SB_ERR_COMM_FAILURE : unsent;
     struct solo solo;
     sb_error err, again;
     open_team(&solo.team, 1, LONG_LIMIT);
     net_open(&solo.net, solo.team.contexts[0]);
     assert_ok(net_fill(&solo.net, 0, 1, SB_HEAD_AT_GPU, &err));
-    fake_fail(row->function, nth, is_alloc ? FAKE_ALWAYS : FAKE_NOW, code);
+    fake_fail(row->function, nth, is_loss ? FAKE_STICKY : mode, code);
     support_poison_error(&err);
     const sb_status st = row->run(&solo, &err);
     assert_non_null(fake_fired());
@@ -511,8 +535,9 @@ static void fail_call(const struct failing *row, int64_t nth, unsigned int code,
                                          !strstr(err.message, row->text))))
         fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
                   err.message);
-    assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
+    assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE || is_loss ? st : SB_OK);
     net_close(&solo.net);
+    solo.team.is_lost = is_loss;
     end_comms_and_close(&solo.team);
 }
 
@@ -524,6 +549,10 @@ TEST(a_collective_reports_each_failed_call) {
                 continue;
             }
             fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
+            if (failing[i].when == UNSENT)
+                fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_DEVICE_LOST);
+            else if (failing[i].run == reduce_blob) /* a loss leaks copies of host bytes */
+                fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_COMM_FAILURE);
             fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
             const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
             fail_call(&failing[i], nth, CUDA_ERROR_NOT_SUPPORTED, refused);

@@ -167,7 +167,7 @@ const sb_comm_engine mirror_engine = {SLOTS_AT_ONCE, .start = mirror_start, .tes
 
 /* --- the fixture ----------------------------------------------------------------------------- */
 
-void mirrored_open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
+static void open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
     memset(m, 0, sizeof *m);
     m->mirror.takes_device = takes_device;
     rig_open_on(&m->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
@@ -175,7 +175,7 @@ void mirrored_open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t 
 }
 
 void mirrored_open(struct mirrored *m) {
-    mirrored_open_on(m, &mirror_engine, false);
+    open_on(m, &mirror_engine, false);
 }
 
 void mirrored_close(struct mirrored *m) {
@@ -188,7 +188,7 @@ void mirrored_close(struct mirrored *m) {
 
 void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
     mirrored_close(m);
-    mirrored_open_on(m, engine, takes_device);
+    open_on(m, engine, takes_device);
 }
 
 void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head) {
@@ -215,11 +215,4 @@ void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes) {
     m->reducer =
         test_reducer(m->comm, m->blobs, m->num_blobs, reducer_options(SB_DATA, op, bucket_bytes));
     mirror_forget(&m->mirror);
-}
-
-sb_status mirrored_step(struct mirrored *m, sb_error *err) {
-    sb_status st = SB_OK;
-    for (int64_t i = m->num_blobs; i-- && st == SB_OK;)
-        st = sb_reducer_ready(m->reducer, m->blobs[i], err);
-    return st == SB_OK ? sb_reducer_wait(m->reducer, err) : st;
 }

@@ -56,7 +56,6 @@ struct mirrored {
 
 /* Opens the fixture on "sim:0", with an engine that does not accept memory of the device. */
 void mirrored_open(struct mirrored *m);
-void mirrored_open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device);
 void mirrored_close(struct mirrored *m);
 void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device);
 
@@ -68,7 +67,5 @@ void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head);
 bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step);
 /* Creates a reducer of the data of all blobs. */
 void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes);
-/* Makes the calls of a step, from the last blob to the first, until a call fails. */
-sb_status mirrored_step(struct mirrored *m, sb_error *err);
 
 #endif

@@ -11,6 +11,33 @@ const sb_dtype net_dtypes[NET_BLOBS] = {
     SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_F16, SB_DTYPE_BF16,
 };
 
+double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i) {
+    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    if (is_half(dtype))
+        return (double)(test_random(&seed) % 17) - 8;
+    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+}
+
+/* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
+static bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last,
+                        int blob, int64_t i) {
+    double all = value_of_rank(dtype, first, blob, i);
+    for (int32_t rank = first + 1; rank < last; rank++) {
+        const double value = value_of_rank(dtype, rank, blob, i);
+        if (op == SB_COMM_SUM || op == SB_COMM_MEAN)
+            all += value;
+        else if (op == SB_COMM_MIN ? value < all : value > all)
+            all = value;
+    }
+    if (op != SB_COMM_MEAN)
+        return found == all;
+    const int32_t size = last - first;
+    const double off = found - all / size;
+    const double most =
+        is_half(dtype) ? 8 * 0x1p-9 : size * 500 * (dtype == SB_DTYPE_F32 ? 6e-8 : 2e-16);
+    return off <= most && -off <= most;
+}
+
 void net_open(struct net *net, sb_context *context) {
     *net = (struct net){.context = context};
     for (int b = 0; b < NET_BLOBS; b++)
@@ -72,44 +99,6 @@ sb_status net_step(struct net *net, sb_error *err) {
     for (int b = NET_BLOBS; b-- && st == SB_OK;)
         st = sb_reducer_ready(net->reducer, net->blobs[b], err);
     return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
-}
-
-/* --- values ---------------------------------------------------------------------------------- */
-
-double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i) {
-    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
-    if (is_half(dtype))
-        return (double)(test_random(&seed) % 17) - 8;
-    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
-}
-
-bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last, int blob,
-                 int64_t i) {
-    double all = value_of_rank(dtype, first, blob, i);
-    for (int32_t rank = first + 1; rank < last; rank++) {
-        const double value = value_of_rank(dtype, rank, blob, i);
-        if (op == SB_COMM_SUM || op == SB_COMM_MEAN)
-            all += value;
-        else if (op == SB_COMM_MIN ? value < all : value > all)
-            all = value;
-    }
-    if (op != SB_COMM_MEAN)
-        return found == all;
-    const int32_t size = last - first;
-    const double off = found - all / size;
-    const double most =
-        is_half(dtype) ? 8 * 0x1p-9 : size * 500 * (dtype == SB_DTYPE_F32 ? 6e-8 : 2e-16);
-    return off <= most && -off <= most;
-}
-
-void shuffle(int *order, int count, uint64_t *seed) {
-    for (int i = 0; i < count; i++)
-        order[i] = i;
-    for (int i = count - 1; i > 0; i--) {
-        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
-        order[j] = order[i];
-        order[i] = other;
-    }
 }
 
 #define MOST 2500 /* more than two of the blocks in which sim_combine.c reduces */
@@ -236,6 +225,17 @@ void broadcast_blobs(sb_comm *comm, void *arg) {
 }
 
 /* --- steps of a reducer ---------------------------------------------------------------------- */
+
+/* Fills `order` with the numbers below `count` in a random order. */
+static void shuffle(int *order, int count, uint64_t *seed) {
+    for (int i = 0; i < count; i++)
+        order[i] = i;
+    for (int i = count - 1; i > 0; i--) {
+        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+}
 
 static void step_in_random_order(struct net *net, sb_comm *comm, uint64_t *seed) {
     int order[NET_BLOBS];

@@ -43,11 +43,6 @@ sb_status net_step(struct net *net, sb_error *err);
 /* Returns the value of element i of the blob with the number `blob` at a rank. Sums over a few
    ranks are exact in every dtype. */
 double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
-/* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
-bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last, int blob,
-                 int64_t i);
-/* Fills `order` with the numbers below `count` in a random order. */
-void shuffle(int *order, int count, uint64_t *seed);
 
 /* --- tasks --------------------------------------------------------------------------------------
  */
