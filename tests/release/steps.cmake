@@ -66,7 +66,7 @@ step("C tests, addresses, random schedules of the fake driver" CORES ON asan LAB
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
 # Omitted on other systems: scripts that use this machine's compilers, and tests that take minutes.
-set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.")
+set(scripts "fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.")
 # Omitted under qemu-user: there programs cannot start themselves, are too slow for some time limits, and
 # keep the memory of ended threads.
 set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults)|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
