@@ -1,6 +1,6 @@
 /* Tests reads of BlobProto messages into a blob: shapes, errors, and messages in several pieces of
-   memory. The fuzz targets `differential` and `reshape` compare shapes and values of all encodings
-   with those of other readers. */
+   memory. The fuzz target `differential` compares shapes and values of all encodings with those of
+   another reader. */
 #include "blobs.h"
 
 #include "nets.h"

@@ -1,5 +1,5 @@
 /* Tests writing blobs as BlobProto: contents, which protobuf-c reads, and errors. The fuzz target
-   `reshape` compares all bytes that are written. */
+   `blob_proto` reads each message that it writes, and compares the blobs. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"

@@ -71,14 +71,15 @@ list_materials() {
     check_materials "$build/dist/syncblob.cdx.json"
 }
 
-# Checks that a list has exactly the crates that cargo reports for the command, and no paths outside the
-# repository.
+# Checks that a list has exactly the crates that cargo reports for the command, each with a licence, and no
+# paths outside the repository.
 check_materials() { # FILE
     diff <(cargo tree --locked -p syncblob-cli --edges normal,build --target all --prefix none --format '{p}' |
         sed -n 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/p' | sort -u) <(python3 -c '
 import json, sys
 bill = json.load(open(sys.argv[1]))
 for part in [bill["metadata"]["component"], *bill["components"]]:
+    assert part.get("licenses"), "without a licence: " + part["name"]
     print(part["name"], part["version"])' "$1" | sort -u)
     grep -oP 'file:///\K[^"#?]*' "$1" | xargs ls -d
 }

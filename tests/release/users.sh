@@ -108,8 +108,8 @@ watch_errors() {
         -c "$folder/watch.c" -o "$folder/watch.o"
     build errors debug "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
     # a control: with empty lists of errors, every failure in a test must be reported
-    c_tests SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.blob_shape$'
-    grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
+    c_tests SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.proto_read$'
+    grep 'sb_blob_from_proto returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
     c_tests "SYNCBLOB_ERRORS_LOG=$folder/returned.txt" errors -E '^(consumer|abi|input)'
     if [ -e "$folder/returned.txt" ]; then
         sort "$folder/returned.txt" | uniq -c

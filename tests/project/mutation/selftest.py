@@ -16,6 +16,7 @@ import find
 import judge
 import programs
 import results
+import special
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -126,8 +127,15 @@ def check_scores(folder):
     assert list(results.grown(results.by_folder(rows), page)) == ["a: 1 mutants survive, scores.md has 0"]
 
 
+def check_patterns(_):
+    text = "int f(int a) {\n/* g( */ g(h(a, 2), 1);\n}\n"
+    found = [(p.name, span, given) for p in special.places("a.c", text)
+             for _, span, given in p.calls(r"\bg\s*\(")]
+    assert found == [("f", (24, 37), ["h(a, 2)", "1"])], found
+
+
 def main():
-    checks = [check_verdicts, check_scores]
+    checks = [check_verdicts, check_scores, check_patterns]
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:
             check(pathlib.Path(folder))

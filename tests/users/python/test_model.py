@@ -275,6 +275,19 @@ class Changing(files.InFolder):
         self.assertEqual(len(pickle.loads(pickle.dumps(copy.copy(model)))), 100_001)
 
 
+def module_of(layer, nn):
+    """Returns the PyTorch module for the layer's weights, or None."""
+    kind = layer.type.replace("_", "").lower()  # INNER_PRODUCT in an old file
+    if kind == "convolution":
+        outputs, inputs, *kernel = layer[0].shape
+        return nn.Conv2d(inputs, outputs, kernel, bias=len(layer) > 1)
+    if kind == "innerproduct":
+        return nn.Linear(*reversed(layer[0].shape[-2:]))
+    if kind == "prelu":
+        return nn.PReLU(layer[0].size)
+    return nn.BatchNorm2d(layer[0].size) if kind == "batchnorm" else None
+
+
 class StateDict(unittest.TestCase):
     def test_names_and_values_are_pytorchs(self):
         """The model has no connections, so no Scale is merged with a BatchNorm."""
@@ -309,6 +322,20 @@ class StateDict(unittest.TestCase):
         for name in ("float64", "bfloat16"):
             dtype = getattr(torch, name)
             self.assertEqual(torch.from_dlpack(syncblob.Blob(2, dtype)).dtype, dtype)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_modules_named_after_layers_load_the_weights_of_real_nets(self):
+        import torch
+        found = [path for path in files.real_models() if path.suffix == ".caffemodel"]
+        if not found:
+            self.skipTest("no real files: SYNCBLOB_TEST_DATA has none")
+        for path in found:
+            model, net = syncblob.load(path), torch.nn.Module()
+            for layer in model.layers:
+                if len(layer) and (module := module_of(layer, torch.nn)):
+                    net.add_module(layer.name, module)
+            net.load_state_dict(model.state_dict(framework="torch"), strict=True)
+            self.assertGreater(sum(value.numel() for value in net.parameters()), 1000, path)
 
     def test_an_interrupt_ends_it_between_two_blobs(self):
         """No bytecode runs during the call, so Python itself does not check for signals."""

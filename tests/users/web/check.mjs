@@ -121,7 +121,7 @@ async function beyond({ pages }) {
       if (here.code === 0) compare(args.join(" "), here, there);
       else fail(`beyond 2^32: ${args.join(" ")}: ${there.code} ${there.out.slice(0, 200)} ${there.err.slice(0, 200)}`);
     }
-  console.log(`beyond 2^32: ${all} refused, without a trap`);
+  console.log(`beyond 2^32: ${all} runs, refused or as the command, without a trap`);
 }
 
 async function mutants({ pages }) {
