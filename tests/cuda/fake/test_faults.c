@@ -214,6 +214,7 @@ static sb_stats stats_of(const struct scene *s) {
     if (s->other)
         assert_ok(sb_context_stats(s->other, &other, &err));
     own.device_bytes += other.device_bytes;
+    own.device_peak += other.device_peak;
     own.quarantined_bytes += other.quarantined_bytes;
     return own;
 }
@@ -224,7 +225,7 @@ static bool is_all_counted(const struct scene *s) {
     const sb_stats stats = stats_of(s);
     const struct fake_live live = fake_live();
     const uint64_t leaked = stats.leaked_bytes - s->leaked, all = stats.device_bytes + leaked;
-    return all >= live.device_bytes &&
+    return stats.device_peak >= stats.device_bytes && all >= live.device_bytes &&
            all - live.device_bytes <= (leaked ? (uint64_t)live.pinned_bytes : 0);
 }
 
