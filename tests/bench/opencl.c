@@ -1,12 +1,12 @@
 /* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies,
-   updates, calls on valid data, and reads of 64 bytes while the device is busy. */
+   updates, and reads of 64 bytes while the device is busy. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
 
 #include <string.h>
 
-enum { CALLS = 1000, FEW = 64 };
+enum { FEW = 64 };
 
 /* Like the library's kernel, this kernel has no fused multiply-adds. */
 static const char source[] =
@@ -147,18 +147,12 @@ static void plain_update(void) {
     must(clFinish(plain.queue));
 }
 
-/* --- calls, and reads of few bytes ------------------------------------------------------ */
+/* --- reads of few bytes ----------------------------------------------------------------- */
 
 /* A blob of few bytes, and memory of plain OpenCL of the same size. */
 static sb_blob *few;
 static void *plain_few;
 static cl_command_queue other; /* a queue without the work that keeps the device busy */
-
-static void call_gpu_on(void) {
-    const void *in;
-    for (int i = 0; i < CALLS; i++)
-        must(sb_blob_gpu_on(few, SB_DATA, (sb_stream)plain.queue, &in, NULL));
-}
 
 /* Reads bytes that the queue `other` has written, while an update uses the library's queue. */
 static void read_of_queue(void) {
@@ -208,18 +202,9 @@ static void bench_copies(size_t bytes) {
     close_pair();
 }
 
-static void bench_calls(void) {
-    static const struct contest contest = {
-        .what = "gpu_on of valid data",
-        .contestants = {{"syncblob", call_gpu_on, NULL}},
-    };
-    goal_value(contest.what, 0, "ns", contest_run(&contest, 0, 1)->best / CALLS, 100);
-}
-
 static void bench_few(void) {
     static const char zeros[FEW];
     few = device_blob(FEW);
-    bench_calls();
     open_pair(256 * MIB);
     plain_few = memory_make(FEW, zeros);
     other = make_queue();
