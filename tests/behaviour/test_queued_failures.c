@@ -712,16 +712,11 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
     }
 }
 
-/* Makes recording an event after the next work fail; the first event orders the streams. */
-static void fail_second_event(struct scene *s) {
-    device_fail(s->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
-}
-
 /* If work without an event fails, the device counts as lost: no later call could report the
    failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    fail_second_event(f);
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW); /* 1 orders the streams */
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);

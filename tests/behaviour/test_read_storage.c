@@ -82,10 +82,10 @@ TEST(test_sharers_see_the_values) {
         struct lent lent = lend_host(COUNT * sizeof(float), 0);
         sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
         sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
+        const uint32_t flags = lending == LENT_TO_READ ? SB_READ_ONLY : 0;
         (void)host_to_write(blob, SB_DATA);
         if (lending)
-            assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
-                                      lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
+            assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, flags, lent_deleter,
                                       &lent, &err));
         assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
         const void *old = host_of(sharer, SB_DATA);
@@ -97,10 +97,8 @@ TEST(test_sharers_see_the_values) {
         assert_true(lending == LENT_TO_READ || values == old);
         for (int k = 0; k < COUNT; k++)
             assert_true(values[k] == 100 + (float)k);
-        test_end(blob);
-        test_end(sharer);
-        assert_int_equal(lent.deleted, lending != OWN);
         scene_close(&s);
+        assert_int_equal(lent.deleted, lending != OWN);
     }
 }
 
