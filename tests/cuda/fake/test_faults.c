@@ -376,9 +376,6 @@ TEST(one_failure_loses_nothing) {
         for (size_t k = 0; k < OPERATION_COUNT; k++)
             for (int64_t nth = 1; trial(&operations[k], &faults[i], true, NULL, nth); nth++)
                 ;
-#if IS_ASAN
-    __lsan_enable();
-#endif
     print_message("%lld calls failed\n", (long long)trials);
     assert_true(trials > 1000);
 }
@@ -409,6 +406,9 @@ TEST(functions_that_always_fail_lose_nothing) {
             for (int64_t nth = 1; trial(&operations[k], &always, i % 2, functions[i / 2], nth);
                  nth++)
                 ;
+#if IS_ASAN
+    __lsan_enable();
+#endif
     print_message("%lld calls failed\n", (long long)trials);
     assert_true(trials > 1000);
 }
