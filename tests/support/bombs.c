@@ -2,8 +2,8 @@
 
 #include <syncblob/model.h>
 
-/* Values of bomb.count for a message without a shape, with a shape of as many elements as repeated
-   units, and with a shape of 0 elements. */
+/* Special values of bomb.count. NO_SHAPE: the message has no shape. PER_UNIT: the shape has an
+   element for each repeated unit. EMPTY: the shape has no elements. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 /* Replaces the message by a message whose only field is the old message. */

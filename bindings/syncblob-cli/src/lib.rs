@@ -326,7 +326,7 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Prints a note, which is not a failure. This function can serve as a [`convert::Note`].
+/// Prints a note. A note does not change the exit status. This function can serve as a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }

@@ -23,7 +23,7 @@ pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// Writes a line about the file, a table, notes and an empty line. To save memory, formats the rows
+/// Writes one line about the file, then a table, then notes, then an empty line. To save memory, formats the rows
 /// several times: first for the columns' widths, then for the output.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);

@@ -130,10 +130,10 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, for a message that is
-    /// cut off or damaged, for an unknown type, for numbers that [`Blob::initialize`] refuses for
-    /// every blob, for an unknown `variance_norm` (with any type), and for a `sparse` of a type
-    /// other than gaussian. Other numbers that the type does not use are ignored.
+    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, if the message is cut
+    /// off or damaged, the type or `variance_norm` is unknown, [`Blob::initialize`] would refuse a
+    /// number for every blob, or a type other than gaussian has a `sparse`. Other numbers that the
+    /// type does not use are ignored.
     /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();

@@ -107,7 +107,7 @@ TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
             assert_int_equal(f->mirror.num_sent, step * MOST);
             assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
             assert_int_equal(f->mirror.second,
-                             done ? 0 : step * (MOST - 1)); /* all starts but each step's first */
+                             done ? 0 : step * (MOST - 1)); /* not each step's first start */
             for (int i = 0; i < MOST; i++)
                 assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
         }

@@ -130,8 +130,8 @@ static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
 bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream with the caller's stream_create, or skips the claim if stream_create is NULL. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
-/* Creates a stream on `device`, whose own stream is `own`; stream_create must exist. Returns NULL
-   if the claim has ended. */
+/* Creates a stream on `device` by the slot stream_create, which must not be NULL. `own` is the
+   result of the slot own_stream. Returns NULL if the claim has ended. */
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device, sb_stream own);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 

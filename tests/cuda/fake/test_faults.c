@@ -117,7 +117,7 @@ static sb_status push_fresh(sb_context *context, sb_error *err) {
 }
 
 enum {
-    WRITES = 1,    /* the operation writes current bytes */
+    WRITES = 1,    /* the operation overwrites bytes that are current */
     LOSES = 2,     /* a failure of the operation's queued work loses the bytes */
     ONCE = 4,      /* the operation cannot be repeated */
     ARITHMETIC = 8 /* arithmetic must be prepared */

@@ -11,7 +11,7 @@ enum { MOST = 8, LIMIT = 60000 };
 struct rank {
     sb_context *context;
     sb_comm *comm;
-    size_t bytes; /* bytes of the largest sum */
+    size_t bytes; /* the size of the largest buffer that the ranks sum */
     int32_t size;
     uint8_t id[SB_NCCL_ID_BYTES];
 };

@@ -27,7 +27,7 @@ MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides large numbers of channels by THINNER. Counts of classes and boxes are not multiples of THINNER,
+    """Divides each `num_output` and `group` of at least 128 by THINNER. Counts of classes and boxes are not multiples of THINNER,
     so they do not change."""
     def fewer(found):
         number = int(found[2])

@@ -102,7 +102,7 @@ def depthwise(p, blobs, data):
 
 
 def volume(p, name, default):
-    """Returns a number for each axis of a video: one for the time, one for height and width."""
+    """Returns three numbers, for the axes of a video: time, height and width."""
     return [p.get(f"temporal_{name}", default), *[p.get(name, default)] * 2]
 
 

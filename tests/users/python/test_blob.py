@@ -1,4 +1,4 @@
-"""Tests blobs: Caffe's calls, and memory that blobs share with arrays without dangling pointers."""
+"""Tests blobs: Caffe's calls, and that arrays of a blob's memory never have dangling pointers."""
 import copy
 import gc
 import os

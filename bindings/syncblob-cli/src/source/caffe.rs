@@ -171,7 +171,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Makes unique names for all layers. The first layer with a name keeps it unchanged.
+    /// Makes unique names for all layers. Of layers with the same name, the first keeps it.
     pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut names = Self::default();
         for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {

@@ -153,7 +153,7 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// A row: layers that read an input and labels, the layers that are not omitted, and the outputs.
+/// A row: layers that read the input `d` and the labels `l`, the converted layers, and the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }

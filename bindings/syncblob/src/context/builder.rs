@@ -92,7 +92,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the allocator of host memory, instead of the built-in allocator. The library calls the
+    /// Replaces the built-in allocator of host memory. The library calls the
     /// allocator on any thread. The allocator must not call this library. A panic of the allocator
     /// counts as a failed allocation.
     pub fn allocator<A: GlobalAlloc + Sync>(mut self, allocator: &'static A) -> Self {
