@@ -116,6 +116,25 @@ TEST(a_backends_table_defines_its_device_types) {
     }
 }
 
+/* --- refused exports ------------------------------------------------------------------------ */
+
+TEST_ON(rig, exports_that_are_refused) {
+    sb_dl_managed_versioned *t = NULL;
+    sb_dl_managed *legacy = NULL;
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
+    sb_blob *never = test_unshaped(f->context, SB_DTYPE_F32);
+    assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, 2, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, -1, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(never, SB_DATA, 0, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE,
+                  sb_blob_to_legacy_dlpack(blob, SB_DATA, SB_SIDE_GPU, &legacy, &err));
+    assert_null(t);
+    assert_null(legacy);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
+}
+
 /* --- imports ------------------------------------------------------------------------------- */
 
 static sb_status import(sb_blob *blob, struct tensor *tensor, sb_error *err) {

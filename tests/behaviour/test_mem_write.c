@@ -144,3 +144,20 @@ TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
         sb_mem_release(mem); /* the write's reference */
     }
 }
+
+TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
+    sb_write *write = NULL;
+    void *ptr = NULL;
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 2, 0, &ptr, &write, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 0, 1, &ptr, &write, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_write_begin(mem, SB_SIDE_GPU, 0, &ptr, &write, &err));
+    assert_true(!ptr && !write);
+    assert_int_equal(sb_mem_storage(mem, 2), SB_STORAGE_NONE);
+    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, SB_WRITE_OVERWRITE, &ptr, &write, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, 3, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));
+    sb_write_destroy(write);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+}

@@ -481,3 +481,21 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_int_equal(sb_blob_count(blob), 4);
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
+
+/* An announced blob needs no memory for its values, so the test can announce more than 2 GiB. */
+TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
+    struct lender lender = {.place = f};
+    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
+    int64_t layer;
+    size_t size;
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 300000000); /* 1.2 GB */
+    assert_ok(sb_model_add_layer(model, "fc", 2, "InnerProduct", 12, &layer, &err));
+    assert_ok(sb_model_announce_blob(model, layer, blob, &err));
+    assert_ok(sb_model_size(model, &size, &err));
+    assert_true(size > 1200000000);
+    assert_ok(sb_model_announce_blob(model, layer, blob, &err));
+    assert_status(SB_ERR_OVER_LIMIT, sb_model_size(model, &size, &err));
+    assert_status(SB_ERR_OVER_LIMIT, sb_model_save_file_from(model, f->file, lend, &lender, &err));
+    assert_int_equal(lender.calls, 0);
+    assert_int_equal(access(f->file, F_OK), -1);
+}

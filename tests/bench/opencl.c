@@ -1,12 +1,10 @@
-/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies,
-   updates, and reads of 64 bytes while the device is busy. */
+/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies
+   and updates. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
 
 #include <string.h>
-
-enum { FEW = 64 };
 
 /* Like the library's kernel, this kernel has no fused multiply-adds. */
 static const char source[] =
@@ -147,73 +145,22 @@ static void plain_update(void) {
     must(clFinish(plain.queue));
 }
 
-/* --- reads of few bytes ----------------------------------------------------------------- */
-
-/* A blob of few bytes, and memory of plain OpenCL of the same size. */
-static sb_blob *few;
-static void *plain_few;
-static cl_command_queue other; /* a queue without the work that keeps the device busy */
-
-/* Reads bytes that the queue `other` has written, while an update uses the library's queue. */
-static void read_of_queue(void) {
-    const void *in;
-    void *out;
-    must(sb_blob_mutable_gpu_on(few, SB_DATA, (sb_stream)other, &out, NULL));
-    must(sb_blob_update(pair.blob, NULL));
-    must(sb_blob_cpu(few, SB_DATA, &in, NULL));
-}
-
-/* Reads bytes that the caller may have written through a pointer, while an update runs. */
-static void read_of_pointer(void) {
-    const void *in;
-    void *out;
-    must(sb_blob_mutable_gpu(few, SB_DIFF, &out, NULL));
-    must(sb_blob_update(pair.blob, NULL));
-    must(sb_blob_cpu(few, SB_DIFF, &in, NULL));
-}
-
-static void plain_read(void) {
-    float values[FEW / sizeof(float)];
-    update_plain();
-    copy_plain(other, values, plain_few, FEW);
-}
-
-static void end_work(void) {
-    must(clFinish(plain.queue));
-    must(sb_context_synchronize(context, NULL));
-}
-
 /* Checks the median of the ratios, because the best time depends on when threads of the driver
    wake. */
 static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
-                    void (*theirs)(void), void (*after)(void)) {
+                    void (*theirs)(void)) {
     const struct contest contest = {
         .what = what,
-        .contestants = {{"syncblob", ours, after}, {"plain OpenCL", theirs, after}},
+        .contestants = {{"syncblob", ours, NULL}, {"plain OpenCL", theirs, NULL}},
     };
     goal_value(what, bytes, "times", contest_run(&contest, bytes, 1)[1].ratio, limit);
 }
 
 static void bench_copies(size_t bytes) {
     open_pair(bytes);
-    compare("upload", bytes, 1.05, upload, plain_upload, NULL);
-    compare("download", bytes, 1.05, download, plain_download, NULL);
-    compare("update, and the wait", bytes, 1.05, update, plain_update, NULL);
-    close_pair();
-}
-
-static void bench_few(void) {
-    static const char zeros[FEW];
-    few = device_blob(FEW);
-    open_pair(256 * MIB);
-    plain_few = memory_make(FEW, zeros);
-    other = make_queue();
-    compare("read beside an update, of a queue", FEW, 1.1, read_of_queue, plain_read, end_work);
-    compare("read beside an update, of a pointer", FEW, 1.1, read_of_pointer, plain_read, end_work);
-    must(sb_context_forget_stream(context, (sb_stream)other, NULL));
-    must(clReleaseCommandQueue(other));
-    clSVMFree(plain.context, plain_few);
-    sb_blob_destroy(few);
+    compare("upload", bytes, 1.05, upload, plain_upload);
+    compare("download", bytes, 1.05, download, plain_download);
+    compare("update, and the wait", bytes, 1.05, update, plain_update);
     close_pair();
 }
 
@@ -230,7 +177,6 @@ int main(void) {
     /* Fewer bytes would measure how long a thread of the driver takes to wake: 3 to 40 us. */
     bench_copies(MIB);
     bench_copies(64 * MIB);
-    bench_few();
     printf("\n%d met, %d missed\n", bench.met, bench.missed);
     must(sb_context_forget_stream(context, (sb_stream)plain.queue, NULL));
     must(clReleaseKernel(plain.axpy));
