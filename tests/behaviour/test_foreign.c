@@ -353,6 +353,17 @@ TEST(zeros_are_counted_as_far_as_they_were_read) {
     assert_string_equal(words_of(&model_bytes, zeros, sizeof zeros), "");
 }
 
+TEST_ON(kinds, a_file_larger_than_a_message_is_described) {
+    const struct foreign *kind = &f->all.rows[0];
+    file_write_wire(f->path, &kind->wire);
+    assert_int_equal(truncate(f->path, (off_t)INT32_MAX + 1), 0);
+    for (size_t r = FIRST_FILE; r < NUM_READERS; r++) {
+        support_poison_error(&err);
+        assert_status(SB_ERR_DATA_LIMIT, read_by(&readers[r], &kind->wire, f->path, &err));
+        assert_true(starts(description(), kind->words));
+    }
+}
+
 /* --- formats of Caffe -------------------------------------------------------------------- */
 
 /* Returns a net with more fields than the library examines to recognise a format. */
