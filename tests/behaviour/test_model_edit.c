@@ -212,6 +212,7 @@ TEST(test_edits_that_do_not_apply_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(file, SB_NO_LAYER, blob, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_blob(file, SB_NO_LAYER, 0, ints, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save(file, NULL, 1, NULL, &err));
+    assert_reports(SB_ERR_UNSUPPORTED, sb_model_set_name(file, "x", 1, &err), "a blob has no ");
     assert_loads(file, SB_NO_LAYER, 0, "4 (4)", 0);
     assert_error(SB_ERR_UNSUPPORTED, sb_model_add_blob(net, SB_NO_LAYER, blob, 0, &err),
                  "a caffemodel has blobs in layers only");

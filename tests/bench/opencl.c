@@ -34,14 +34,6 @@ static struct {
 
 /* --- plain OpenCL ---------------------------------------------------------------------- */
 
-static cl_command_queue make_queue(void) {
-    cl_int result;
-    cl_command_queue queue =
-        clCreateCommandQueueWithProperties(plain.context, plain.id, NULL, &result);
-    must(result);
-    return queue;
-}
-
 static void plain_open(void) {
     const void *table;
     void *device;
@@ -52,7 +44,8 @@ static void plain_open(void) {
     plain.context = opencl->context(device);
     plain.id = opencl->id(device);
     must(opencl->memory(device) == SB_OPENCL_SVM ? CL_SUCCESS : CL_INVALID_DEVICE);
-    plain.queue = make_queue();
+    plain.queue = clCreateCommandQueueWithProperties(plain.context, plain.id, NULL, &result);
+    must(result);
     cl_program program = clCreateProgramWithSource(plain.context, 1, &text, NULL, &result);
     must(result);
     must(clBuildProgram(program, 1, &plain.id, NULL, NULL, NULL));
@@ -61,14 +54,14 @@ static void plain_open(void) {
     must(clReleaseProgram(program));
 }
 
-static void copy_plain(cl_command_queue queue, void *to, const void *from, size_t bytes) {
-    must(clEnqueueSVMMemcpy(queue, CL_TRUE, to, from, bytes, 0, NULL, NULL));
+static void copy_plain(void *to, const void *from, size_t bytes) {
+    must(clEnqueueSVMMemcpy(plain.queue, CL_TRUE, to, from, bytes, 0, NULL, NULL));
 }
 
 static void *memory_make(size_t bytes, const void *host) {
     void *memory = clSVMAlloc(plain.context, CL_MEM_READ_WRITE, bytes, 0);
     must(memory ? CL_SUCCESS : CL_OUT_OF_RESOURCES);
-    copy_plain(plain.queue, memory, host, bytes);
+    copy_plain(memory, host, bytes);
     return memory;
 }
 
@@ -119,7 +112,7 @@ static void upload(void) {
 }
 
 static void plain_upload(void) {
-    copy_plain(plain.queue, pair.y, pair.host, pair.bytes);
+    copy_plain(pair.y, pair.host, pair.bytes);
 }
 
 static void download(void) {
@@ -130,7 +123,7 @@ static void download(void) {
 }
 
 static void plain_download(void) {
-    copy_plain(plain.queue, pair.host, pair.y, pair.bytes);
+    copy_plain(pair.host, pair.y, pair.bytes);
 }
 
 static void update(void) {
