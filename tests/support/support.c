@@ -230,5 +230,6 @@ void test_add(const char *name, void (*function)(void **state), int line) {
 }
 
 int run_all_tests(void) {
+    cmocka_set_test_filter(getenv("SYNCBLOB_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ from tree import BuildFailed, Tree
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SCORES = HERE / "scores.md"
-PATIENCE = 3
+PATIENCE = 0.5
 
 
 class General:
@@ -140,11 +140,13 @@ class Run:
         return chosen
 
     def look(self, mutants, environment, patience=None):
-        """Judges mutants; returns the survivors."""
+        """Judges mutants; returns the survivors. With `patience`, runs single tests, not whole programs."""
         runner = programs.Runner(self.tree.build, {**self.plan.environment, **environment},
                                  "-fsanitize" not in self.plan.flags)
         programs.measure(runner, self.tests, len(self.mutants), announce)
-        the_judge = judge.Judge(runner, self.tests, self.mutants, patience)
+        tests = self.tests if patience is None else [
+            *programs.divided(runner, self.tests, len(self.mutants))]
+        the_judge = judge.Judge(runner, tests, self.mutants, patience)
         start, alive, done = time.monotonic(), [], 0
 
         def note(mutant, verdict):

@@ -12,21 +12,30 @@ import tempfile
 import time
 
 MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
+FAST = 0.05  # seconds of a program that is not divided
 # Mounts a folder as /tmp, because failing tests leave files in /tmp. Mounts /dev/null on itself, so that a wrong
 # save cannot replace it.
 OWN_TMP = ["unshare", "--mount", "sh", "-c",
            'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 
 
-class Program:
-    """A test of ctest."""
+class Unusable(SystemExit):
+    """A program fails before anything is changed."""
 
-    def __init__(self, test):
+
+class Program:
+    """A test of ctest, or only one of cmocka's tests in its program."""
+
+    def __init__(self, test, only=None):
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-        self.name, self.command = test["name"], test["command"]
+        self.test, self.name, self.command = test, test["name"], test["command"]
         self.environment = dict(word.split("=", 1) for word in properties.get("ENVIRONMENT", []))
+        if only:
+            self.name += f":{only}"
+            self.environment["SYNCBLOB_TEST_ONLY"] = only
         self.folder = properties.get("WORKING_DIRECTORY", "")
-        self.seconds, self.memory, self.reached = 0.0, MEMORY[0], set()
+        self.seconds, self.memory = 0.0, MEMORY[0]
+        self.reached = ""  # a character for each mutant: "1" if the program reaches the mutant
 
 
 def tests_of(build, pattern):
@@ -114,9 +123,21 @@ def measure(runner, programs, count, announce):
         if not row or row["made"] != made:
             row = kept[program.name] = {"made": made, **first_run(runner, program, count)}
             announce(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
-            file.write_text(json.dumps(kept))
         program.seconds, program.memory = row["seconds"], row["memory"]
-        program.reached = {n for n, mark in enumerate(row["reached"]) if mark == "1"}
+        program.reached, program.tests = row["reached"], row["tests"]
+    file.write_text(json.dumps(kept))
+
+
+def divided(runner, programs, count):
+    """Yields the measured programs, divided into their tests. A fast program stays whole, and a program
+    with a test that passes only after other tests."""
+    for program in programs:
+        parts = [Program(program.test, test) for test in program.tests if program.seconds > FAST]
+        try:
+            measure(runner, parts, count, lambda line: None)
+        except Unusable:
+            parts = []
+        yield from parts if len(parts) > 1 else [program]
 
 
 def first_run(runner, program, count):
@@ -129,6 +150,7 @@ def first_run(runner, program, count):
                 break
         marks = "".join("1" if byte else "0" for byte in reached.read())
     if why:
-        raise SystemExit(f"mutate: {program.name} fails before anything is changed: "
-                         f"{why}\n{printed[-2000:]}")
-    return {"seconds": seconds, "memory": program.memory, "reached": marks}
+        raise Unusable(f"mutate: {program.name} fails before anything is changed: "
+                       f"{why}\n{printed[-2000:]}")
+    return {"seconds": seconds, "memory": program.memory, "reached": marks,
+            "tests": re.findall(r"^\[ +OK \] (\w+)$", printed, flags=re.M)}
