@@ -104,8 +104,6 @@ void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
 void device_write(void *dst, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
 
-/* --- memories ------------------------------------------------------------------------------- */
-
 /* Creates a memory that the test owns, with the head at the device. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
