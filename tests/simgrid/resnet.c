@@ -38,8 +38,6 @@ static void need(bool claim, const char *text) {
 
 #define NEED(claim) need(claim, #claim)
 
-/* --- the network during the computation ---------------------------------------------------- */
-
 static struct {
     double blocked; /* seconds in MPI so far */
     double began;   /* the start of the step */
@@ -66,8 +64,6 @@ int simulated_query_thread(int *level) {
     *level = MPI_THREAD_SERIALIZED;
     return MPI_SUCCESS;
 }
-
-/* --- the step ------------------------------------------------------------------------------ */
 
 static sb_blob *blobs[BLOBS];
 
