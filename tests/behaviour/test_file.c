@@ -302,8 +302,7 @@ static void change(int how, const sb_model *model) {
 
 /* After a change of its file, reads of a model fail, even if a program has restored the
    modification time: no program can set the ctime. A hard link that is created or removed is not a
-   change. A save that replaces the file removes a link of the old file, which the model still
-   reads. */
+   change. A save removes a hard link of the old file, but the model still reads the old file. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)

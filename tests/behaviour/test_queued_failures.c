@@ -461,7 +461,7 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a kernel after arithmetic, which checks that the arithmetic's memory still exists -------- */
+/* --- a kernel behind arithmetic checks whether the arithmetic's memory still exists ----------- */
 
 static struct rig *observed;
 static struct look observation;

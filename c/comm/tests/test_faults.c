@@ -193,8 +193,8 @@ static bool is_out_of_reach(struct world *w, int blob) {
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-/* Returns how many blobs and values have neither their old bytes, which are right if `before`, nor
-   their new bytes, which are right if `after`. */
+/* Counts the blobs and values that are wrong: old bytes are right if `before`, new bytes if
+   `after`. */
 static int64_t num_wrong(struct world *w, bool before, bool after) {
     const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
     int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);

@@ -44,7 +44,8 @@ enum fake_mode {
 /* Makes the `nth` call of `function` (NULL: of any function) fail with `code`; 1 is the next call.
    The fault ends with that call unless the mode is FAKE_ALWAYS. An `nth` of 0 removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* Returns the function in which the latest fault occurred, even after its removal; or NULL. */
+/* Returns the function that the latest fault made fail, or NULL. The removal of a fault does not
+   change the result. */
 FAKE_API const char *fake_fired(void);
 /* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* the value of the bytes of an identifier after its number */
+#define ID_BYTE   0x5A /* an identifier is a number, then bytes of this value */
 
 enum kind { REDUCE, BROADCAST };
 

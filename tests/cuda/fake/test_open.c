@@ -13,8 +13,8 @@
 #include <string.h>
 #include <syncblob/nccl.h>
 
-/* Asserts that the call fails with the status, the driver's error code, and a message that the
-   shell's pattern `words` matches. */
+/* Asserts that the call fails with the status, the driver's error code, and a message that matches
+   the shell pattern `words`. */
 #define assert_failure(status, code, words, call)                                                  \
     do {                                                                                           \
         assert_status(status, call);                                                               \

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the status for an error of the driver. DEVICE_LOST is the status of errors after which,
-   according to cuda.h, the process or context is unusable or the hardware has failed. The errors
-   of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
+/* Returns the status for an error of the driver. DEVICE_LOST: after the error, according to cuda.h,
+   the process or context is unusable, or the hardware has failed. The errors of the last two rows
+   are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;

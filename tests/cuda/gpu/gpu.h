@@ -90,7 +90,7 @@ void leave(void);
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; functions with a stream argument queue on that stream ------------ */
+/* --- bytes of the device: work is queued on the stream argument, if there is one ------------ */
 
 /* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
