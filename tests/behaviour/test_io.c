@@ -184,8 +184,8 @@ TEST_ON(world, long_calls_report_their_progress) {
     free(buffer);
 }
 
-/* To open the message, the library makes one to three passes over it. Each pass advances the
-   progress equally. If all fields are small, each pass reads the whole message. */
+/* To open the message, the library makes one to three passes over it. If all fields are small, each
+   pass reads the whole message. */
 TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
         int32_t requested, is;

@@ -425,8 +425,8 @@ TEST_ON(scene, bytes_that_failed_work_should_have_written_are_not_returned) {
     }
 }
 
-/* A stream's failure does not concern other streams, later kernels, or a forgotten stream whose
-   slot the stream has taken. */
+/* A stream's failure does not concern other streams, later kernels, or a forgotten stream that had
+   the same slot before. */
 TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     const void *in;
     for (int forgets = 0; forgets < 2; forgets++) {

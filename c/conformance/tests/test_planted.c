@@ -40,7 +40,7 @@ static struct {
     const char *recorded_by, *failed_by; /* the threads of the last event and failure */
     sb_stream recorded_on;               /* the stream of the last event */
     sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-    bool is_taken;     /* a wait has returned a failure, which no later wait returns */
+    bool is_taken;     /* a wait has returned a failure; later waits return none */
     bool has_copied;   /* the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;

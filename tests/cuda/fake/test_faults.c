@@ -394,7 +394,7 @@ TEST(functions_that_always_fail_lose_nothing) {
     static const struct fake_fault always = {FAKE_ALWAYS, CUDA_ERROR_UNKNOWN};
     trials = 0;
 #if IS_ASAN
-    __lsan_disable(); /* a context that ends without a wait leaks what the device may write */
+    __lsan_disable(); /* a context that ends without a wait leaks what may be in use */
 #endif
     for (size_t i = 0; i < 2 * FUNCTIONS; i++)
         for (size_t k = 0; k < OPERATION_COUNT; k++)

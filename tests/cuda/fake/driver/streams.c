@@ -272,8 +272,8 @@ static bool is_held(CUstream stream) {
 }
 
 /* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
-   other item instead. The search ends, because each next item was queued earlier. Returns false at
-   a closed gate. */
+   other item instead. The search ends, because an item waits only for items that were queued
+   earlier. Returns false at a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
