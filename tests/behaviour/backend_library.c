@@ -16,8 +16,8 @@ static void make_table(void) {
         table.copy = NULL;
 }
 
-/* Registers the table with the program. The environment variable REGISTER holds the address of the
-   program's sb_backend_register, because this library contains a separate copy of it. */
+/* The environment variable REGISTER holds the address of the program's sb_backend_register. This
+   library is linked to another copy of that function. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);
     const char *address = getenv("REGISTER");

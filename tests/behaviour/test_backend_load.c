@@ -18,7 +18,6 @@
 #define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
 #define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 
-/* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
     sb_context *context = test_context_on(device);
     sb_mem *mem = test_filled(context, 512, 0x31);
@@ -29,8 +28,6 @@ static void use_device(const char *device) {
     test_end(mem);
     test_end(context);
 }
-
-/* --- registered tables ------------------------------------------------------------------ */
 
 static struct plain plain;
 
@@ -97,8 +94,6 @@ TEST(tables_that_no_context_accepts_are_not_registered) {
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "faulty:0", &err));
 }
 
-/* --- shared libraries ------------------------------------------------------------------- */
-
 TEST(libraries_without_a_usable_backend_are_refused) {
     static const struct {
         const char *path;
@@ -144,8 +139,7 @@ TEST(a_library_that_registers_its_backend_stays_open) {
     assert_ok(try_device(NULL, "registered:0", &err));
 }
 
-/* The message contains the path only once, so that a long path leaves room for the reason that the
-   system's loader gives. */
+/* The message contains a long path only once, which leaves room for the loader's reason. */
 TEST(the_loader_s_reason_follows_a_long_path) {
     char path[512] = SB_SOURCE_DIR;
     for (int i = 0; i < 80; i++)
@@ -161,7 +155,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* sb_backend_load does not search the system's folders, although they contain the C library. */
+/* The system's folders contain the C library, but sb_backend_load does not search them. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -201,7 +195,7 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:4");
 }
 
-/* This test must be last: it registers backends until the library accepts no more backends. */
+/* This test must be the last: after it the library accepts no more backends. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];

@@ -1,5 +1,4 @@
-/* Tests the functions of c/src/base at their limits: sums and products, counters, structs of other
-   versions, and halves. Also tests status codes and texts of errors. */
+/* Tests c/src/base: checked arithmetic, counters, struct sizes, halves, status codes and errors. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"
@@ -40,7 +39,7 @@ TEST(a_counter_grows_up_to_its_limit) {
     assert_int_equal(sb__counter_read(&counter), 11);
 }
 
-/* The test input.struct_sizes tries every size. */
+/* The test input.struct_sizes passes every size. */
 TEST(a_struct_of_a_wrong_size_is_reported) {
     assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err),
                  "it has 16 bytes or more, struct_size is 15");
@@ -162,7 +161,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504. From 65520, half a step above 65504, values round to infinity. */
+    /* The largest F16 is 65504; values from 65520 are rounded to infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);
@@ -171,10 +170,6 @@ TEST(halves_are_rounded_to_the_nearest) {
     assert_int_equal(sb__bf16_of_float(sb__float_of_bits(0x7f7f8000)), 0x7f80);
 }
 
-/* --- status codes and messages -------------------------------------------------------------- */
-
-/* Checks the number, the name and the text of a status. The test abi.interface compares the values
-   of all constants, and the layout of struct sb_error, with the recorded ABI. */
 #define CHECK_STATUS(name, number, text)                                                           \
     assert_int_equal(SB_##name, number);                                                           \
     assert_string_equal(sb_status_name(number), "SB_" #name);                                      \
@@ -249,7 +244,7 @@ TEST(long_messages_are_cut_and_terminated) {
     assert_true(bytes_are(err.message + 4, sizeof err.message - 4, 0));
 }
 
-/* sb__escape reserves the last 8 bytes of its buffer for another escape, "..." and the NUL. */
+/* sb__escape keeps 8 bytes of its buffer free: 4 for an escape, 3 for "..." and 1 for the NUL. */
 TEST(strange_bytes_are_escaped_and_text_is_cut_at_its_room) {
     static const struct {
         const char *bytes;

@@ -1,7 +1,5 @@
-/* Tests the results of updates, sums, scaling and copies, the side on which each operation runs,
-   the text of a shape, and the shape on the device. test_host_arithmetic.c tests the accuracy of
-   sums on the host. c/conformance tests every backend. The fuzz target reshape compares shapes and
-   offsets with a reference model. */
+/* Tests updates, sums, scaling and copies: the results, and the side on which each call runs.
+   test_host_arithmetic.c tests the accuracy of sums. The fuzz target reshape tests shapes. */
 #include "blobs.h"
 
 #define COUNT 10
@@ -108,15 +106,10 @@ TEST(integers_and_halves_have_no_arithmetic) {
     }
 }
 
-/* --- copies ---------------------------------------------------------------------------------- */
-
-/* The fuzz target reshape tests copies that are refused, copies with SB_COPY_RESHAPE, copies
-   between blobs that share memory, and copies between a device and the host of another context. */
-
 static const float zeros[COUNT];
 
-/* Returns the target's head after a copy. The copy runs on the side of the source's head. If the
-   source was never written, the copy zeroes the target on the side of the target's head. */
+/* A copy runs on the side of the source's head. If the source was never written, the copy zeroes
+   the target on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -172,8 +165,6 @@ TEST_ON(rigs, every_pair_of_heads_within_a_context_and_across_contexts) {
                 for (int across = 0; across < 2; across++)
                     copy(f, across, s, t, part);
 }
-
-/* --- shapes ---------------------------------------------------------------------------------- */
 
 TEST(the_longest_shape_text_is_whole) {
     int64_t shape[SB_MAX_AXES];

@@ -1,6 +1,5 @@
-/* Tests the accessors of each element type, the function sb_blob_reclaim_cpu, by which a lender
-   takes back lent memory, and a shrink that fails. The fuzz target reshape compares the bytes,
-   capacity, sharing and loans of blobs with a reference model. */
+/* Tests typed accessors, sb_blob_reclaim_cpu and a shrink that fails. The fuzz target reshape
+   compares the bytes, capacity, sharing and loans of blobs with a reference model. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -28,8 +27,6 @@ TEST_ON(rig, lent_bytes_must_suit_the_elements) {
     }
 }
 
-/* --- lent memory that the lender reclaims ---------------------------------------------------- */
-
 struct loan {
     struct lent lent;
     sb_blob *blob, *other;
@@ -37,7 +34,6 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* Defines a step of the test, which uses the loan. */
 #define STEP(name, ...)                                                                            \
     static void name(struct loan *l) {                                                             \
         __VA_ARGS__;                                                                               \
@@ -103,8 +99,6 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
         }
 }
 
-/* --- accessors ------------------------------------------------------------------------------- */
-
 #define CHECK_TYPE(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 3);                                     \
@@ -161,8 +155,6 @@ TEST(generic_wrappers_select_the_type) {
     assert_null(wrong);
     assert_ok(sb_blob_mutable_cpu_t(ints, SB_DATA, &right, &err));
 }
-
-/* --- shrinking -------------------------------------------------------------------------------- */
 
 TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 16);

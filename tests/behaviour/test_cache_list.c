@@ -1,5 +1,4 @@
-/* Tests the list of the host cache, for a cache of four entries: compares the results of random
-   calls with a reference model that has a few lines per call. */
+/* Compares random calls of the host cache's list with a simple reference model. */
 #include "support.h"
 
 #include "base/draw.h"
@@ -43,8 +42,6 @@ static void remove_from_model(int first, int count) {
             (size_t)(world.count - first) * sizeof *world.model);
 }
 
-/* --- what each call promises ----------------------------------------------------- */
-
 static void take(size_t bytes, bool pinned) {
     void *out = NULL;
     int newest = world.busy ? -1 : world.count - 1;
@@ -84,8 +81,6 @@ static void shrink(size_t most) {
     assert_int_equal(world.released, gone);
     remove_from_model(0, gone);
 }
-
-/* --- random calls ------------------------------------------------------------------- */
 
 /* `busy` simulates a forked child whose parent held the lock at the fork, so that no thread of the
    child ever releases the lock. */

@@ -1,5 +1,4 @@
-/* Tests contexts: options, devices, allocators, caps, statistics, the caller's backends, and the
-   cache of host memory. */
+/* Tests contexts: options, devices, backends, allocators, caps, statistics and the host cache. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -10,8 +9,6 @@
 #include <syncblob/model.h>
 
 #define MIB ((size_t)1 << 20)
-
-/* --- options ---------------------------------------------------------------- */
 
 TEST(invalid_options_are_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
@@ -53,8 +50,6 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     assert_true(found.max_layers == 100000 && found.max_axes == 32);
 }
 
-/* --- devices ----------------------------------------------------------------- */
-
 TEST(messages_show_strange_device_names_escaped) {
     assert_error(INVALID, try_device(NULL, "\x1b[2J\n", &err),
                  "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N (N from 0)");
@@ -68,8 +63,6 @@ TEST(cuda_is_absent_or_works) {
     assert_true(status == SB_ERR_NO_DEVICE ||
                 status == (is_built ? (sb_status)SB_OK : SB_ERR_UNSUPPORTED));
 }
-
-/* --- the built-in context --------------------------------------------------------- */
 
 TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_stream stream = NULL;
@@ -90,9 +83,7 @@ TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_context_release(context);
 }
 
-/* --- a caller's backend ----------------------------------------------------------------- */
-
-/* A backend table of the test, and its device. Most tests open the device as "plain:0". */
+/* A caller's backend. Most tests open its device as "plain:0". */
 struct device {
     struct plain plain;
     sb_backend table;
@@ -117,7 +108,6 @@ static void device_reopen(struct device *device) {
     device_open(device);
 }
 
-/* Creates a context on "plain:0". */
 static sb_status try_context(struct device *device, sb_error *err) {
     return create_with_backend(&device->table, "plain:0", &device->context, err);
 }
@@ -167,7 +157,6 @@ static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
-/* Returns the device for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -249,8 +238,8 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* After a call without a stream has returned a pointer to device memory, the library calls
-   after_default before it uses or frees this memory. */
+/* A call without a stream returns a device pointer that the caller may use on the default stream.
+   The library must call after_default before it uses or frees the memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -316,14 +305,13 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
         f->context = NULL;
         assert_int_equal(f->plain.closed, i + 1);
     }
-    f->table.name = "abcdefghijklmnopqrstuvwxyz0123"; /* with the number, 32 characters */
+    f->table.name = "abcdefghijklmnopqrstuvwxyz0123"; /* "NAME:0" has 32 characters */
     assert_status(INVALID, try_device(&f->table, "abcdefghijklmnopqrstuvwxyz0123:1", &err));
     f->table.name = "abcdefghijklmnopqrstuvwxyz012";
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* A table with one pinned slot must have both. A table with any slot of streams must have all
-   required slots of streams; the same holds for arithmetic. */
+/* A table has all required slots for pinned memory or none; likewise for streams and arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
     static const struct {
@@ -444,8 +432,6 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
 }
 
-/* --- the allocator, with sizes and alignments that the library does not use ------------------- */
-
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 8 * 7};
@@ -461,10 +447,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* --- the cache of host memory ---------------------------------------------------------------- */
-
-/* Pinned memory that can be cached is counted with the size of its size class; each range between
-   two powers of two has eight size classes. Other pinned memory is counted with its exact size. */
+/* Pinned memory that the cache can keep counts as its whole size class; there are eight classes
+   between two powers of two. Other pinned memory counts as its exact size. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -504,7 +488,7 @@ TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     }
 }
 
-/* First the blob and the cache together use all memory that the cap allows, except about 10 kB. */
+/* At first the blob and the cache use all but about 10 kB of the cap. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     for (int what = 0; what < 2; what++) {

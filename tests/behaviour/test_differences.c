@@ -21,8 +21,7 @@ static const char *read_table(void) {
     return table;
 }
 
-/* Asserts that the table has a row with the case `what` and, after Caffe's column, the result
-   `does`. */
+/* Asserts that the table's row `what` has `does` in the column after Caffe's. */
 static void show(const char *what, const char *does) {
     char begin[200], result[40];
     snprintf(begin, sizeof begin, "\n| %s | ", what);
@@ -40,7 +39,6 @@ static void show_number(const char *what, double number) {
     show(what, text);
 }
 
-/* Shows a status without SB_ERR_, as the headers list it. */
 static void show_status(const char *what, sb_status status) {
     show(what, status == SB_OK ? "OK" : sb_status_name(status) + strlen("SB_ERR_"));
 }
@@ -57,7 +55,6 @@ static double element(const sb_blob *blob, int64_t i) {
     return value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), i);
 }
 
-/* Writes 1, 2, 3, ... */
 static void write_part(sb_blob *blob, sb_part part) {
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, host_to_write(blob, part));
 }
@@ -186,5 +183,5 @@ TEST(messages) {
 TEST(every_row_was_shown) {
     for (const char *row = read_table(); (row = strstr(row, "\n| ")); row++)
         num_shown--;
-    assert_int_equal(num_shown, -2); /* the two lines of the table's header */
+    assert_int_equal(num_shown, -2); /* the two lines of the table's header have no case */
 }

@@ -1,7 +1,5 @@
-/* Tests the export of blobs as DLPack tensors, and the import of tensors as a blob's memory. The
-   fuzz target dlpack checks which tensors are refused, that refused tensors are unchanged, that
-   tensors are not copied, and that each deleter runs once. Two blobs that share a tensor use the
-   same storage. No tensor wraps another tensor. */
+/* Tests exports of blobs as DLPack tensors, and imports of tensors as a blob's memory. The fuzz
+   target dlpack tests which tensors are refused, and that each deleter runs once. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -23,8 +21,7 @@ static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, in
     return tensor;
 }
 
-/* For each head and side, and for reading and for writing, an export changes the head, copies bytes
-   and returns a pointer as the corresponding accessor does. */
+/* An export changes the head, copies bytes and returns a pointer like the accessor of its side. */
 TEST_ON(rig, an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     static const enum call reading[] = {CPU_DATA, GPU_DATA}, writing[] = {MUTABLE_CPU, MUTABLE_GPU};
@@ -79,10 +76,7 @@ TEST(a_tensor_outlives_blob_and_context) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* --- other devices --------------------------------------------------------------------------- */
-
-/* A table of an older version has no DLPack device types, so the library exports only the host side
-   of its memories. */
+/* A table of an older version has no DLPack device types, so only the host side is exported. */
 TEST(a_backends_table_defines_its_device_types) {
     for (int is_older = 0; is_older < 2; is_older++) {
         sb_blob *again;
@@ -116,8 +110,6 @@ TEST(a_backends_table_defines_its_device_types) {
     }
 }
 
-/* --- refused exports ------------------------------------------------------------------------ */
-
 TEST_ON(rig, exports_that_are_refused) {
     sb_dl_managed_versioned *t = NULL;
     sb_dl_managed *legacy = NULL;
@@ -135,13 +127,10 @@ TEST_ON(rig, exports_that_are_refused) {
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
 }
 
-/* --- imports ------------------------------------------------------------------------------- */
-
 static sb_status import(sb_blob *blob, struct tensor *tensor, sb_error *err) {
     return sb_blob_from_dlpack(blob, SB_DATA, &tensor->versioned, 0, err);
 }
 
-/* Checks the exact messages, and tensors with values that the fuzz target dlpack does not draw. */
 TEST_ON(rig, refused_tensors_are_reported) {
     struct tensor t;
     sb_dl_tensor *dl = &t.versioned.dl_tensor;
@@ -170,8 +159,6 @@ TEST_ON(rig, refused_tensors_are_reported) {
     assert_int_equal(t.deleted, 0);
 }
 
-/* --- tensors of one blob, imported by another ------------------------------------------------- */
-
 enum form { AS_READ, AS_WRITE, AS_LEGACY, FORMS };
 
 /* Exports the part `out` of `from` as a tensor, and imports the tensor as the part `in` of `to`. */
@@ -196,10 +183,8 @@ static sb_blob *ramp(sb_context *context) {
     return blob;
 }
 
-/* --- round trips ---------------------------------------------------------------------------- */
-
-/* Exports random parts of two blobs of two contexts and imports them as random parts. If each
-   import wrapped its tensor, the release of 200,000 tensors would overflow the stack. */
+/* If each import wrapped its tensor, the release of 200,000 nested tensors would overflow the
+   stack. */
 TEST_ON(rigs, round_trips_do_not_nest) {
     enum { WARM = 100, SLACK = 16 };
     const int64_t trips = test_is_quick() ? 20000 : 200000;
@@ -227,8 +212,6 @@ TEST_ON(rigs, round_trips_do_not_nest) {
     test_end(blobs[1]);
     assert_int_equal(lent.deleted, 1);
 }
-
-/* --- one storage ---------------------------------------------------------------------------- */
 
 static sb_blob *empty(sb_context *context) {
     return test_vector(context, SB_DTYPE_F32, 4);

@@ -1,14 +1,10 @@
-/* Tests the tree of a model's edits, and the texts and names of its added layers. Edits that were
-   added in any order are found, listed and removed as in a sorted list, and no path through the
-   tree is long. Texts do not move, and waste little memory. */
+/* Tests the tree of a model's edits, and the texts and names of added layers. */
 #include "blobs.h"
 
 #include "base/hash.h"
 #include "model/edits.h"
 #include "model/index.h"
 #include "model/texts.h"
-
-/* --- edits ---------------------------------------------------------------------------------- */
 
 #define MANY  100000
 #define DEPTH 64 /* a bound far below MANY; the depth is about 40 */
@@ -109,8 +105,6 @@ TEST(no_search_is_long) {
     }
 }
 
-/* --- texts ---------------------------------------------------------------------------------- */
-
 static char *take(struct sb__texts *texts, sb_context *context, size_t bytes) {
     char *at;
     assert_ok(sb__texts_take(texts, context, bytes, &at, &err));
@@ -118,7 +112,6 @@ static char *take(struct sb__texts *texts, sb_context *context, size_t bytes) {
     return at;
 }
 
-/* Allocates and frees texts at random, and compares the bytes of all texts. */
 TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     enum { MOST = 3000 };
     static struct {
@@ -157,7 +150,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
 TEST_ON(rig, texts_leave_little_memory_unused) {
     for (int is_long = 0; is_long < 2; is_long++) {
         const size_t bytes = is_long ? 65536 : 25, all = (size_t)(is_long ? 40 : 3) << 20;
-        const size_t ends = is_long ? (size_t)1 << 20 : 3000; /* the ends of full blocks */
+        const size_t ends = is_long ? (size_t)1 << 20 : 3000; /* the unused ends of full blocks */
         struct sb__texts texts = {NULL, 0};
         const int64_t blocks = f->counting.live_blocks;
         const size_t before = f->counting.live_bytes;
@@ -187,8 +180,6 @@ TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
     assert_ptr_equal(texts.last, were.last);
     sb__texts_free(&texts, f->context);
 }
-
-/* --- names ---------------------------------------------------------------------------------- */
 
 /* Changes a name after it was added, so that a search finds an entry with an equal hash but a
    different name. If the key of the hash were known, an attacker could choose names with equal

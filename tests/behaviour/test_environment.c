@@ -24,11 +24,9 @@ static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
-/* --- results of the calls ----------------------------------------------------------- */
-
 struct results {
     int count;
-    double numbers[20000]; /* statuses, which differ by 1 or more, and values */
+    double numbers[20000]; /* the values and statuses that the calls returned */
 };
 
 static void take(struct results *results, double number) {
@@ -42,8 +40,6 @@ static void take_data(struct results *results, sb_blob *blob) {
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         take(results, value_at(sb_blob_dtype(blob), data, i));
 }
-
-/* --- calls -------------------------------------------------------------------------- */
 
 static void fill_by_each_filler(struct results *results, int32_t dtype) {
     sb_blob *blob = test_blob(NULL, dtype, 4, shape);
@@ -129,8 +125,6 @@ static void make_all_calls(struct results *results, sb_context *sim) {
     convert_halves();
 }
 
-/* --- environments ------------------------------------------------------------------- */
-
 static uint32_t control_word(void) {
 #ifdef __SSE2__
     return _mm_getcsr() & ~0x3fu; /* without the exception flags */
@@ -152,7 +146,6 @@ static bool is_near(double a, double b) {
 
 static struct results in_default, in_other;
 
-/* Makes all calls with a rounding mode, and with `flags` in the control word. */
 static void check_environment(const char *name, int rounding, uint32_t flags) {
     fenv_t before;
     sb_context *sim = test_context(CONTEXT_OPTIONS(.device = "sim:0"));

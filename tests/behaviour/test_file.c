@@ -25,7 +25,6 @@ struct folder {
     sb_model *model; /* a solver state with the blob */
 };
 
-/* Creates a blob with the values 0, 1, ..., count - 1. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, count);
     fill_values(SB_DTYPE_F32, count, 0, 1, host_to_write(blob, SB_DATA));
@@ -48,8 +47,6 @@ static void folder_close(struct folder *folder) {
     assert_int_equal(fchdir(folder->here) | close(folder->here), 0);
     rig_close(&folder->rig); /* checks that the folder has no other file */
 }
-
-/* --- the calls ------------------------------------------------------------------------------- */
 
 enum { READ_BLOB, OPEN_MODEL, OPEN_MAPPED, READERS };
 
@@ -121,15 +118,13 @@ static sb_model *open_model(uint32_t flags) {
     return test_own_model(model);
 }
 
-/* --- paths ----------------------------------------------------------------------------------- */
-
 #define NO_FOLDER   " is in a directory that cannot be opened: No such file or directory"
 #define NOT_REGULAR " cannot be replaced: it is not a regular file"
 #define NOT_WRITTEN " cannot be written: "
 
 static char endless[10000], dots[4095]; /* a path that is too long, and the text of a link */
 
-/* Calls must refuse the path, or the link "file" with the text `link`, and leave it unchanged. */
+/* Calls must refuse each path and leave it unchanged. In rows with `link`, "file" is a link. */
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
@@ -143,14 +138,14 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
         {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
-        {"/dev/null", NULL, EINVAL, 0, NULL}, /* not written: an error could replace the device */
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* a save could replace the device */
         {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
         {"file", "other", ENOENT, 0, NULL},
         {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},
         {"file", "not/there", ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"file", "not/", ENOENT, ENOENT, "\"not/\"" NO_FOLDER},
         {"file", "fifo", EINVAL, EINVAL, "\"fifo\"" NOT_REGULAR},
-        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" before it */
+        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* with "./" the text is too long */
         {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open must not block */
     };
     memset(endless, 'a', sizeof endless - 1);
@@ -189,8 +184,6 @@ TEST_ON(folder, sizes_of_files_are_checked) {
     assert_int_equal(f->rig.counting.buffer_calls, 0);
 }
 
-/* A save to a dangling link creates the file that the link names. The next save replaces this file.
-   The link remains. */
 TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(mkdir("inside", 0700) | symlink("../other", "inside/first"), 0);
     const char *const texts[] = {"other", rig_path(&f->rig, "other"), "inside/first"};
@@ -204,7 +197,7 @@ TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(unlink("inside/first") | rmdir("inside"), 0);
 }
 
-/* A save follows a chain of as many links as the system allows, and fails for a longer chain. */
+/* The system follows at most 40 links. */
 TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     for (int count = 39; count <= 41; count += 2) {
         char link[8] = "0", next[8];
@@ -224,8 +217,8 @@ TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* A save to a link in /proc/self/fd fails. The text of the link may no longer be a path of the
-   file. If a save replaced the file, the descriptor would still refer to the old file. */
+/* The text of a link in /proc/self/fd may no longer be the path of the open file. If a save
+   replaced the file, the descriptor would still refer to the old file. */
 TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -245,8 +238,8 @@ TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
         (void)close(descriptors[i]);
 }
 
-/* In the folder part of a path, the kernel follows a link in /proc/self to the open folder and
-   ignores the link's text. The current folder may be deeper than a path. */
+/* The kernel follows a link to an open folder in /proc/self, whatever the link's text is. The path
+   of the current folder may be longer than PATH_MAX. */
 TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     enum { LEVELS = 30 };
     char path[64], name[201] = "";
@@ -287,8 +280,6 @@ TEST_ON(folder, a_mapped_file_is_unmapped) {
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 
-/* --- changes --------------------------------------------------------------------------------- */
-
 enum { SAVED, LINKED, UNLINKED, WRITTEN, A_NANOSECOND_LATER, A_SECOND_LATER, LONGER, SHORTER };
 
 static void change(int how, const sb_model *model) {
@@ -296,7 +287,7 @@ static void change(int how, const sb_model *model) {
     const struct timespec long_ago = {1000, 0}, pause = {0, 30000000};
     const struct timespec times[] = {long_ago,
                                      {1000 + (how == A_SECOND_LATER), how == A_NANOSECOND_LATER}};
-    (void)nanosleep(&pause, NULL); /* the clock of file times advances */
+    (void)nanosleep(&pause, NULL); /* so that the file's times differ */
     if (how == SAVED)
         assert_ok(sb_model_save_file(model, "file", &err));
     if (how == LINKED || how == UNLINKED)
@@ -309,10 +300,9 @@ static void change(int how, const sb_model *model) {
     (void)close(fd);
 }
 
-/* A change of a file makes reads of an open model fail, even if a program has restored the file's
-   modification time, because a program cannot set the ctime. The creation or removal of a hard link
-   is not a change of the file: a save that replaces the file removes a hard link of the old file,
-   but an open model still reads the old file. */
+/* After a change of its file, reads of a model fail, even if a program has restored the
+   modification time: no program can set the ctime. A hard link that is created or removed is not a
+   change. A save removes a hard link of the old file, but the model still reads the old file. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)
@@ -338,8 +328,6 @@ TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
             (void)(unlink("file") | unlink("other"));
         }
 }
-
-/* --- permissions ------------------------------------------------------------------------------ */
 
 /* Drops the rights of root, but stays in the group OURS. Releases the child's copy of the rig's
    context, which valgrind would report as possibly lost. */
@@ -389,8 +377,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* Makes an access list with the permissions of owner, named users, group, named group, mask and
-   others. A file's mode has the list's mask as its group bits. */
+/* `digits`: the permissions of owner, named users, group, named group, mask and others. The mode of
+   a file with a list has the mask as its group bits. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);
@@ -403,7 +391,6 @@ static struct wire list_of(const char *digits, uint32_t users) {
     return list;
 }
 
-/* Skips the test if the file system does not support access lists. */
 static void set_list(const char *path, const char *which, const struct wire *list) {
     if (setxattr(path, which, list->bytes, list->size, 0) == 0)
         return;
@@ -420,10 +407,9 @@ static void assert_list(const struct wire *expected) {
     assert_wire(&found, expected ? expected : &(struct wire){0});
 }
 
-/* A process saves over a file of SOMEBODY. If the process is root, the file keeps its owner, group
-   and access list. If the process is another user who is not in the old group, members of the old
-   group count as others. The new group and others then get only permissions that both the old group
-   and others had, or that every entry of the old list grants. */
+/* A save by root keeps the owner, group and access list of the old file. After a save by a user who
+   is not in the old group, the new group and others have only permissions that the old group and
+   others both had. If the file had a list, every entry must have granted these permissions. */
 TEST_ON(folder, nobody_gets_more_access) {
     static const struct {
         uid_t writer;
@@ -470,7 +456,7 @@ TEST_ON(folder, nobody_gets_more_access) {
     }
 }
 
-/* This test does not require root. A second hard link to the old file keeps the old bytes. */
+/* A second hard link to the old file keeps the old bytes. */
 TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     static const mode_t modes[] = {0600, 0664, 0400, 06755}, masks[] = {0, 022, 027};
     for (int i = 0; i < 4; i++) {

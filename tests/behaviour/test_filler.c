@@ -6,8 +6,6 @@
 #include <float.h>
 #include <math.h>
 
-/* --- parameters ----------------------------------------------------------------------- */
-
 struct refusal {
     const char *part;
     sb_filler filler;
@@ -44,7 +42,6 @@ static const struct refusal refusals[] = {
     {"the blob's are 4 x 5", F(.type = SB_FILLER_BILINEAR), wide, 4},
 };
 
-/* A filler, and the message that describes it. */
 static const char message[] = "1:'gaussian' 2:f0.1 3:f-3 4:f4 5:f5 6:f6 7:7 8:2";
 static const sb_filler described =
     F(.type = SB_FILLER_GAUSSIAN, .value = (double)0.1F, .min = -3, .max = 4, .mean = 5, .std = 6,
@@ -132,8 +129,6 @@ TEST(storage_types_are_refused) {
     }
 }
 
-/* --- where values are written ------------------------------------------------------------- */
-
 TEST_ON(rig, fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
     filler.value = 2.5;
@@ -150,8 +145,6 @@ TEST_ON(rig, fills_on_the_host_without_a_transfer) {
         assert_true(mem_holds(data_of(blob), after, sizeof after));
     }
 }
-
-/* --- fans ----------------------------------------------------------------------------------- */
 
 struct fan {
     int32_t num_axes;
@@ -199,8 +192,6 @@ TEST(scales_follow_from_the_shape) {
             }
         }
 }
-
-/* --- messages ------------------------------------------------------------------------------- */
 
 static void assert_parses(const char *text, const sb_filler *expected) {
     const struct wire w = wire_of("%s", text);

@@ -1,5 +1,5 @@
-/* Tests that the fillers' numbers equal golden values bit for bit with every compiler,
-   optimisation, instruction set and order of tasks, and agree with Philox and the formulas.
+/* Tests the fillers' numbers: they must be the golden values, bit for bit, for every compiler,
+   optimisation, instruction set and order of tasks, and must agree with Philox and the formulas.
    CMakeLists.txt compiles this test and the fillers' sources several times. */
 #include "blobs.h"
 #include "filler/random.h"
@@ -15,13 +15,10 @@
 #define SEED_A UINT64_C(1)
 #define SEED_B UINT64_C(0xfedcba9876543210)
 
-/* Fills the blob and returns its bytes, valid until the blob is destroyed. */
 static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
     return host_of(blob, SB_DATA);
 }
-
-/* --- golden numbers ----------------------------------------------------------------------- */
 
 static sb_filler golden_filler(int i) {
     sb_filler filler = filler_of(i == 7 ? SB_FILLER_GAUSSIAN : i);
@@ -93,7 +90,7 @@ static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
     return golden;
 }
 
-/* Prints each differing row in the form that filler_golden.inc needs after an intended change. */
+/* Prints each differing row as text for filler_golden.inc, which an intended change must update. */
 TEST(numbers_are_the_golden_ones) {
     bool is_golden = true;
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
@@ -108,14 +105,12 @@ TEST(numbers_are_the_golden_ones) {
     assert_true(is_golden);
 }
 
-/* --- the reference ------------------------------------------------------------------------ */
-
 struct drawn {
     uint32_t w[4];
 };
 
-/* Returns the words that Philox computes for element i. A group has 8 lanes with consecutive
-   counters. The counter of a lane is used for the lane's `per_lane` elements, which are 8 apart. */
+/* Returns the words that Philox computes for element i. A group has 8 lanes, whose counters are
+   consecutive. The counter of a lane serves `per_lane` elements, which are 8 apart. */
 static struct drawn words_of(uint64_t seed, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
@@ -170,8 +165,6 @@ TEST(numbers_are_those_of_philox) {
         }
 }
 
-/* --- parts of a sequence -------------------------------------------------------------------- */
-
 static const struct sb__random sequences[] = {
     {SEED_B, SB_DTYPE_F32, false, -1, 2, 1},  {SEED_B, SB_DTYPE_F64, false, -1, 2, 1},
     {SEED_B, SB_DTYPE_F32, true, 1, 3, 1},    {SEED_B, SB_DTYPE_F64, true, 1, 3, 1},
@@ -179,11 +172,11 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* The sequences start at these elements: at 0, or shortly before the counter exceeds 32 bits. */
+/* The first elements of the sequences: 0, or shortly before the counter exceeds 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* Checks that the kernels `kind` compute the same values for each part of the sequence as the
-   slowest kind has computed for `whole`. */
+/* `whole` has the values of the slowest kernels. The kernels `kind` must compute the same values
+   for each part of the sequence. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -208,7 +201,6 @@ TEST(every_kind_of_vectors_computes_the_same_parts) {
     assert_ptr_equal(sb__random_fastest(), sb__random_kind(kinds - 1));
 }
 
-/* Runs the tasks in reverse order and counts the tasks of all calls. */
 static void run_backwards(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                           void *arg) {
     *(int64_t *)user += tasks;

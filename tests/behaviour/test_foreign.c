@@ -7,16 +7,15 @@
 
 #include <unistd.h>
 
-/* A row of foreign.txt, which the tests of the crates also read. A row is the beginning of a file
-   that is not a message of Caffe. The bytes in [from, to) identify the file's kind. An error
-   describes the file with `words`, or with `shorter` if some of these bytes are missing. */
+/* A row of foreign.txt: the beginning of a file that is not a message of Caffe. The bytes in [from,
+   to) identify the kind of the file. An error describes the file with `words` or, if some of these
+   bytes are missing, with `shorter`. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
     struct wire wire;
 };
 
-/* The rows refer to text that exists until the test ends. */
 struct foreign_list {
     struct foreign rows[64];
     size_t count;
@@ -88,9 +87,6 @@ static struct foreign_list foreign_list(void) {
 #define PROTOTXT                                                                                   \
     "protobuf's text format (.prototxt), which describes a net: the weights are in another file"
 
-/* --- kinds of foreign files ----------------------------------------------------------- */
-
-/* The kinds of foreign files: the rows of foreign.txt, each with the description in errors. */
 struct kinds {
     struct foreign_list all;
     char path[32]; /* of a file that the test may overwrite */
@@ -104,8 +100,6 @@ static void kinds_open(struct kinds *kinds) {
 static void kinds_close(struct kinds *kinds) {
     assert_int_equal(unlink(kinds->path), 0);
 }
-
-/* --- the readers ---------------------------------------------------------------------- */
 
 enum origin { BYTES, SOURCE, EQUALS, A_FILE, MAPPED };
 
@@ -160,7 +154,7 @@ static sb_status read_by(const struct reader *reader, const struct wire *wire, c
     return st;
 }
 
-/* Returns how `err` describes the bytes; "": not at all. */
+/* Returns the description in `err`; "" if there is none. */
 static const char *description(void) {
     const char *words = strstr(err.message, BEFORE);
     return words ? words + strlen(BEFORE) : "";
@@ -172,9 +166,7 @@ static bool is_message(const struct foreign *kind) {
            strstr(kind->words, "SavedModel");
 }
 
-/* --- every kind, every reader ------------------------------------------------------------ */
-
-/* By protobuf's rules, messages of other programs are also messages of each format of Caffe. */
+/* By protobuf's rules, messages of other programs are also valid messages of each Caffe format. */
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
@@ -195,7 +187,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     }
 }
 
-/* Returns how the reader describes a copy of exactly `size` bytes; "": not at all. */
+/* Returns the reader's description of a copy of exactly `size` bytes; "" if there is none. */
 static const char *words_of(const struct reader *reader, const void *bytes, size_t size) {
     struct wire exact = {malloc(size ? size : 1), size, 0};
     assert_non_null(exact.bytes);
@@ -241,9 +233,8 @@ TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
     }
 }
 
-/* The first n bytes of `bytes` must be described with `words` if and only if n is at least `least`;
-   99 means never. The test reads the longest beginning first, so that it notices a read of
-   stale bytes. */
+/* A prefix of `bytes` must be described with `words` if it has at least `least` bytes (99: never),
+   else not. The longest prefix is tested first, so that a read of stale bytes is noticed. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -364,8 +355,6 @@ TEST_ON(kinds, a_file_larger_than_a_message_is_described) {
     }
 }
 
-/* --- formats of Caffe -------------------------------------------------------------------- */
-
 /* Returns a net with more fields than the library examines to recognise a format. */
 static struct wire many_layers(void) {
     struct wire net = wire_of("1:'net'");
@@ -384,7 +373,7 @@ static const char *name_of_format(int32_t format) {
 static const struct {
     const char *fields; /* as for wire_write; NULL: those of many_layers */
     int32_t format;
-    size_t known; /* the least size from which a beginning is recognised */
+    size_t known; /* the length of the shortest prefix that is recognised */
 } ours[] = {
     {"1:'net' 100:{1:'conv' 2:'Convolution' 7:{[2 3]1}} 100:{1:'relu' 2:'ReLU'}",
      SB_FORMAT_CAFFEMODEL, 15},
@@ -442,10 +431,10 @@ TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
 #define SAVED_MODEL(op)                                                                            \
     "1:1 2:{1:{2:{1:{1:'" op "'}} 4:'serve'} 2:{1:{1:'input' 2:'Placeholder'} 4:{1:24}}}"
 
-/* By protobuf's rules, a message of another format or program is a blob or a net without values.
-   Values prove that a message is a blob or a net, even if field 1 has the bytes of a node. To
-   decide whether a large graph is ONNX, the library examines the first node. The first field of a
-   real graph exceeds the limit for names when the library reads it as the name of a net. */
+/* By protobuf's rules, a message of another format or program is also a blob or a net without
+   values. A message with values is a blob or a net, even if field 1 has the bytes of a node. Of a
+   large graph, the library examines the first node. If the first field of a real graph is read as
+   the name of a net, it exceeds the limit for names. */
 TEST(messages_of_another_format_or_program_are_recognised) {
     static const struct {
         int32_t as;
@@ -470,7 +459,7 @@ TEST(messages_of_another_format_or_program_are_recognised) {
         {BLOB, SB_ERR_MALFORMED, PLACEHOLDER "4:'----'", GRAPH, 0},
         {BLOB, SB_OK, PLACEHOLDER "5:'----'", NULL, 0},
         {BLOB, SB_OK, PLACEHOLDER "5:'----' 6:'----'", NULL, 0},
-        {BLOB, SB_OK, PLACEHOLDER "6:f1", NULL, 0}, /* packed values may be a field of a net */
+        {BLOB, SB_OK, PLACEHOLDER "6:f1", NULL, 0},
         {AUTO, SB_ERR_DATA_LIMIT, PLACEHOLDER "4:{1:24}", GRAPH, 8},
         {AUTO, SB_ERR_DATA_LIMIT, "1:{1:'input' 2:'Place-older'}", NULL, 8},
         {AUTO, SB_ERR_DATA_LIMIT, SAVED_MODEL("Add"), "a TensorFlow SavedModel", 8},
@@ -512,10 +501,9 @@ TEST(other_messages_are_not_described_as_caffes) {
         /* layers without a name or a type, and an unknown field */
         "1:'n' 100:{1:'n'}", "1:'n' 100:{2:'n'}", "1:'n' 2:{4:'n'}", "1:'n' 2:{5:4}",
         "100:{1:'n' 2:'t'} 19:1",
-        /* a history that is not a blob, or without a number for iter */
+        /* solver states: the history is not a blob, or iter is not a number */
         "1:5 3:{1:1}", "3:{[1]0}", "2:'n' 3:{[1]0}", "1:'n' 3:{[1]0}",
-        /* graphs without a version, with a number for operators, with an empty node, without nodes
-         */
+        /* graphs: no version; a number for operators; an empty node; no nodes */
         "7:{1:{2:'y' 4:''} 2:'g'}", "1:7 7:{1:{2:'y' 4:''} 2:'g'} 8:1", "1:7 7:{1:{2:'y' 4:''}}",
         "1:7 2:'p' 7:{2:'g'}"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -525,8 +513,6 @@ TEST(other_messages_are_not_described_as_caffes) {
                 fail_with("%s: %s", rows[i], err.message);
     }
 }
-
-/* --- cut off --------------------------------------------------------------------------------- */
 
 struct span {
     size_t begin, value, end;
@@ -574,8 +560,6 @@ TEST(a_cut_file_is_reported_with_its_missing_bytes) {
         }
     }
 }
-
-/* --- failures while bytes are recognised ------------------------------------------------- */
 
 /* Opens a model of a source whose n-th read fails. */
 static sb_status open_failing(const struct wire *wire, int32_t format, int n, sb_error *err) {

@@ -45,8 +45,6 @@ static double uniform(uint64_t *seed) {
     return (double)(int64_t)(test_random(seed) >> 11) * 0x1p-52 - 1.0;
 }
 
-/* --- every kind of vectors ------------------------------------------------------------------ */
-
 #define MOST 2100 /* more than two blocks; a block is four groups of 256 */
 
 /* Returns a value between -1 and 1 or, sometimes, 0, -0 or a value whose square is outside a
@@ -58,9 +56,9 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns a value for a sum that is rounded even in double, so that another order of the additions
-   gives another result. The magnitude depends on the lane of a vector, because otherwise the
-   largest of many values would hide the other values. */
+/* Returns a value whose sums are rounded even in double, so that another order of additions gives
+   another sum. All values of a lane of a vector have similar magnitudes: otherwise the largest
+   value would hide the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -75,7 +73,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the results of a kind's loops with arithmetic on one element at a time. */
+/* Compares the loops of a kind with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     enum { LOOPS = 2 + SB__PLACES };
@@ -264,7 +262,7 @@ TEST(copies_of_every_size_are_complete) {
     free(to);
 }
 
-#define PIECE ((int64_t)1 << 17) /* a number of elements */
+#define PIECE ((int64_t)1 << 17) /* elements */
 
 /* Returns the sum of `count` elements, which are 1 in even pieces and `odd` in odd pieces. */
 static double sum_of_pieces(int64_t count, double odd) {
@@ -299,7 +297,6 @@ TEST(sums_of_many_pieces_are_complete) {
     }
 }
 
-/* Every element must change once, and the elements after the array must not change. */
 TEST(updates_of_many_pieces_change_each_element_once) {
     enum { MORE = 4, SMALL = 1 << 14 }; /* smaller arrays are scaled by a direct call */
     static const struct {
@@ -364,16 +361,14 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
     assert_true(worst > 0); /* some sum was rounded */
 }
 
-/* --- blobs of more than 2^31 elements -------------------------------------------------------- */
-
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
 #define MAPS        257                         /* 2^31 elements are 256 chunks */
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Lends `mem` the same CHUNK_BYTES of memory, mapped at MAPS consecutive addresses, with `value` as
-   each float. Skips the test if the machine cannot map the memory. */
+/* Lends `mem` a chunk of floats of `value`, mapped MAPS times at consecutive addresses. Skips the
+   test if the machine cannot map the chunk. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {
@@ -390,9 +385,8 @@ static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
 }
 
-/* The blob contains the chunk 256 times, and the chunk's first PART elements 257 times. Therefore
-   an update subtracts 2 from an element, and scaling by -1 flips the sign of the element, at each
-   of its places. */
+/* Each float of the chunk is 256 or 257 elements of the blob, so an update or a scaling changes the
+   float 256 or 257 times. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;

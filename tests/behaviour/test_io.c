@@ -33,7 +33,6 @@ static void world_close(struct world *w) {
     assert_false(w->progress.wrong);
 }
 
-/* Opens a model that the test owns. */
 static sb_model *open_as(const sb_source *source, sb_format format, const sb_progress *progress) {
     sb_model *model;
     assert_ok(sb_model_open_source(NULL, format, source, NULL, progress, &model, &err));
@@ -44,8 +43,6 @@ static sb_model *open_source(struct world *w) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     return open_as(&source, SB_FORMAT_AUTO, NULL);
 }
-
-/* --- callbacks that break the rules -------------------------------------------------------- */
 
 TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
@@ -132,8 +129,6 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
     }
 }
 
-/* --- progress ----------------------------------------------------------------------------- */
-
 static void reset_progress(struct world *w) {
     w->progress = (struct test_progress){.cancels_at = 0};
 }
@@ -189,8 +184,8 @@ TEST_ON(world, long_calls_report_their_progress) {
     free(buffer);
 }
 
-/* To open the message, the library makes one to three passes over it. Each pass advances the
-   progress equally. If all fields are small, each pass reads the whole message. */
+/* To open the message, the library makes one to three passes over it. If all fields are small, each
+   pass reads the whole message. */
 TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
         int32_t requested, is;
@@ -236,8 +231,6 @@ TEST_ON(world, a_model_in_memory_reports_progress_too) {
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_values(f->blob, SB_DATA, *large, -5); /* the cancelled load wrote no value */
 }
-
-/* --- descriptors ----------------------------------------------------------------------------- */
 
 static int temporary(const struct wire *wire) {
     char path[] = "/tmp/syncblob-fd-XXXXXX";

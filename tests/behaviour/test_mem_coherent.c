@@ -1,7 +1,6 @@
-/* Tests host-coherent memory: both sides share one storage, and calls copy no bytes. The device
-   runs its work as late as possible. The fuzz target synced_memory tests that the host waits for
-   the device before it writes. Also tests a device without a default stream: a NULL stream means
-   the library's stream. */
+/* Tests host-coherent memory: both sides share one storage, and calls copy no bytes. Also tests a
+   device without a default stream: a NULL stream means the library's stream. The fuzz target
+   synced_memory tests that the host waits for the device before it writes. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -24,8 +23,6 @@ static void reopen_on(struct rig *f, const sb_backend *table) {
 static void reopen(struct rig *f) {
     reopen_on(f, coherent_table());
 }
-
-/* --- one storage ---------------------------------------------------------------------- */
 
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     reopen(f);
@@ -59,8 +56,6 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
     assert_ptr_not_equal(mem_pointer(mem, CPU_DATA), mem_pointer(mem, GPU_DATA));
     assert_int_equal(rig_stats(f).uploads, 1);
 }
-
-/* --- waits ---------------------------------------------------------------------------- */
 
 /* A kernel that reads a memory and, if `writes` is true, fills the memory with `fill`. */
 struct kernel {
@@ -106,8 +101,6 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     assert_int_equal(kernel.found, 5);
 }
 
-/* --- failures ------------------------------------------------------------------------- */
-
 static sb_blob *synced_blob(struct rig *f) {
     float values[COUNT];
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
@@ -147,9 +140,6 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     assert_true(bytes_are(out, BYTES, 7));
 }
 
-/* --- tensors -------------------------------------------------------------------------- */
-
-/* The tensors of both sides share one storage, which is freed after the last tensor. */
 TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     for (int order = 0; order < 2; order++) {
         sb_dl_managed_versioned *tensors[2];
@@ -195,8 +185,6 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         sb_blob_destroy(copy);
     }
 }
-
-/* --- no default stream ----------------------------------------------------------------- */
 
 /* A slot of the simulated device that refuses a NULL stream. */
 #define SLOT(slot, parameters, ...)                                                                \

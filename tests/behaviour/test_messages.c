@@ -37,8 +37,6 @@ TEST(two_blobs_are_reported_in_their_order) {
                  "a blob of f32 cannot share with a blob of f64");
 }
 
-/* --- errors in messages: the field, the error, the offset ------------------------------------- */
-
 #define assert_refused(status, at, text, expr)                                                     \
     do {                                                                                           \
         assert_error(status, expr, text);                                                          \

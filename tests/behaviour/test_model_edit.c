@@ -10,7 +10,6 @@
 #include <math.h>
 #include <unistd.h>
 
-/* Returns a blob with the values first, first + 1, first + 2 and first + 3. */
 static sb_blob *new_four(double first) {
     float values[4];
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
@@ -129,7 +128,6 @@ static void check_added(const sb_model *model, int64_t first, const struct added
     }
 }
 
-/* Adds layers and blobs and removes layers at random. The memory of a removed layer is reused. */
 TEST_ON(rig, added_layers_come_and_go) {
     struct added added[MOST];
     char name[8];
@@ -231,8 +229,6 @@ TEST(test_edits_that_do_not_apply_are_refused) {
     assert_ok(sb_model_set_name(net, NULL, 0, &err));
     assert_ok(sb_model_add_layer(net, NULL, 0, NULL, 0, NULL, &err));
 }
-
-/* --- files ------------------------------------------------------------------------------ */
 
 TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
     if (!file_is_replaced_while_open())
@@ -340,8 +336,6 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
 }
-
-/* --- announced blobs ------------------------------------------------------------------------- */
 
 static const int64_t none[] = {0, 5};
 

@@ -3,8 +3,7 @@
 #include "files.h"
 #include "nets.h"
 
-/* Returns the layer's message, which is freed after the test. First requests the size, and checks
-   that the message has this size. */
+/* Requests the size of the layer's message, then the message. The end of the test frees it. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
@@ -22,13 +21,10 @@ static struct wire message_of(const sb_model *model, int64_t layer) {
     return got;
 }
 
-/* Asserts that the layer's message has the fields `expected`, as for wire_write. */
 static void assert_layer_message(const sb_model *model, int64_t layer, const char *expected) {
     const struct wire got = message_of(model, layer), wanted = wire_of("%s", expected);
     assert_wire(&got, &wanted);
 }
-
-/* --- messages ------------------------------------------------------------------------------- */
 
 /* A layer of the first generation has its blobs in an inner layer message. */
 TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
@@ -48,8 +44,6 @@ TEST(edits_are_in_the_messages) {
     assert_layer_message(model, layer, "1:'ip' 2:'InnerProduct'");
     assert_layer_message(model, SB_NO_LAYER, "1:'other'");
 }
-
-/* --- bytes that are read -------------------------------------------------------------------- */
 
 #define LAYERS 20
 #define VALUES 50000
@@ -75,8 +69,6 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     assert_true(counted.bytes <= (size_t)8 * 4096);
     sb_model_destroy(model);
 }
-
-/* --- places of values ----------------------------------------------------------------------- */
 
 #define BYTES_OF(s) s, sizeof s - 1
 
@@ -115,8 +107,6 @@ TEST(encodings_and_offsets_of_values_are_reported) {
             assert_memory_equal(blob.bytes + info.diff_offset, "/-*+", 4);
     }
 }
-
-/* --- ranges ----------------------------------------------------------------------------------- */
 
 TEST(every_range_in_every_type_equals_a_load) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,

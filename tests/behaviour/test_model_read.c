@@ -41,8 +41,6 @@ TEST(test_three_generations_list_the_same) {
     }
 }
 
-/* --- formats ------------------------------------------------------------------------ */
-
 enum { NET = SB_FORMAT_CAFFEMODEL, SOLVER = SB_FORMAT_SOLVERSTATE };
 enum { VECTOR = SB_FORMAT_BLOB_VECTOR, BLOB = SB_FORMAT_BLOB };
 
@@ -126,8 +124,6 @@ TEST(test_a_file_is_opened_only_as_its_own_format) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_open(&rows[i], rows[i].format, rows[i].format);
 }
-
-/* --- layers of C3D 1.0 ---------------------------------------------------------------------- */
 
 /* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {

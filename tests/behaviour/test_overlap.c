@@ -48,9 +48,8 @@ static void look(const struct pair *p, float out[16]) {
     bytes_get(p->lent.context, p->lent.ptr, out, 16 * sizeof(float));
 }
 
-/* Checks the floats after a call. The call must have written `factor * old[second..]`, plus
-   `old[first..]` if `sum` is true, from `first` on, and must have changed no other float. If the
-   two ranges overlap in part, the call must have written nothing. */
+/* From float `first` on, the call must have written `factor * old[second..]`, plus `old[first..]`
+   if `sum` is true. If the ranges overlap in part, the call must have written nothing. */
 static void expect(const struct pair *p, size_t place, bool sum, float factor) {
     float now[16];
     look(p, now);
@@ -111,8 +110,6 @@ TEST(bytes_past_a_copy_do_not_overwrite_the_source) {
     }
     bring(COUNT, 0, true, SB_OK);
 }
-
-/* --- a device that shares the host's memory ----------------------------------------------- */
 
 TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     struct plain plain = {0};

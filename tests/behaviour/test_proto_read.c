@@ -7,8 +7,7 @@
 
 static const int64_t two_by_three[] = {2, 3};
 
-/* protobuf-c refuses known fields of a wrong wire type, and groups. The message has data and
-   double_data, a shape, num, channels and a dimension of wrong types. */
+/* The message has groups, and known fields of a wrong wire type, which protobuf-c refuses. */
 TEST(test_overlong_dimensions_and_fields_of_a_wrong_wire_type_are_accepted) {
     static const float six[] = {1, 2, 3, 4, 5, 6};
     struct wire wire = wire_of("5:f1 5:4 8:f1 7:9 1:'num' 2:f2"), shape = wire_of("1:f2");
@@ -61,8 +60,6 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
                  "the blob is 6 (6), but the message is 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 "
                  "... (1)");
 }
-
-/* --- refusals -------------------------------------------------------------------------------- */
 
 struct refusal {
     const char *claim;
@@ -138,10 +135,6 @@ TEST(test_a_shape_of_too_many_bytes_is_reported) {
         "dim: the shape's byte count overflows");
     assert_int_equal(err.offset, 0);
 }
-
-/* --- pieces of memory: read as if they were joined -------------------------------------------- */
-
-/* The fuzz target blob_proto also reads each message from three pieces. */
 
 /* The source has a copy of the list of pieces; the bytes remain the caller's. Each piece is in
    separate memory, so that sanitizers notice a read beyond the piece. */

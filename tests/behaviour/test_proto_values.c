@@ -11,7 +11,6 @@ enum { DATA = 5, DOUBLE_DATA = 8, DOUBLE_DIFF, RAW_DATA_TYPE, RAW_DIFF_TYPE, RAW
 enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
 static const size_t widths[] = {8, 4, 2, 4, 4};
 
-/* Returns a message with a shape of one axis and with raw_data. */
 static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
     struct wire wire = {0};
     wire_shape(&wire, &count, 1);
@@ -20,14 +19,11 @@ static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
     return wire;
 }
 
-/* Reads the message into a new blob of the type `dtype`. */
 static sb_blob *read_blob(int32_t dtype, struct wire wire) {
     sb_blob *blob = test_unshaped(NULL, dtype);
     assert_ok(read_wire(blob, &wire, &err));
     return blob;
 }
-
-/* --- values -------------------------------------------------------------------------------- */
 
 static bool is_half_nan(unsigned half) {
     return (half & 0x7fff) > 0x7c00;
@@ -59,22 +55,18 @@ TEST(every_half_is_exact_as_a_float_and_as_a_double) {
     }
 }
 
-/* --- wire types ---------------------------------------------------------------------------- */
-
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
 static const double doubles_1_2[] = {1, 2};
 
 TEST(unknown_types_and_raw_fields_of_a_wrong_wire_type_are_skipped) {
     struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
     wire_number(&wire, RAW_DATA_TYPE, INT);
-    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* the lower 32 bits count */
+    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* the type: the low 32 bits */
     wire_number(&wire, RAW_DATA_TYPE, UINT + 1);
     wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
     wire_number(&wire, RAW_DATA, INT);
     assert_values(read_blob(SB_DTYPE_F32, wire), SB_DATA, 2, 1);
 }
-
-/* --- refusals ------------------------------------------------------------------------------ */
 
 static void refused_by_halves(struct wire wire, const char *part) {
     static const uint16_t before[] = {1, 2};
@@ -110,8 +102,6 @@ TEST(a_message_without_values_is_read_into_a_blob_of_halves) {
     assert_ok(read_wire(blob, &wire, &err));
     assert_int_equal(sb_blob_count(blob), 0);
 }
-
-/* --- integers ------------------------------------------------------------------------------ */
 
 #define OVERFLOWS SB_ERR_DATA_OVERFLOW
 

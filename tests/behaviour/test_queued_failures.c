@@ -36,7 +36,7 @@ static sb_status forget_failures SLOT_STREAM {
 }
 
 /* --- another table, for a kernel of the caller that fails. The first wait for the kernel's stream,
-   or for an event after the kernel, reports the failure. If this was a wait for an event, later
+   or for an event after the kernel, reports the failure. If that was a wait for an event, later
    waits for the same event also report the failure; no other wait does. */
 
 static struct {
@@ -135,8 +135,6 @@ static void scene_reopen(struct scene *s, int kind, int32_t schedule) {
     }
     scene_reopen_on(s, kind ? &table : NULL, schedule);
 }
-
-/* --- work that fails and invalidates data of `blob`, and calls after it ---------------------- */
 
 static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
@@ -325,15 +323,12 @@ static bool is_kernel(const struct work *work) {
     return work->steps[0].call == KERNEL || work->steps[0].call == KERNEL_ON_OTHER;
 }
 
-/* --- calls that wait for the bytes ----------------------------------------------------------- */
-
 enum { ASUM = POINTER_CALLS, COPY_FROM, PULL_AND_WAIT, ALL_REDUCE, REDUCER };
 
 static const int asks[] = {CPU_DATA,  MUTABLE_CPU,   GPU_DATA,   MUTABLE_GPU, ASUM,
                            COPY_FROM, PULL_AND_WAIT, ALL_REDUCE, REDUCER};
 enum { ASKS = sizeof asks / sizeof *asks };
 
-/* Returns the status of a collective operation or of a reducer's step. */
 static sb_status communicate(struct scene *s, int call, sb_error *err) {
     sb_comm *comm;
     sb_reducer *reducer = NULL;
@@ -371,8 +366,6 @@ static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
         return blob_call(s->blob, SB_DATA, (enum call)call, NULL, out, err);
     }
 }
-
-/* --- trials ---------------------------------------------------------------------------------- */
 
 struct trial {
     int kind;
@@ -432,8 +425,8 @@ TEST_ON(scene, bytes_that_failed_work_should_have_written_are_not_returned) {
     }
 }
 
-/* The failures of a stream do not concern other streams, later kernels, or a forgotten stream that
-   had the same slot. */
+/* A stream's failure does not concern other streams, later kernels, or a forgotten stream that had
+   the same slot before. */
 TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     const void *in;
     for (int forgets = 0; forgets < 2; forgets++) {
@@ -468,7 +461,7 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists --- */
+/* --- a kernel behind arithmetic checks whether the arithmetic's memory still exists ----------- */
 
 static struct rig *observed;
 static struct look observation;
@@ -501,8 +494,6 @@ TEST_ON(scene, a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
     scene_reopen(f, ON_SIM, SB_SIM_LAZY); /* waits for the device */
     assert_true(observation.ran && observation.reached);
 }
-
-/* --- bytes that no call requests ------------------------------------------------------------- */
 
 /* The upload before a kernel of the caller fails. Then only the host has bytes, which are old. */
 TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
@@ -547,8 +538,6 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
 }
-
-/* --- waits that fail ------------------------------------------------------------------------- */
 
 struct fill {
     sb_context *context;
@@ -792,8 +781,6 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     }
 }
 
-/* --- failures that another thread's wait returns ------------------------------------------- */
-
 static sb_status on_thread(void *(*task)(void *arg), void *arg) {
     pthread_t thread;
     void *status;
@@ -934,8 +921,8 @@ TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
 }
 
-/* Reads the data of `target` while two successive waits fail, from each wait of the read on: the
-   wait for the event of `target`, or a wait for one of the two events that the context keeps. */
+/* A read of `target` waits for the event of `target`, and for two events that the context keeps. In
+   each round, another two successive waits fail. */
 TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
     const void *in;
     for (int before = 0; before < 9; before++) {

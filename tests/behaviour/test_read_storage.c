@@ -70,8 +70,6 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* --- storage --------------------------------------------------------------------------------- */
-
 /* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
 TEST(test_sharers_see_the_values) {
     enum { OWN, LENT_TO_WRITE, LENT_TO_READ, LENDINGS };
@@ -102,8 +100,6 @@ TEST(test_sharers_see_the_values) {
     }
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     const size_t before = s->rig.counting.peak_bytes = s->rig.counting.live_bytes;
     assert_ok(read_into(s, reader, blob, &err));
@@ -130,8 +126,6 @@ TEST(test_memory_is_the_payload_once) {
         scene_close(&s);
     }
 }
-
-/* --- limits ---------------------------------------------------------------------------------- */
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 

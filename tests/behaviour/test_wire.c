@@ -94,8 +94,7 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* A sink in memory stores the bytes of a call completely or not at all, but stores as many bytes of
-   a source as fit. The sink must not write beyond the memory. */
+/* A sink in memory stores all bytes of a call or none, but of a source as many bytes as fit. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};

@@ -6,13 +6,10 @@
 #include <pthread.h>
 #include <syncblob/mpi.h>
 
-/* --- claims ----------------------------------------------------------------------------- */
-
 static bool failed;
 static int my_rank, num_ranks;
 _Thread_local sb_error err;
 
-/* The functions behind the macros expect, expect_ok and expect_status. */
 void ranks_expect(bool claim, const char *text, const char *file, int line) {
     failed |= !claim;
     if (!claim)
@@ -31,8 +28,6 @@ uint64_t test_random(uint64_t *state) {
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return z ^ z >> 31;
 }
-
-/* --- calls of MPI that a test can make fail ----------------------------------------------- */
 
 enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS, FREE, OTHER };
 
@@ -88,8 +83,6 @@ CALL(Iallreduce, IALLREDUCE,
 
 SOME(Testsome, TESTSOME)
 SOME(Waitsome, WAITSOME)
-
-/* --- collectives ----------------------------------------------------------------------------- */
 
 static void every_engine_does_this(sb_comm *comm) {
     static const char *const devices[] = {"cpu", "sim:0"};

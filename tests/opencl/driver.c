@@ -5,8 +5,6 @@
 #include <CL/cl_ext.h>
 #include <pthread.h>
 
-/* --- contexts with a chosen kind of memory ---------------------------------------------- */
-
 const sb_backend *opencl_backend(int32_t memory) {
     static int32_t kinds[SB_OPENCL_FINE_SVM + 1];
     static sb_backend tables[SB_OPENCL_FINE_SVM + 1];
@@ -40,8 +38,6 @@ cl_command_queue opencl_queue(const sb_context *context, const cl_queue_properti
     return queue;
 }
 
-/* --- planted failures ------------------------------------------------------------------ */
-
 static _Thread_local struct {
     const char *name;
     int64_t countdown;
@@ -62,7 +58,6 @@ const char *driver_fired(void) {
     return fault.fired;
 }
 
-/* Returns whether this call is to fail. */
 static bool is_due(const char *name) {
     if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
         return false;
@@ -70,8 +65,6 @@ static bool is_due(const char *name) {
         fault.fired = name;
     return fault.countdown == 0;
 }
-
-/* --- live objects ---------------------------------------------------------------------- */
 
 struct driver_live driver_live;
 
@@ -86,7 +79,7 @@ struct memory {
     cl_context context;
     char *host;
     size_t bytes;
-    cl_command_queue queue; /* the last queue that a function of unified memory has passed */
+    cl_command_queue queue; /* the last queue that used the memory */
 };
 static struct memory *memories;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
@@ -127,8 +120,6 @@ typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
 typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *svm_free)(cl_command_queue, cl_uint, void *[], void *);
 
-/* --- calls that return a code ---------------------------------------------------------- */
-
 #define CALL(n, name, ...)                                                                         \
     WRAP(cl_int, name, (PARAMETERS##n(__VA_ARGS__))) {                                             \
         return is_due(#name) ? fault.code : __real_##name(ARGUMENTS##n);                           \
@@ -143,8 +134,6 @@ CALL(4, clSetKernelArg, cl_kernel, cl_uint, size_t, const void *)
 CALL(3, clSetKernelArgSVMPointer, cl_kernel, cl_uint, const void *)
 CALL(1, clFlush, cl_command_queue)
 CALL(1, clFinish, cl_command_queue)
-
-/* --- events of commands that failed ---------------------------------------------------- */
 
 cl_int __real_clReleaseEvent(cl_event event);
 cl_int __real_clRetainEvent(cl_event event);
@@ -204,8 +193,6 @@ WRAP(cl_int, clWaitForEvents, (cl_uint count, const cl_event *events)) {
     return result;
 }
 
-/* --- calls that queue a command -------------------------------------------------------- */
-
 cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
                                           const cl_event *list, cl_event *out);
 
@@ -261,8 +248,6 @@ static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs
 }
 #define __real_clEnqueueSVMFree enqueue_svm_free
 QUEUE(5, clEnqueueSVMFree, cl_command_queue, cl_uint, void **, svm_free, void *)
-
-/* --- calls that create and release ----------------------------------------------------- */
 
 #define CREATE(n, type, name, counter, ...)                                                        \
     WRAP(type, name, (PARAMETERS##n(__VA_ARGS__), cl_int * code)) {                                \
@@ -345,8 +330,7 @@ int fdatasync(int file) {
     return 0;
 }
 
-/* --- Intel's unified shared memory, made of shared virtual memory: pocl 3.1 lacks it
- * --------------------------------------------------------------------- */
+/* Fakes Intel's unified shared memory, which pocl 3.1 lacks, with shared virtual memory. */
 
 static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
                                     const cl_bitfield *properties, size_t bytes, cl_uint alignment,
@@ -423,8 +407,6 @@ static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint
     pthread_mutex_unlock(&lock);
     return CL_SUCCESS;
 }
-
-/* --- the extension --------------------------------------------------------------------- */
 
 WRAP(void *, clGetExtensionFunctionAddressForPlatform,
      (cl_platform_id platform, const char *name)) {

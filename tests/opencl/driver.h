@@ -18,8 +18,6 @@ cl_command_queue opencl_queue(const sb_context *context, const cl_queue_properti
 /* Returns the extension table SB_OPENCL_DEVICE of the context's device. */
 const sb_opencl_device *opencl_device(const sb_context *context, void **out_device);
 
-/* --- planted failures ------------------------------------------------------------------ */
-
 /* How a planted failure appears. */
 enum driver_mode {
     DRIVER_NOW,  /* the call does nothing and returns the code */
@@ -32,14 +30,11 @@ void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int co
 /* Returns the name of the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
-/* The numbers of live OpenCL objects. */
 extern struct driver_live {
     atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
 } driver_live;
 
 void assert_nothing_is_live(void);
-
-/* --- properties of the device ------------------------------------------------------------ */
 
 /* The properties of devices that are opened later. By default a device has all properties of pocl's
    device, and Intel's unified shared memory. */

@@ -16,8 +16,6 @@ struct scene {
 
 #define ON(scene) ((sb_stream)(scene)->queue)
 
-/* --- operations ------------------------------------------------------------------------ */
-
 static sb_status push_and_wait(struct scene *s, sb_error *err) {
     const sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
@@ -70,8 +68,6 @@ static const struct operation {
     sb_status (*run)(struct scene *scene, sb_error *err);
     int kind;
 } operations[] = {OPERATIONS(ROW)};
-
-/* --- a trial --------------------------------------------------------------------------- */
 
 static void scene_open(struct scene *s, int32_t memory, int kind) {
     float *out;

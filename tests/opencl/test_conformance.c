@@ -78,8 +78,6 @@ TEST(a_failed_opening_leaves_nothing_open) {
                 assert_true(n < 100);
 }
 
-/* --- a device without doubles ---------------------------------------------------------- */
-
 TEST(without_doubles_the_host_adds_floats_and_64_bit_arithmetic_is_refused) {
     enum { COUNT = 100003 }; /* more than one piece */
     float *out;
@@ -108,8 +106,6 @@ TEST(without_doubles_the_host_adds_floats_and_64_bit_arithmetic_is_refused) {
     fake_device.hides_doubles = false;
 }
 
-/* --- forks ----------------------------------------------------------------------------- */
-
 static void use_in_child(void *mem) {
     const void *out;
     sb_context *context = sb_mem_context(mem), *another;
@@ -127,8 +123,6 @@ TEST(a_forked_child_uses_nothing_of_the_driver) {
     (void)mem_pointer(mem, GPU_DATA); /* both sides are current */
     in_child(use_in_child, mem);
 }
-
-/* --- conformance ------------------------------------------------------------------------ */
 
 /* Creates a queue, which OpenCL does not order with other queues. */
 static sb_status stream_create(void *user, void *device, sb_stream *out, sb_error *err) {

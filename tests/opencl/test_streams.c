@@ -18,7 +18,7 @@ struct place {
     sb_stream own; /* the library's queue */
     cl_command_queue queue;
     size_t owned_before; /* number of objects that the test already owned */
-    int64_t nth;         /* the query of wait_for_last_event that fails */
+    int64_t nth;         /* which query of wait_for_last_event fails */
     void *events[OWNED], *blocks[OWNED];
     cl_event callers[OWNED]; /* OpenCL's events of the test */
     int num_callers;
@@ -115,8 +115,6 @@ TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
     }
 }
 
-/* --- queues that wait for an event of the caller ----------------------------------------- */
-
 struct blocked {
     cl_event user;
     cl_int status; /* the event's end: CL_COMPLETE, or a failure */
@@ -145,8 +143,6 @@ static void *unblock_soon(void *user) {
     unblock(blocked, blocked->status);
     return NULL;
 }
-
-/* --- failures of queued commands ------------------------------------------------------- */
 
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 
@@ -398,8 +394,6 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
     }
     f->own = own;
 }
-
-/* --- barriers that fail ---------------------------------------------------------------- */
 
 static const struct timespec moment = {0, 1000000};
 

@@ -7,8 +7,8 @@
    divided by FOLD, so that a thousand ranks fit into one machine's memory. The printed bytes and
    seconds describe the net as if FOLD were 1. SMPI's own MPI_Iallreduce sends all data to all
    ranks, unlike real MPI libraries, so c/mpi/engine.c is compiled with the blocking MPI_Allreduce.
-   From the duration of each bucket the program computes when the bucket would be complete if it
-   were sent during the backward pass. Rank 0 prints:
+   From the buckets' durations the program computes when each bucket would be complete with overlap.
+   Rank 0 prints:
 
        BUCKETS BYTES APART BESIDE NETWORK
 
@@ -38,8 +38,6 @@ static void need(bool claim, const char *text) {
 
 #define NEED(claim) need(claim, #claim)
 
-/* --- the network during the computation ---------------------------------------------------- */
-
 static struct {
     double blocked; /* seconds in MPI so far */
     double began;   /* the start of the step */
@@ -66,8 +64,6 @@ int simulated_query_thread(int *level) {
     *level = MPI_THREAD_SERIALIZED;
     return MPI_SUCCESS;
 }
-
-/* --- the step ------------------------------------------------------------------------------ */
 
 static sb_blob *blobs[BLOBS];
 

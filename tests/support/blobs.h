@@ -1,6 +1,6 @@
-/* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
-   calls, a folder, and blobs, memories and streams that are destroyed with the fixture. Also
-   functions that create blobs and memories, set their contents and heads, and read them. */
+/* The fixture of tests on a device, TEST_ON(rig, …): a context that counts calls, a folder, and the
+   test's blobs, memories and streams. Other functions create blobs and memories, and write and read
+   their contents and heads. */
 #ifndef SB_TESTS_BLOBS_H
 #define SB_TESTS_BLOBS_H
 
@@ -21,9 +21,9 @@ void rig_open(struct rig *rig);
 /* Opens the rig on `device`; NULL means "cpu". `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Destroys the objects that the test has made since rig_open. Fails if an object or a buffer other
-   than the context and its cache is still live, or if the folder has a file that rig_path did not
-   return. */
+/* Destroys the objects that the test has made since rig_open. Then fails if an object or a buffer
+   is live, except the context and its cache, or if the folder has a file that rig_path did not
+   name. */
 void rig_close(struct rig *rig);
 /* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
@@ -110,8 +110,6 @@ void device_fail_no_more(sb_context *context);
 /* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
-/* --- blobs and memories ----------------------------------------------------------------------- */
-
 /* Copies `bytes` bytes of `values` to the memory and moves its head to `head`. Does nothing if
    `head` is UNINITIALIZED. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
@@ -122,8 +120,8 @@ sb_mem *test_filled(sb_context *context, size_t bytes, int fill);
 /* Copies the first `bytes` bytes of a current side to `out`, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
-/* Queues a copy of the memory, whose head is at the device, to the host. Makes every wait for the
-   copy fail. The schedule is SB_SIM_LAZY afterwards. */
+/* Queues a copy to the host of a memory whose head is at the device, and makes every wait for the
+   copy fail. Sets the schedule SB_SIM_LAZY. */
 void mem_fail_wait(const sb_mem *mem);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
@@ -152,10 +150,8 @@ void *host_to_write(sb_blob *blob, sb_part part);
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);
 
-/* --- DLPack tensors --------------------------------------------------------------------------- */
-
-/* A tensor whose memory the test lends; other programs pass such tensors to the library. The
-   tensor's deleters count their calls. */
+/* A tensor such as other programs make, with memory that the test lends. The tensor's deleters
+   count their calls. */
 struct tensor {
     sb_dl_managed_versioned versioned;
     sb_dl_managed legacy; /* describes the same tensor */
@@ -167,12 +163,10 @@ struct tensor {
 /* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
 
-/* Calls after which the host bytes of a blob's data are retired: the bytes are not current, or they
+/* Calls that retire the host bytes of a blob's data: afterwards the bytes are not current, or they
    no longer exist. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
-
-/* --- faults ----------------------------------------------------------------------------------- */
 
 /* Ways to make one step of a call fail: an allocation, or a device operation in one of 3 modes. */
 enum fault {

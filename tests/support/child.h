@@ -45,7 +45,6 @@ static inline int status_in_child(void (*task)(void *arg), void *arg) {
     return status;
 }
 
-/* Runs task(arg) in a child and asserts that the child exits with 0. */
 static inline void in_child(void (*task)(void *arg), void *arg) {
     assert_child_status(status_in_child(task, arg));
 }

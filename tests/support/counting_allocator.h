@@ -61,8 +61,8 @@ static inline void ignore(sb_status status) {
 }
 
 /* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
-   first and lent memory last. rig_close destroys the objects made since rig_open. A fuzz target
-   links fuzz/support/loan.c, which keeps no list of objects, and must free each object. */
+   first and lent memory last. rig_close destroys the objects made since rig_open. Fuzz targets link
+   fuzz/support/loan.c instead, which keeps no list, so a target must free each object. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
 /* Destroys the thing now. */

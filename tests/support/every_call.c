@@ -9,8 +9,6 @@
 #include <syncblob/sim_comm.h>
 #include <unistd.h>
 
-/* --- storage that the test lends ------------------------------------------------------------- */
-
 /* Storage that the test lends to the world's objects, directly or as a DLPack tensor. */
 struct lent_piece {
     struct world *world;
@@ -130,8 +128,6 @@ static struct lent_piece *tensor(struct world *w) {
     return p;
 }
 
-/* --- sources and sinks ---------------------------------------------------------------- */
-
 static void visit(struct world *w, enum world_visit where) {
     if (w->visit)
         w->visit(w, where);
@@ -207,8 +203,6 @@ static sb_status lend_blob(void *user, int64_t layer, int64_t index, const sb_bl
     return SB_OK;
 }
 
-/* --- destruction ----------------------------------------------------------------------- */
-
 static void end_reducer(struct world *w) {
     sb_reducer *reducer = w->reducer;
     w->reducer = NULL;
@@ -225,8 +219,6 @@ static void forget(struct world *w, sb_context *context) {
 }
 
 enum { ENDS = 1, IS_CONST = 2 };
-
-/* --- the calls -------------------------------------------------------------------------- */
 
 #define MOST_CALLS 256
 
@@ -447,12 +439,12 @@ const char *const not_in_every_call[] = {
     "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features", "sb_status_name",
     "sb_status_text", "sb_version", "sb_version_string", "sb_context_options_init",
     "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* functions that create an object of a kind that struct world has, and use no other object */
+    /* functions that create an object like one of struct world, and use no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
     /* functions that register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
-    /* a function that the calls above use to destroy each write that they begin */
+    /* the calls above destroy each write that they begin */
     "sb_write_destroy",
     /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",
@@ -461,8 +453,6 @@ const char *const not_in_every_call[] = {
     "sb_nccl_id_create",
     /* a function that concerns only simulated ranks */
     "sb_sim_comm_fail", NULL};
-
-/* --- the world -------------------------------------------------------------------------- */
 
 static void borrow(struct world *w, sb_mem *mem, enum world_storage storage) {
     const bool on_host = storage <= WORLD_HOST_WRITABLE;

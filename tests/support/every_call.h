@@ -1,8 +1,7 @@
 /* A list of calls of all functions of the libraries except not_in_every_call, on one set of objects
    (the world). Tests make these calls in callbacks, in forked children, and while allocations and
-   device operations fail. For instance, a deleter frees lent storage and then makes a call from the
-   list. The list includes the functions of libsyncblob-comm, because a deleter may call them while
-   libsyncblob-comm writes to memories of the core. */
+   device operations fail. For instance, a deleter makes a call while libsyncblob-comm writes to a
+   memory of the core. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 

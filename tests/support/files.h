@@ -13,7 +13,6 @@ void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
 /* Asserts that `found` has the bytes of `expected`. */
 void assert_wire(const struct wire *found, const struct wire *expected);
-/* Returns the number of files in a folder. */
 int files_in(const char *folder);
 bool file_holds(const char *path, const char *text);
 
@@ -27,8 +26,6 @@ static inline bool file_is_replaced_while_open(void) {
 }
 #endif
 
-/* --- sources, sinks and progress -------------------------------------------------------------- */
-
 /* Each call decrements `left`, and the call that makes it 0 returns `status`. */
 struct test_fault {
     _Atomic int left; /* 0: no call fails */
@@ -38,7 +35,7 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* if not NULL: reads from the fault.left-th on return its bytes */
+    const struct wire *other;  /* not NULL: reads from number fault.left on return these bytes */
     struct test_fault fault;   /* counts calls of read_at and, unless `other` is set, of version */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;

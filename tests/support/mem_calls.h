@@ -29,7 +29,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* the number of calls that return a pointer; also calls on blobs */
+    POINTER_CALLS = SET_CPU /* the calls before SET_CPU return a pointer, and work on blobs, too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };

@@ -31,8 +31,8 @@
     (void *device, sb_dtype dtype, int64_t count, double alpha, void *x, sb_stream stream,         \
      sb_error *err)
 
-/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. The device
-   does not order threads, because its counters are relaxed atomics. */
+/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. Its
+   counters are relaxed atomics, so that its slots do not synchronise threads. */
 struct plain {
     _Atomic int opened, closed;
     _Atomic int live;        /* blocks that are allocated */

@@ -29,8 +29,8 @@ struct scene {
 
 bool is_read_only(int32_t kind);
 
-/* Opens a context on "sim:0", with pinned host memory if the host's storage in `start` is pinned,
-   and a memory in the state `start`. Current sides hold CURRENT, other sides STALE. */
+/* Opens a context on "sim:0" and a memory in the state `start`. The context has pinned host memory
+   if the state needs it. Current sides hold CURRENT, other sides STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
 /* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);

@@ -8,8 +8,6 @@
 static struct shim_target target;
 static struct shim *shims;
 
-/* --- devices --------------------------------------------------------------------------------- */
-
 struct shim *shim_of(const void *device) {
     target.lock();
     struct shim *shim = shims;
@@ -48,8 +46,6 @@ static void close_device(void *device) {
     free(shim);
     target.backend.close(device);
 }
-
-/* --- slots ----------------------------------------------------------------------------------- */
 
 /* Counts the call and decrements the countdown of each armed fault. The first fault whose countdown
    reaches 0 takes effect. */
@@ -114,8 +110,6 @@ static sb_status alloc_pinned(void *device, size_t bytes, void **out, sb_error *
     return st;
 }
 
-/* --- the extension table --------------------------------------------------------------------- */
-
 static sb_sim_fault *faults(void *device, int32_t *out_count) {
     *out_count = SHIM_FAULTS;
     return shim_of(device)->faults;
@@ -157,8 +151,6 @@ static sb_sim_device controls;
 static const void *extension(void *device, const char *name) {
     return strcmp(name, SB_SIM_DEVICE) == 0 ? &controls : NULL;
 }
-
-/* --- contexts -------------------------------------------------------------------------------- */
 
 static sb_backend backend;
 

@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on another backend: the linker redirects the tests' calls of
-   sb_context_create to shim.c (--wrap). For "sim:N", a context opens the other backend, with the
-   functions that the tests request from a simulated device. The calls of each slot of the backend
-   are counted, and a driver call within a chosen call of a slot can be made to fail. */
+   sb_context_create to shim.c (--wrap). The context of "sim:N" has a device of the other backend,
+   with the control functions of a simulated device. The shim counts the calls of each slot, and can
+   make a driver call fail inside a call of a slot that a test chooses. */
 #ifndef SB_TESTS_SHIM_H
 #define SB_TESTS_SHIM_H
 

@@ -47,7 +47,6 @@ static inline sb_stream new_stream(struct sim *f) {
     return stream;
 }
 
-/* Allocates memory on `stream`, as the library does. */
 static inline char *new_memory(struct sim *f, size_t bytes, sb_stream stream) {
     void *ptr = NULL;
     assert_ok(f->table->alloc(f->device, bytes, stream, &ptr, &err));

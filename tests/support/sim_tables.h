@@ -4,11 +4,11 @@
 
 #include <syncblob/backend.h>
 
-/* Returns a device with host-coherent memory. @return [borrowed] a constant */
+/* Returns the table of a device with host-coherent memory. @return [borrowed] a constant */
 const sb_backend *coherent_table(void);
 
-/* Returns a device with a stream that is being captured, as for a CUDA graph: recording an event on
-   the stream fails, and so does a wait for the stream. Other work succeeds. */
+/* Returns the table of a device with a stream that is being captured, as for a CUDA graph: an event
+   cannot be recorded on the stream, and a wait for the stream fails. Other work succeeds. */
 sb_backend captured_table(void);
 
 extern sb_stream captured_stream; /* NULL: no stream is captured */

@@ -1,7 +1,5 @@
 #include "state_table.h"
 
-/* --- cells ----------------------------------------------------------------------------------- */
-
 static state_newest side_of(enum call call) {
     return call_kinds[call].side == SB_SIDE_CPU ? HOST : DEVICE;
 }
@@ -54,8 +52,6 @@ struct state_cell state_cell(int32_t head, enum call call) {
     const state_newest after = state_after(sides_of_head(head), call, work);
     return (struct state_cell){work, after == NOBODY ? head : heads[after]};
 }
-
-/* --- plans ----------------------------------------------------------------------------------- */
 
 bool table_is_current(int32_t head, int32_t side) {
     return sides_of_head(head) & (side == SB_SIDE_CPU ? HOST : DEVICE);

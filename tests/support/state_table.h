@@ -6,8 +6,6 @@
 
 #include "mem_calls.h"
 
-/* --- cells: a head and a call ---------------------------------------------------------------- */
-
 /* The sides that hold the newest bytes: bit 0 the host, bit 1 the device. NOBODY if the head is
    UNINITIALIZED or LOST. */
 typedef unsigned state_newest;
@@ -33,8 +31,6 @@ state_newest sides_of_head(int32_t head);
 state_newest state_after(state_newest newest, enum call call, enum work work);
 /* Returns the table's cell for a head and any call except CLEAR and SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
-
-/* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
 struct loan; /* each file that includes this header defines struct loan */
 

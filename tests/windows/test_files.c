@@ -64,8 +64,6 @@ static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) 
     return handle;
 }
 
-/* --- paths ------------------------------------------------------------------------------ */
-
 static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
     assert_true(MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1032) > 0);
     return wide;
@@ -137,8 +135,6 @@ TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     }
 }
 
-/* --- errors ----------------------------------------------------------------------------- */
-
 /* Asserts that the message begins with the caller's path, cut to 80 bytes. */
 static void assert_begins_with_path(const sb_error *err, const char *path) {
     char quoted[96];
@@ -173,8 +169,6 @@ TEST_ON(folder, test_errors_have_the_words_of_other_systems) {
         }
     }
 }
-
-/* --- files that are open ----------------------------------------------------------------- */
 
 TEST_ON(folder, test_a_file_that_is_not_shared) {
     assert_ok(write_file(f->file, 1, &err));
@@ -257,8 +251,6 @@ TEST_ON(folder, test_a_file_that_changes_while_it_is_open) {
     assert_reports(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err), "changed");
     sb_model_destroy(model);
 }
-
-/* --- bytes ------------------------------------------------------------------------------ */
 
 TEST_ON(folder, test_a_handle_is_a_descriptor) {
     sb_source source = SB_SOURCE_INIT;

@@ -10,8 +10,6 @@
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* --- results ----------------------------------------------------------------------------- */
-
 TEST(every_op_combines_the_values_of_all_ranks) {
     const sb_sim_comm_options late = RANK_OPTIONS(.seed = 5, .delay_microseconds = 300);
     for (size_t i = 0; i < SIZES; i++) {
@@ -80,8 +78,6 @@ TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
             ranks_run(size, NULL, broadcast_blobs, &place);
         }
 }
-
-/* --- refusals ---------------------------------------------------------------------------- */
 
 TEST(invalid_arguments_are_refused_and_send_nothing) {
     double value = 3;
@@ -189,8 +185,6 @@ TEST(a_difference_of_calls_is_reported_with_both_calls) {
             if (one != other)
                 ranks_run(2, NULL, differ, (int[]){one, other});
 }
-
-/* --- failures ------------------------------------------------------------------------------ */
 
 struct failing {
     int64_t nth;

@@ -1,7 +1,7 @@
 /* Makes every call of a communicator and of a reducer while the n-th allocation, device operation
-   or call of the engine fails, for every n. Bytes and heads must then be as before the call or as
-   after a successful call, a retry must be possible unless the engine may have sent bytes, and
-   nothing may leak. Both ranks make the same calls. */
+   or call of the engine fails, for every n. Afterwards the bytes and heads must be those before the
+   call or those after a successful call. A retry must be possible unless the engine may have sent
+   bytes. Nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "mirror.h"
@@ -58,8 +58,6 @@ struct world {
     bool is_broken; /* the communicator is unusable */
     double value;
 };
-
-/* --- the fixture ----------------------------------------------------------------------------- */
 
 static void values_of(int blob, float values[MOST]) {
     fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);
@@ -120,8 +118,6 @@ static void world_close(struct world *w) {
     rig_close(&w->rig);
 }
 
-/* --- calls ----------------------------------------------------------------------------------- */
-
 /* Makes one step; after a failure, a second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
@@ -133,7 +129,6 @@ static sb_status step(struct world *w, sb_error *err) {
     return sb_reducer_wait(w->reducer, err);
 }
 
-/* Writes new values on the host, and makes a step. */
 static sb_status next_step(struct world *w) {
     void *out;
     for (int i = 0; i < BLOBS; i++) {
@@ -198,8 +193,8 @@ static bool is_out_of_reach(struct world *w, int blob) {
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-/* Returns how many blobs and values are wrong. Bytes from before the call are right if `before`,
-   and bytes from after the call are right if `after`. */
+/* Counts the blobs and values that are wrong: old bytes are right if `before`, new bytes if
+   `after`. */
 static int64_t num_wrong(struct world *w, bool before, bool after) {
     const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
     int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);
@@ -221,8 +216,6 @@ static void check_use(struct world *w, sb_blob *blob) {
     const void *in = host_of(blob, SB_DATA);
     assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
 }
-
-/* --- each failure in turn -------------------------------------------------------------------- */
 
 static void fail_setting(const struct setting *s, int kind, int64_t nth, const char *what) {
     static const char *const names[] = {"handle", "begin, unsent", "begin, sent", "test", "wait"};
@@ -332,7 +325,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool calloc_failed = calloc_has_failed();
     const bool fired =
         is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
-    ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
+    ignore(sb_context_synchronize(w.rig.context, NULL));            /* queued work scales a mean */
     const bool may_retry = kind == UNSENT && setting->call == STEP; /* the step retries */
     const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
     if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {

@@ -5,8 +5,8 @@
 
 #include "../src/sim_comm.h"
 
-/* Keeps a pointer to the parent's engine: the child does not free the engine, and a leak checker
-   would report an engine without a pointer. */
+/* The child does not free the parent's engine. This pointer keeps a leak checker from reporting the
+   engine. */
 static struct sb__sim_group *volatile parents;
 
 static void use_in_child(void *arg) {

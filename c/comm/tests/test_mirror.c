@@ -11,10 +11,8 @@
 #define MOST MIRROR_BLOBS
 enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
 
-/* --- buckets --------------------------------------------------------------------------------- */
-
-/* The sizes, in floats, of the blobs from the last to the first, and of the messages that are sent.
-   A negative size marks a blob that is sent in place. */
+/* Sizes in floats: of the blobs, from the last to the first, and of the messages that are sent. A
+   negative size marks a blob that is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -83,8 +81,6 @@ TEST_ON(mirrored, a_bucket_is_filled_to_its_limit_and_no_further) {
     }
 }
 
-/* --- buffers of buckets ---------------------------------------------------------------------- */
-
 /* Reopens the fixture with six blobs, each in a separate bucket; two buckets can be in flight. */
 static void world_of_rooms(struct mirrored *w, const sb_comm_engine *engine) {
     mirrored_reopen(w, engine, false);
@@ -107,14 +103,12 @@ TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
             assert_int_equal(f->mirror.num_sent, step * MOST);
             assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
             assert_int_equal(f->mirror.second,
-                             done ? 0 : step * (MOST - 1)); /* not each step's first start */
+                             done ? 0 : step * (MOST - 1)); /* all starts of a step but the first */
             for (int i = 0; i < MOST; i++)
                 assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
         }
     }
 }
-
-/* --- failures of the engine ------------------------------------------------------------------ */
 
 TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
@@ -182,8 +176,6 @@ TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
             sb_mem_release(rooms[f->mirror.sent[0].buffer.ptr != first]);
     }
 }
-
-/* --- a device that fails --------------------------------------------------------------------- */
 
 /* Checks that neither the sum nor the old bytes can be read. */
 static void assert_no_bytes(sb_mem *mem) {
@@ -259,8 +251,6 @@ TEST_ON(mirrored, a_device_without_arithmetic_leaves_means_to_the_host) {
     }
 }
 
-/* --- bytes that are sent --------------------------------------------------------------------- */
-
 /* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
 TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
@@ -320,8 +310,6 @@ TEST_ON(mirrored, queued_work_ends_before_a_blob_is_sent) {
     }
 }
 
-/* --- host memory of the caller --------------------------------------------------------------- */
-
 TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
     char byte = 3;
     float values[] = {1, 2};
@@ -347,8 +335,6 @@ TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
     assert_int_equal(err.offset, -1);
     assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
 }
-
-/* --- collectives on blobs -------------------------------------------------------------------- */
 
 #define COUNT 6
 
@@ -414,8 +400,6 @@ TEST_ON(mirrored, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_int_equal(f->mirror.begins, 3); /* one call for each blob that was broadcast */
 }
 
-/* --- tables ---------------------------------------------------------------------------------- */
-
 static sb_status no_way_in(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                            sb_error *err) {
     return sb_error_fill(err, *(sb_status *)user, 7, "no way in");
@@ -446,7 +430,7 @@ TEST(tables_of_engines_are_checked) {
     REFUSES(struct_size, 16, SB_ERR_ABI_MISMATCH, "has ");
     REFUSES(struct_size, sizeof(sb_comm_engine) - 1, SB_ERR_ABI_MISMATCH, "within a member");
     REFUSES(flags, SB_COMM_ENGINE_HALF | 2, SB_ERR_UNSUPPORTED, "");
-    REFUSES(abandon, mirror_engine.abandon, INVALID, ""); /* without other slots of requests */
+    REFUSES(abandon, mirror_engine.abandon, INVALID, ""); /* without the other slots for requests */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         REFUSES(name, names[i], INVALID, "");
     sb_comm_engine table = mirror_engine;
@@ -494,7 +478,7 @@ TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
 /* The behaviour of rank 1, apart from the mirror's failures. */
 static struct other {
     bool agrees;
-    int differs_at; /* index of the reduced number that differs; 0 counts as 1 */
+    int differs_at; /* which of the reduced numbers differs; 0 means 1 */
     double finds;   /* the rank that finds the difference */
     sb_error sent;  /* the error that rank 1 broadcasts */
 } other;
@@ -530,7 +514,6 @@ static void reopen(struct mirrored *f) {
     mirrored_add(f, SB_DTYPE_F32, 3, 0, SB_HEAD_UNINITIALIZED);
 }
 
-/* Creates a reducer and destroys it. */
 static sb_status create(struct mirrored *f, sb_error *err) {
     sb_reducer *reducer = NULL;
     const sb_status st = sb_reducer_create(f->comm, f->blobs, 1, NULL, &reducer, err);
@@ -543,8 +526,7 @@ TEST_ON(mirrored, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     reopen(f);
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(f->mirror.begins,
-                     5); /* for the checksums, 2 records, the rank and its error */
+    assert_int_equal(f->mirror.begins, 5); /* checksums, 2 records, a rank, its error */
     memset(other.sent.message, 'x', sizeof other.sent.message); /* a message without a NUL */
     assert_status(SB_ERR_SHAPE_MISMATCH, create(f, &err));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);

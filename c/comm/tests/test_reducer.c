@@ -7,8 +7,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* --- sums ---------------------------------------------------------------------------------- */
-
 /* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
@@ -24,8 +22,6 @@ TEST(bytes_on_devices_are_reduced_wherever_they_are) {
     for (int32_t size = 1; size <= 3; size++)
         ranks_run(size, NULL, reduce_in_random_orders, &place);
 }
-
-/* --- registration ---------------------------------------------------------------------------- */
 
 struct odd {
     int what;
@@ -98,7 +94,7 @@ TEST(a_difference_is_reported_at_every_rank_with_both_values) {
         {7, SB_ERR_SHAPE_MISMATCH, {"blob 11 is bf16 (90) at rank 0", "bf16 (13) at rank 1"}},
         {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
         {9, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 () at rank 0", "f32 without a shape at rank 1"}},
-        /* The message has no room for both shapes. A 32-bit host cannot address the blob. */
+        /* The message has no room for both shapes. 32-bit hosts skip this row. */
         {10,
          SB_ERR_SHAPE_MISMATCH,
          {"f32 (10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 1 1 1) at rank 0",
@@ -131,14 +127,12 @@ TEST(invalid_registrations_are_refused) {
     assert_null(reducer);
 }
 
-/* --- misuse ---------------------------------------------------------------------------------- */
-
 TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     const int64_t longer = 5, as_before = 3;
     double value = 1;
     sb_comm *comm = test_only_rank(NULL);
-    sb_blob *all[5]; /* probably in the order of their addresses */
+    sb_blob *all[5]; /* probably sorted by address */
     for (int i = 0; i < 5; i++)
         all[i] = test_vector(NULL, SB_DTYPE_F32, 3);
     sb_blob *blobs[] = {all[1], all[3]}, *unregistered = all[4];
@@ -170,8 +164,6 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
 }
-
-/* --- blobs that change after their registration --------------------------------------------- */
 
 /* An allocator that reuses a freed block for the next request of the same size. */
 struct again {
@@ -230,8 +222,6 @@ TEST(a_new_blob_at_the_same_address_takes_part) {
     test_aligned_free(again.block);
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     sb_blob *blobs[40];
     rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
@@ -255,8 +245,6 @@ TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     test_end(reducer);
     assert_int_equal(f->counting.live_buffers, buffers);
 }
-
-/* --- failures -------------------------------------------------------------------------------- */
 
 struct meeting {
     _Atomic int begun, broken, notified;

@@ -38,8 +38,6 @@ TEST(devices_with_host_coherent_memory_conform) {
     assert_conforms("sim, without coherent memory", &table, &options);
 }
 
-/* --- a device that its first failure loses at once ------------------------------------------ */
-
 /* The next call, which is the copy, loses the device. If `later`, the copy succeeds and the call
    after the copy loses the device. */
 static void lose_at_copy(void *user, void *device, int32_t later) {
@@ -58,8 +56,6 @@ TEST(a_device_that_its_first_failure_loses_conforms) {
     options.fail_copy = lose_at_copy;
     assert_conforms("lost at once", &table, &options);
 }
-
-/* --- a device without doubles --------------------------------------------------------------- */
 
 static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {
     return dtype == SB_DTYPE_F32 ? (sb_status)SB_OK
@@ -195,7 +191,7 @@ TEST(claims_are_listed_and_chosen) {
     options.only = "zero clears";
     options.begin = remember_claim;
     assert_ok(sb_conformance_run(&host_backend, &options, check_claim, counts, &failed, &err));
-    /* the chosen claim, and the first claim, which runs whatever `only` is */
+    /* the chosen claim, and the first claim, which always runs */
     assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2);
     assert_non_null(strstr(last_begun, "zero clears"));
     options.begin = NULL;

@@ -25,7 +25,6 @@ static sb_backend right; /* the correct table: the simulated device */
 #define RIGHT_ASUM   right.asum(device, dtype, count, x, out, stream, err)
 #define RIGHT_SUMSQ  right.sumsq(device, dtype, count, x, out, stream, err)
 
-/* Defines a slot that returns the value of an expression. */
 #define SLOT(name, parameters, ...)                                                                \
     static sb_status name parameters {                                                             \
         return (__VA_ARGS__);                                                                      \
@@ -38,10 +37,10 @@ static struct {
     void *failed_event;                  /* the last event whose failure was returned */
     void *cleared_event;                 /* the last event that a query found complete */
     void *first_event;                   /* the first event that was recorded */
-    const char *recorded_by, *failed_by; /* threads: of the last event, and of the last failure */
+    const char *recorded_by, *failed_by; /* the threads of the last event and failure */
     sb_stream recorded_on;               /* the stream of the last event */
     sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-    bool is_taken;     /* a wait has returned a failure, which no later wait returns */
+    bool is_taken;     /* a wait has returned a failure; later waits return none */
     bool has_copied;   /* the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;
@@ -51,7 +50,6 @@ static struct {
 
 static _Thread_local char thread;
 
-/* Returns the host memory behind a device pointer. */
 static void *address(void *device, const void *ptr, size_t bytes) {
     return simulated_controls(device)->address(device, ptr, bytes, NULL);
 }
@@ -83,8 +81,6 @@ static sb_status take_of_last_thread(sb_status st) {
     const sb_status taken = take(st);
     return now.failed_by == &thread ? st : taken;
 }
-
-/* --- waits ------------------------------------------------------------------------------ */
 
 SLOT(early_event_wait, SLOT_EVENT, done)
 /* As stream_synchronize, this slot does not wait; as check_stream, it accepts any stream. */
@@ -147,7 +143,7 @@ static sb_status first_record SLOT_RECORD {
     return st;
 }
 
-/* Returns the fault whose countdown is not 0 if the next copy is made to fail. */
+/* Returns the device's fault; its countdown is not 0 if the next copy must fail. */
 static sb_sim_fault *copy_fault(void *device) {
     int32_t count;
     return simulated_controls(device)->faults(device, &count);
@@ -221,8 +217,6 @@ SLOT(replacing_download, SLOT_MOVE,
      right.download(device, dst, src, bytes, replaced(device, stream), err))
 SLOT(replacing_record, SLOT_RECORD, stream = replaced(device, stream), RIGHT_RECORD)
 SLOT(replacing_wait, SLOT_ORDER, stream = replaced(device, stream), RIGHT_ORDER)
-
-/* --- memory --------------------------------------------------------------------------------- */
 
 static sb_stream own_again(void *device) {
     return right.own_stream(device);
@@ -308,10 +302,8 @@ static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error
 
 SLOT(any_ordinal, SLOT_OPEN, open_below(INT32_MAX, ordinal, out, err))
 SLOT(one_ordinal, SLOT_OPEN, open_below(1, ordinal, out, err))
-/* The slot `open` of `right`: opens the ordinals 0 and 1. */
+/* The correct slot: opens the ordinals 0 and 1. */
 SLOT(two_ordinals, SLOT_OPEN, open_below(2, ordinal, out, err))
-
-/* --- limits ----------------------------------------------------------------------------------- */
 
 static uint32_t lacks_by_call(void *device) {
     return now.lacks_calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
@@ -355,8 +347,6 @@ static sb_status stale_copy SLOT_MOVE {
     cached = src;
     return right.upload(device, dst, cache, bytes, stream, err);
 }
-
-/* --- arithmetic ------------------------------------------------------------------------------- */
 
 struct exact {
     void *device;
@@ -410,7 +400,6 @@ static sb_status asum_in_float SLOT_SUM {
     return SB_OK;
 }
 
-/* Rounds the sum of squares to a float. */
 static sb_status sumsq_in_float SLOT_SUM {
     const sb_status st = RIGHT_SUMSQ;
     if (st == SB_OK && dtype == SB_DTYPE_F32)
@@ -419,8 +408,6 @@ static sb_status sumsq_in_float SLOT_SUM {
 }
 
 SLOT(rounded_asum, SLOT_SUM, x = (const void *)((uintptr_t)x / 64 * 64), RIGHT_ASUM)
-
-/* --- the table ------------------------------------------------------------------------- */
 
 struct planted {
     const char *claim; /* the claim that must fail */

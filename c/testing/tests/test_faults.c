@@ -257,7 +257,6 @@ TEST_ON(bench, each_thread_receives_a_failure_once) {
     }
 }
 
-/* Asserts that the device has counted these calls of each operation. */
 static void assert_calls(struct bench *b, const int64_t calls[SB_SIM_OP_COUNT]) {
     int64_t found[SB_SIM_OP_COUNT];
     assert_ok(sb_sim_calls(b->sim.context, found, SB_SIM_OP_COUNT, &err));

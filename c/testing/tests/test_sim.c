@@ -10,8 +10,6 @@
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
-/* --- memory ---------------------------------------------------------------------- */
-
 static void touch_read(void *ptr) {
     (void)signal(SIGSEGV, SIG_DFL);
     (void)*(volatile char *)ptr;
@@ -160,8 +158,6 @@ TEST_ON(sim, freed_addresses_are_not_used_again_soon) {
         free_memory(f, next, 1000, f->own);
     }
 }
-
-/* --- pointers that no operation may use -------------------------------------------- */
 
 static const struct operation {
     int32_t op;
@@ -325,8 +321,6 @@ TEST_ON(sim, a_count_beyond_any_memory_is_a_device_failure) {
     assert_true(sum == -1);
 }
 
-/* --- schedules ------------------------------------------------------------------------ */
-
 struct step {
     struct trace *trace;
     char name;
@@ -477,8 +471,6 @@ TEST_ON(sim, a_new_schedule_applies_to_later_work) {
     assert_string_equal(trace.order, "bac");
 }
 
-/* --- streams --------------------------------------------------------------------------- */
-
 TEST_ON(sim, blocking_streams_are_ordered_and_others_are_not) {
     struct trace trace = {.length = 0};
     set_schedule(f, SB_SIM_LAZY, 0);
@@ -572,8 +564,6 @@ TEST_ON(sim, unknown_streams_are_of_the_wrong_device) {
     sim_close(&g);
 }
 
-/* --- control functions --------------------------------------------------------------------- */
-
 TEST_ON(sim, callers_can_allocate_device_memory) {
     struct sim g;
     char bytes[8] = "1234567", seen[8] = "";
@@ -628,8 +618,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Plants three faults, two of which are due at the same call, and later two faults that are due at
-   the same call. Each time, the fault that was planted first takes effect. */
+/* Of two faults that are due at the same call, the fault that was planted first takes effect. */
 TEST_ON(sim, several_faults_may_be_armed) {
     sb_context *context = f->context;
     fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW);

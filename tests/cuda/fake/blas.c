@@ -23,8 +23,6 @@ struct work {
     size_t bytes;
 };
 
-/* --- what a kernel does ---------------------------------------------------------------------- */
-
 static void *device(const void *ptr, const struct work *work) {
     return fake_address((CUdeviceptr)(uintptr_t)ptr, work->bytes);
 }
@@ -75,8 +73,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
     return result ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
-/* --- handles: the library keeps its handles, and cublasDestroy would wait for the device
- * --------------------------------------------------------------------------------- */
+/* The backend keeps its handles for ever, because cublasDestroy would wait for the device. */
 
 FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     struct fake_blas_call call = fake_blas(__func__);
@@ -97,8 +94,6 @@ FAKE_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t s
         handle->stream = (CUstream)stream;
     return (cublasStatus_t)call.status;
 }
-
-/* --- the operations -------------------------------------------------------------------------- */
 
 #define ONE(incx)                                                                                  \
     if ((incx) != 1)                                                                               \

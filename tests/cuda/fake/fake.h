@@ -44,13 +44,13 @@ enum fake_mode {
 /* Makes the `nth` call of `function` (NULL: of any function) fail with `code`; 1 is the next call.
    The fault ends with that call unless the mode is FAKE_ALWAYS. An `nth` of 0 removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* Returns the function whose call the latest fault made fail, or NULL. Removing the fault does not
+/* Returns the function that the latest fault made fail, or NULL. The removal of a fault does not
    change the result. */
 FAKE_API const char *fake_fired(void);
 /* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);
 
-/* The numbers of live objects, and the memory, of the whole process. */
+/* The live objects and the memory of the whole process. */
 struct fake_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
@@ -64,7 +64,7 @@ FAKE_API int fake_depth(void);
 /* Returns the number of violations of the driver's rules. Each violation is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 
-/* Queues kernel(user) on a stream of the current context. A waiting call runs the kernel. */
+/* Queues kernel(user) on a stream of the current context. A call that waits runs the kernel. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
 /* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
    the range is not allocated, or its queued allocation has not run. */
@@ -80,8 +80,8 @@ FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevic
 /* Makes a lost context usable again, which no real driver does, and drops its queued copies and
    kernels. The context must not be in use. */
 FAKE_API void fake_revive(CUcontext context);
-/* Resets the fake driver for the next test: no context is lost, the driver is not shut down, and no
-   objects are live; this thread's stack of contexts is empty. */
+/* Resets the fake driver for the next test: revives the contexts and the driver, frees all objects,
+   and empties this thread's stack of contexts. */
 FAKE_API void fake_heal(void);
 
 /* Returns the number of this thread. Unlike a pthread_t, the number is never reused. */

@@ -25,18 +25,15 @@ void stage_close(struct stage *stage);
 void stage_reopen(struct stage *stage, bool pools, uint32_t flags);
 /* Closes a stage whose driver objects cannot be freed. */
 void stage_abandon(struct stage *stage);
-/* Creates a context; the creation may fail. */
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
 
 /* Limits the memory of each device to `more` bytes above the bytes that are mapped now. */
 void limit_memory(size_t more);
 #define ALL_MEMORY ((int64_t)16 << 30)
 
-/* --- objects of the test ---------------------------------------------------------------------- */
-
 /* Creates a stream in device 0's primary context. */
 CUstream stage_stream(struct stage *stage, unsigned int flags);
-/* Creates a memory whose bytes, of unspecified values, are only on the device. */
+/* Creates a memory with unspecified bytes, which are only on the device. */
 sb_mem *device_mem(sb_context *context, size_t bytes);
 
 /* Asserts that no object of the driver is live, no rule was broken and no context is current. */

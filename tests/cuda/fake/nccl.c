@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* the value of the bytes of an identifier after its number */
+#define ID_BYTE   0x5A /* an identifier is a number, then bytes of this value */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -110,8 +110,6 @@ static void need_device(const char *function) {
         fake_violation("%s is called while no device is current", function);
 }
 
-/* --- what an operation does ---------------------------------------------------------------- */
-
 static const struct {
     size_t size;
     sb_dtype dtype;
@@ -204,8 +202,6 @@ static bool passes(void *user) {
     return true;
 }
 
-/* --- progress ------------------------------------------------------------------------------ */
-
 static int draw_delay(void) {
     static unsigned int turn;
     const char *schedule = getenv("FAKE_SCHEDULE");
@@ -246,8 +242,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     *out = progress(comm);
     return ncclSuccess;
 }
-
-/* --- creating and ending communicators ----------------------------------------------------- */
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
     BEGIN;
@@ -352,7 +346,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
         return ncclInvalidArgument;
     if (!comm->finalizes || progress(comm) != ncclSuccess)
         fake_violation("ncclCommDestroy is called before ncclCommFinalize is done, and may wait");
-    comm->group->finalized--; /* from here on the rank counts in `left` */
+    comm->group->finalized--; /* end() counts the rank in `left` instead */
     end(comm);
     return ncclSuccess;
 }
@@ -364,12 +358,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    comm->group->finalized -= comm->finalizes; /* even if the call fails: callers do not retry */
+    comm->group->finalized -= comm->finalizes; /* even if the call fails: nobody retries */
     end(comm);
     return (ncclResult_t)begun.status;
 }
-
-/* --- operations ---------------------------------------------------------------------------- */
 
 static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const char *function) {
     const size_t bytes = part->count * types[part->type].size;

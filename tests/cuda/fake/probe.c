@@ -59,8 +59,6 @@ static CUevent event;
 static CUdeviceptr ptr;
 static void *host;
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 static bool exits_with_0(pid_t child) {
     int how = -1;
     return child > 0 && waitpid(child, &how, 0) == child && how == 0;
@@ -116,8 +114,8 @@ static bool maps(CUmemoryPool pool, uint64_t waited, uint64_t trimmed) {
            OK(cuMemPoolTrimTo, pool, 0) && reserved(pool) / LARGE == trimmed;
 }
 
-/* Returns whether a trim unmaps freed memory after a query, without a wait, has shown that the
-   stream's work is done. */
+/* Frees memory, and queries the stream until its work is done. Returns whether a trim then unmaps
+   the memory. */
 static bool trims_after_query(CUmemoryPool pool) {
     CUresult seen = CUDA_ERROR_NOT_READY;
     const bool freed = OK(cuMemFreeAsync, memory_of(pool), stream);
@@ -130,21 +128,17 @@ HOLDS(threshold_counts_used, maps(make_pool(LARGE), 1, 1))
 HOLDS(threshold_keeps, maps(make_pool(UINT64_MAX), 2, 1))
 HOLDS(pool_trim_seen, trims_after_query(make_pool(UINT64_MAX)))
 
-/* --- captures -------------------------------------------------------------------------------- */
-
 static CUstream make_stream(unsigned int flags) {
     CUstream made = NULL;
     (void)CALL(cuStreamCreate, &made, flags);
     return made;
 }
 
-/* Begins a capture by this thread. */
 static bool captures(unsigned int flags) {
     captured = make_stream(flags);
     return OK(cuStreamBeginCapture, captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* Ends the capture; returns whether it was still valid. */
 static bool end_capture(void) {
     CUgraph graph = NULL;
     CUstream ended = captured;
@@ -213,8 +207,6 @@ HOLDS(module_wrong,
 HOLDS(module_relaxed, RELAXED(load()))
 HOLDS(launch_relaxed, load() && RELAXED(launch()))
 HOLDS(launch_beside_capture, load() && launch() && BESIDE(launch()) && end_capture())
-
-/* --- the table ------------------------------------------------------------------------------- */
 
 static int failed;
 

@@ -15,8 +15,6 @@ static CUcontext context_of(const void *device) {
     return ((const struct sb__cuda_device *)device)->context;
 }
 
-/* --- the backend ----------------------------------------------------------------------------- */
-
 /* Opens a separate device for each context, as the simulated device does. */
 static sb_status open_another(void *user, int32_t ordinal, void **out, sb_error *err) {
     static _Atomic int32_t opened;
@@ -38,8 +36,6 @@ static sb_status check_known(void *device, sb_stream stream, sb_error *err) {
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
     return sb__cuda_backend.check_stream(device, stream, err);
 }
-
-/* --- faults ---------------------------------------------------------------------------------- */
 
 static const char *function_of(const struct shim_call *call) {
     static const char *const functions[SB_SIM_OP_COUNT] = {
@@ -91,8 +87,6 @@ static bool disarm(struct shim *shim, const struct shim_call *call) {
     fake_fail(NULL, 0, FAKE_NOW, 0);
     return fired;
 }
-
-/* --- the extension table --------------------------------------------------------------------- */
 
 static void lock(void) {
     (void)fake_lock();
@@ -190,8 +184,6 @@ struct shim_target shim_target(void) {
     target.backend.check_stream = check_known;
     return target;
 }
-
-/* --- the end --------------------------------------------------------------------------------- */
 
 /* Makes the process fail if the fake driver has counted a violation, or if a context is still on
    this thread's stack. cmocka checks neither. */

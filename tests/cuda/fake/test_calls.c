@@ -6,15 +6,13 @@
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
 
 struct cost {
-    int64_t calls, waits; /* calls of the driver and of cuBLAS; of these, waits of the host */
+    int64_t calls, waits; /* calls of the driver and of cuBLAS, and how many of these wait */
 };
 
 static struct cost spent(void) {
     return (struct cost){fake_calls(NULL),
                          fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize")};
 }
-
-/* --- operations ------------------------------------------------------------------------------ */
 
 struct scene {
     struct stage stage;
@@ -64,8 +62,6 @@ static void asum(struct scene *s) {
     assert_ok(sb_blob_asum(s->blob, SB_DATA, &sum, &err));
     assert_float_equal(sum, COUNT * 0.75, 1e-6);
 }
-
-/* --- the table ------------------------------------------------------------------------------- */
 
 static const struct row {
     const char *what;

@@ -1,7 +1,7 @@
-/* Makes each driver or cuBLAS call of each operation fail in each fault mode. For some functions,
-   also makes all later calls fail. The status must match the failure. Current bytes, the caller's
-   context and the capture mode must not change, a retry of the operation must succeed, the library
-   must count the device memory correctly, and at the end no object may remain. */
+/* Makes each driver or cuBLAS call of each operation fail in each fault mode, and for some
+   functions also all later calls. The status must match the failure. Current bytes, the caller's
+   context and the capture mode must not change. A retry must succeed, the statistics must count the
+   device memory, and at the end no object may remain. */
 #include "child.h"
 #include "fixture.h"
 
@@ -25,8 +25,6 @@ struct scene {
     sb_mem *host, *pushed, *elsewhere, *large; /* all 0x11 */
     uint64_t leaked;                           /* the leaked bytes before the trial */
 };
-
-/* --- operations ------------------------------------------------------------------------------ */
 
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
@@ -165,8 +163,6 @@ static const struct operation {
 
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
-/* --- a trial --------------------------------------------------------------------------------- */
-
 /* Puts the bytes at the device; the caller has no pointer to them. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
@@ -210,7 +206,6 @@ static bool is_callers_state(const struct scene *s) {
            mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-/* Returns the sum of the statistics of both contexts. */
 static sb_stats stats_of(const struct scene *s) {
     sb_stats own = SB_STATS_INIT, other = SB_STATS_INIT;
     assert_ok(sb_context_stats(OWN(s), &own, &err));
@@ -399,7 +394,7 @@ TEST(functions_that_always_fail_lose_nothing) {
     static const struct fake_fault always = {FAKE_ALWAYS, CUDA_ERROR_UNKNOWN};
     trials = 0;
 #if IS_ASAN
-    __lsan_disable(); /* a context that ends without a wait leaves what the device may write */
+    __lsan_disable(); /* a context that ends without a wait leaks what may be in use */
 #endif
     for (size_t i = 0; i < 2 * FUNCTIONS; i++)
         for (size_t k = 0; k < OPERATION_COUNT; k++)
@@ -412,8 +407,6 @@ TEST(functions_that_always_fail_lose_nothing) {
     print_message("%lld calls failed\n", (long long)trials);
     assert_true(trials > 1000);
 }
-
-/* --- page-locked memory, and memory whose context ends --------------------------------------- */
 
 static uint64_t leaked_bytes(void) {
     sb_stats stats = SB_STATS_INIT;

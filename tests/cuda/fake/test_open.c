@@ -13,8 +13,8 @@
 #include <string.h>
 #include <syncblob/nccl.h>
 
-/* Asserts that the call fails with the status, the driver's error code, and a message that the
-   shell's pattern `words` matches. */
+/* Asserts that the call fails with the status, the driver's error code, and a message that matches
+   the shell pattern `words`. */
 #define assert_failure(status, code, words, call)                                                  \
     do {                                                                                           \
         assert_status(status, call);                                                               \
@@ -34,7 +34,6 @@ static bool is_loaded(const char *library) {
     return dlopen(library, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
-/* Creates a blob with three elements of -2 and a copy at the device. */
 static void make_blob(void) {
     assert_ok(open_context("cuda:0"));
     blob = blob_of_count(context, SB_DTYPE_F32, 3);
@@ -46,8 +45,6 @@ static void end_blob(void) {
     sb_blob_destroy(blob);
     sb_context_release(context);
 }
-
-/* --- what is missing ------------------------------------------------------------------------- */
 
 /* Tests that no context opens on cuda:0, and that the driver does not remain loaded. */
 static void no_driver(int32_t code, const char *words) {
@@ -137,8 +134,6 @@ static void loads_at_first_use(int32_t code, const char *words) {
     sb_context_release(context);
 }
 
-/* --- forks -------------------------------------------------------------------------- */
-
 static void *function(const char *name) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
@@ -183,8 +178,6 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
     arithmetic_works(0, "libcublas.so.13");
 }
 
-/* --- NVIDIA's driver ------------------------------------------------------------------------- */
-
 /* Opens "cuda:0" twice on a machine without a device. Each call loads the driver. */
 static int with_a_real_driver(void) {
     for (int i = 0; i < 2; i++) {
@@ -196,8 +189,6 @@ static int with_a_real_driver(void) {
     }
     return 0;
 }
-
-/* --- running the scenarios ------------------------------------------------------------------- */
 
 /* `path` is the search path of libraries. The folder `lib` has the driver, `libn` has NCCL, and
    `lib12` and `lib13` each have a version of cuBLAS. The folder `libw` has a library without

@@ -32,8 +32,6 @@ static sb_blob *blob_on_device(sb_context *context, int64_t count, double value)
     return blob;
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
-
 TEST_ON(stage, events_are_reused) {
     enum { MANY = 100 }; /* more than the cache of events holds */
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -50,8 +48,6 @@ TEST_ON(stage, events_are_reused) {
         assert_true(!round || fake_calls("cuEventCreate") - created < MANY);
     }
 }
-
-/* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(struct stage *f, CUstream stream) {
     cu_ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -95,8 +91,6 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
     assert_int_equal(launches[1], launches[0]);
     assert_int_equal(handles[1], handles[0]);
 }
-
-/* --- memory ---------------------------------------------------------------------------------- */
 
 /* Returns the bytes that pools and loaded kernels occupy in addition to live memory. */
 static size_t kept_bytes(void) {
@@ -164,8 +158,6 @@ TEST_ON(stage, a_free_comes_after_its_users) {
     }
 }
 
-/* --- out of memory --------------------------------------------------------------------------- */
-
 /* The driver loads kernels at their first launch, which needs device memory. */
 TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     double sum;
@@ -209,8 +201,6 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
         end_capture(f, captured);
     }
 }
-
-/* --- out of memory while other contexts keep freed memory ------------------------------------- */
 
 /* Two contexts of one device, and one context of another device. All but the first context keep
    freed memory, and no other memory is free. */
@@ -285,11 +275,9 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
     team_run(3, come_and_go, NULL);
 }
 
-/* --- while a sum waits ----------------------------------------------------------------------- */
-
 struct gate {
     atomic_bool is_open;
-    time_t end; /* the time when the gate opens at the latest, so that a failing test ends */
+    time_t end; /* at this time the gate opens anyway, so that a failing test ends */
 };
 
 static bool passes(void *user) {
@@ -348,8 +336,6 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     assert_ok(use(f->stage.context, 3 * BYTES, &err));
 }
 
-/* --- streams --------------------------------------------------------------------------------- */
-
 /* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
    follow the flags of the context; waits for events follow the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
@@ -365,8 +351,6 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     test_end(blocking);
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
-
-/* --- the library's stream, captured ---------------------------------------------------------- */
 
 /* Asserts that each call that would use the captured stream is refused. */
 static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
@@ -395,10 +379,9 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
 }
 
 /* A caller may capture the library's stream. The graph has no work of the library, and the capture
-   stays valid. Memory that is retired during the capture, with and without an exposed pointer, is
-   freed after the capture. With pools, another context of the device then allocates that memory;
-   the memory's own context would first wait for its stream again. The test runs with and without
-   pools, before and after arithmetic is prepared. */
+   stays valid. Memory that is retired during the capture is freed after the capture. With pools,
+   another context of the device then allocates this memory; the context that freed it would first
+   wait for its stream again. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;

@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the status of an error ------------------------------------------------------------------- */
-
-/* Returns the status for an error of the driver. DEVICE_LOST is the status of errors after which,
-   according to cuda.h, the process or context is unusable or the hardware has failed. The errors
-   of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
+/* Returns the status for an error of the driver. DEVICE_LOST: after the error, according to cuda.h,
+   the process or context is unusable, or the hardware has failed. The errors of the last two rows
+   are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;
@@ -76,8 +74,6 @@ static sb_status status_from(const char *function, unsigned int error) {
         return SB_ERR_DEVICE_FAILURE;
     }
 }
-
-/* --- slots ------------------------------------------------------------------------------------ */
 
 enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED is too large for a slab */
 
@@ -196,7 +192,6 @@ static void close_bench(struct bench *b) {
     backend->close(b->device);
 }
 
-/* Frees the object that the slot made, and sets all bytes to known values. */
 static void reset(struct bench *b, const struct slot *slot) {
     if (slot->run == prepare_arithmetic) {
         close_bench(b);
@@ -333,8 +328,6 @@ TEST(each_slot_returns_each_error) {
     print_message("%lld calls failed\n", (long long)trials);
     assert_true(trials > 3000);
 }
-
-/* --- opening ------------------------------------------------------------------------------- */
 
 /* One failure is enough here: test_faults.c makes each call fail. */
 TEST(the_message_has_the_name_and_the_description_of_an_error) {

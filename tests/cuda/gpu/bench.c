@@ -20,8 +20,6 @@ static struct subject {
     void *pinned, *device; /* for the driver's copies */
 } s;
 
-/* --- calls ----------------------------------------------------------------------------------- */
-
 #define CALL(name, ...)                                                                            \
     static void name(int i) {                                                                      \
         __VA_ARGS__;                                                                               \
@@ -69,8 +67,6 @@ CALL(push, assert_ok(sb_mem_async_gpu_push(s.mem, s.stage.stream, &err)))
 CALL(scales, for (int k = 0; k < 4; k++) scale(k))
 CALL(push_and_scales, push(i); scales(i))
 CALL(sync_both, assert_ok(sb_mem_synchronize(s.mem, &err)); sync(i))
-
-/* --- time ------------------------------------------------------------------------------------ */
 
 /* A timed call. `prepare` is not timed, and `wait` ends a series of calls. `traffic` is the number
    of bytes that a call moves for each byte of the subject. */
@@ -153,7 +149,7 @@ static void time_in_turn(const struct table *table, int times) {
     }
 }
 
-/* Makes the objects of a size. The blob's numbers stay small in all timed calls. */
+/* The blob's numbers stay small in all timed calls. */
 static void make_subject(int32_t dtype, size_t bytes) {
     s.bytes = bytes;
     s.blob = test_vector(s.stage.context, dtype, (int64_t)(bytes / sb_dtype_size(dtype)));
@@ -175,8 +171,6 @@ static void end_subject(void) {
     test_end(s.mem);
     test_end(s.blob);
 }
-
-/* --- all ------------------------------------------------------------------------------------- */
 
 int gpu_main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--describe") == 0)

@@ -9,9 +9,7 @@ struct driver driver;
 sb__cu_context primary;
 static sb_context *running; /* the context of the open stage */
 
-/* --- opening and closing --------------------------------------------------------------------- */
-
-/* Retains device 0's primary context to the end of the process, since its creation takes long. */
+/* Retains device 0's primary context until the process ends, since its creation takes long. */
 static void keep_primary_context(void) {
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
@@ -89,8 +87,6 @@ int device_count(void) {
     return count;
 }
 
-/* --- streams --------------------------------------------------------------------------------- */
-
 void enter(void) {
     cu_ok(cuCtxPushCurrent_v2(primary));
 }
@@ -116,8 +112,6 @@ sb_stream stream_make(unsigned int flags) {
 void stream_wait(sb_stream stream) {
     primary_ok(cuStreamSynchronize((sb__cu_stream)stream));
 }
-
-/* --- bytes of the device --------------------------------------------------------------------- */
 
 static sb__cu_ptr address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
@@ -173,8 +167,6 @@ bool device_holds(const void *ptr, size_t bytes, int value) {
     free(seen);
     return same;
 }
-
-/* --- memories -------------------------------------------------------------------------------- */
 
 void host_fill(sb_mem *mem, int value) {
     memset(mem_pointer(mem, OVERWRITE_CPU), value, sb_mem_size(mem));

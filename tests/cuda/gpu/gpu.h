@@ -90,7 +90,7 @@ void leave(void);
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; functions with a stream argument queue on that stream ------------ */
+/* --- bytes of the device: work is queued on the stream argument, if there is one ------------ */
 
 /* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
@@ -103,8 +103,6 @@ void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
 /* These two functions copy on the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
-
-/* --- memories ------------------------------------------------------------------------------- */
 
 /* Creates a memory that the test owns, with the head at the device. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);

@@ -47,8 +47,6 @@ TEST_ON(stage, sums_take_memory_of_any_alignment) {
             }
 }
 
-/* --- threads --------------------------------------------------------------------------------- */
-
 enum { THREADS = 16, COUNT = 10007, ROUNDS = 20 };
 
 struct workers {

@@ -9,8 +9,6 @@
 
 #define BYTES ((size_t)1 << 20)
 
-/* --- lent memory ----------------------------------------------------------------------------- */
-
 static void refuses(sb_mem *mem, const void *ptr, const char *words) {
     assert_status(SB_ERR_WRONG_DEVICE,
                   sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, BYTES, 0, NULL, NULL, &err));
@@ -110,8 +108,6 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
     }
 }
 
-/* --- tensors --------------------------------------------------------------------------------- */
-
 /* Exports a blob's memory as a tensor, and lends it to a second blob. */
 TEST_ON(stage, tensors_have_the_device_of_their_memory) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
@@ -131,8 +127,6 @@ TEST_ON(stage, tensors_have_the_device_of_their_memory) {
         sb_blob_destroy(other); /* ends the tensor */
     }
 }
-
-/* --- a full device --------------------------------------------------------------------------- */
 
 enum { ELEMENTS = 1 << 18, CHUNKS = 4096 };
 
@@ -195,8 +189,6 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
 __attribute__((constructor)) static void limit_memory(void) {
     (void)setenv("FAKE_MEMORY", "33554432", 1);
 }
-
-/* --- the end of a process -------------------------------------------------------------------- */
 
 static struct stage last;
 static sb_mem *alive[4];

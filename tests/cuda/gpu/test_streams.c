@@ -8,8 +8,6 @@
 #define BYTES ((size_t)1 << 18)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* --- default streams ------------------------------------------------------------------------- */
-
 /* The handle of the per-thread default stream. A program that is compiled for per-thread streams
    uses this stream for each launch that names no stream. */
 #define PER_THREAD ((sb_stream)0x2)
@@ -54,8 +52,6 @@ TEST_ON(stage, the_legacy_stream_may_be_named) {
         assert_ok(sb_context_forget_stream(f->context, legacy, &err));
     }
 }
-
-/* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(sb_stream stream) {
     primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -154,8 +150,6 @@ TEST_ON(stage, a_release_outlasts_a_capture) {
         assert_true(device_holds(seen, BYTES, 7));
     }
 }
-
-/* --- streams of other contexts --------------------------------------------------------------- */
 
 TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
     CUdevResource resource;

@@ -69,8 +69,6 @@ static const struct {
     [GETLIST] = {"getlist", "lists", ENOTSUP, {EINTR, ENODATA, ENOTSUP, EIO}},
 };
 
-/* --- paths in DISK_FOLDER ------------------------------------------------------------------ */
-
 static bool is_within(const char *path) {
     const char *folder = getenv("DISK_FOLDER");
     const size_t length = folder ? strlen(folder) : 0;
@@ -101,8 +99,6 @@ static bool is_folder(int file) {
     struct stat info;
     return fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
 }
-
-/* --- which calls fail ---------------------------------------------------------------------- */
 
 static bool has_word(const char *name, const char *word) {
     const char *words = getenv(name);
@@ -169,8 +165,6 @@ static bool fails(enum call call, bool is_ours) {
     }
     return error != 0;
 }
-
-/* --- the calls ----------------------------------------------------------------------------- */
 
 static bool opening_fails(int folder, const char *path, int flags) {
     struct stat info;

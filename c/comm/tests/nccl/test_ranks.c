@@ -14,11 +14,9 @@
 #include <syncblob/nccl.h>
 
 #define MOST        4
-#define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
-#define FAULT_LIMIT 30  /* for tests in which a rank may be missing */
+#define SHORT_LIMIT 500 /* milliseconds */
+#define FAULT_LIMIT 30
 #define LONG_LIMIT  60000
-
-/* --- the devices of a test ----------------------------------------------------------------- */
 
 struct team {
     struct workplace place; /* the argument of the tasks in tasks.h; must be first */
@@ -50,7 +48,7 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
 
-/* Releases the contexts. The communicators must have been destroyed. */
+/* The caller must have destroyed the communicators. */
 static void team_close(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
@@ -66,7 +64,6 @@ static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) 
     team_close(team);
 }
 
-/* Runs the task on a new team. */
 static void run_ranks(int32_t size, uint32_t limit, void (*task)(sb_comm *comm, void *arg)) {
     struct team team;
     open_team(&team, size, limit);
@@ -78,8 +75,6 @@ static void end_comms_and_close(struct team *team) {
         sb_comm_destroy(team->comms[i]);
     team_close(team);
 }
-
-/* --- sums ---------------------------------------------------------------------------------- */
 
 TEST(sums_are_those_of_all_ranks) {
     static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_values, broadcast_bytes,
@@ -106,8 +101,6 @@ TEST(a_reducer_takes_any_order) {
     for (int32_t size = 1; size <= MOST; size++)
         run_ranks(size, LONG_LIMIT, reduce_in_random_orders);
 }
-
-/* --- collectives wait for queued work ------------------------------------------------------ */
 
 struct kernel {
     CUdeviceptr ptr;
@@ -169,9 +162,7 @@ TEST(blobs_of_other_devices_go_through_the_host) {
     run_ranks(1, LONG_LIMIT, reduce_elsewhere);
 }
 
-/* --- creation ------------------------------------------------------------------------------ */
-
-/* Creates a rank of the team by its id. If fewer ranks run than the team has, creation fails. */
+/* Creates a rank of the team by its id. The creation fails if the team is not complete. */
 static void make_by_id(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -193,10 +184,10 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     run_team(f, reduce_values);
 }
 
-/* The obstacle at rank 1 of the communicator over which the ranks of NCCL are created. */
+/* What makes rank 1 fail while the ranks exchange NCCL's id over another communicator. */
 struct obstacle {
     enum { NOTHING, NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
-    const char *function; /* the function of NCCL whose first call fails, or NULL */
+    const char *function; /* the function of NCCL whose first call fails, for IN_NCCL */
     const char *text;     /* part of the message at the other ranks */
     struct team *team;
 };
@@ -394,8 +385,6 @@ TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     run_team(f, do_nothing);
 }
 
-/* --- ranks that fail, stop or have ended --------------------------------------------------- */
-
 /* Fills the diffs, one of them on the host, and makes a step. Stops when a call fails. */
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     sb_status st = SB_OK;
@@ -425,7 +414,7 @@ TEST(a_reducer_may_be_destroyed_in_its_step) {
     run_ranks(2, SHORT_LIMIT, end_in_a_step);
 }
 
-/* Rank 1 makes no call. The check whether rank 0's memory is still in use fails once. */
+/* Rank 1 makes no call, and once the check fails whether rank 0's memory is still in use. */
 TEST_ON(team, a_transient_failure_leaks_no_memory) {
     double value = 1;
     open_team(f, 2, FAULT_LIMIT);
@@ -462,8 +451,6 @@ TEST_ON(team, requests_are_abandoned_in_any_order) {
     end_comms_and_close(f);
 }
 
-/* --- reports of failed calls --------------------------------------------------------------- */
-
 struct solo {
     struct team team;
     struct net net; /* the diff of blob 1 is on the device */
@@ -484,8 +471,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* The time of a failure in a collective. SENT: data may have been sent. UNSENT: no data was sent,
-   so a retry is possible. WISHED: no data was sent, and the collective ignores UNSUPPORTED. */
+/* When a collective fails. SENT: data may have been sent. UNSENT: no data was sent, so a retry is
+   possible. WISHED: no data was sent, and the collective ignores UNSUPPORTED. */
 enum when { WISHED, UNSENT, SENT };
 
 struct failing {
@@ -551,7 +538,7 @@ TEST(a_collective_reports_each_failed_call) {
             fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
             if (failing[i].when == UNSENT)
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_DEVICE_LOST);
-            else if (failing[i].run == reduce_blob) /* a loss leaks copies of host bytes */
+            else if (failing[i].run == reduce_blob) /* a lost device leaks copies of host bytes */
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_COMM_FAILURE);
             fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
             const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
@@ -560,8 +547,6 @@ TEST(a_collective_reports_each_failed_call) {
             fail_call(&failing[i], nth, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, refused);
         }
 }
-
-/* --- failures of creation ------------------------------------------------------------------ */
 
 TEST(a_failure_to_create_an_id_is_reported) {
     uint8_t id[SB_NCCL_ID_BYTES];
@@ -587,8 +572,6 @@ TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     assert_int_equal(fake_calls("ncclCommAbort"), aborted);
 }
 
-/* --- every call fails in turn -------------------------------------------------------------- */
-
 static void take_any_status(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     struct net net;
@@ -601,7 +584,6 @@ static void take_any_status(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* Checks the error of a creation in which a call of `function` failed. */
 static void check_creation(const char *function, int32_t code, sb_status st) {
     const bool is_nccl = strncmp(function, "nccl", 4) == 0;
     const char *name = strcmp(function, "ncclCommGetAsyncError") == 0 ? "ncclCommInitRankConfig"

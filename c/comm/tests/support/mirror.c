@@ -165,8 +165,6 @@ const sb_comm_engine mirror_engine_at_once = {SLOTS_AT_ONCE};
 const sb_comm_engine mirror_engine = {SLOTS_AT_ONCE, .start = mirror_start, .test = mirror_test,
                                       .wait = mirror_wait, .abandon = mirror_abandon};
 
-/* --- the fixture ----------------------------------------------------------------------------- */
-
 static void open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
     memset(m, 0, sizeof *m);
     m->mirror.takes_device = takes_device;

@@ -42,8 +42,6 @@ extern const char *const mirror_cause; /* the message of a failure; its device c
 /* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);
 
-/* --- a fixture with a communicator over the mirror ------------------------------------------- */
-
 struct mirrored {
     struct rig rig;
     struct mirror mirror;

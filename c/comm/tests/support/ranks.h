@@ -14,7 +14,6 @@ sb_comm *test_comm(sb_context *context, const sb_comm_engine *engine, void *user
 sb_comm *test_only_rank(sb_context *context);
 sb_reducer *test_reducer(sb_comm *comm, sb_blob *const *blobs, int64_t count,
                          sb_reducer_options options);
-/* Returns the options of a reducer of `part`. */
 sb_reducer_options reducer_options(sb_part part, sb_comm_op op, size_t bucket_bytes);
 
 #define RANKS_MAX 16

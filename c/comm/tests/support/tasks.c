@@ -103,8 +103,6 @@ sb_status net_step(struct net *net, sb_error *err) {
 
 #define MOST 2500 /* more than two of the blocks in which sim_combine.c reduces */
 
-/* --- host memory ----------------------------------------------------------------------------- */
-
 void reduce_values(sb_comm *comm, void *arg) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F16, SB_DTYPE_BF16};
     static const int64_t counts[] = {0, 1, 5, MOST};
@@ -124,8 +122,8 @@ void reduce_values(sb_comm *comm, void *arg) {
         }
 }
 
-/* Ranks 2 and above do not change the result. With more ranks an engine may choose another
-   algorithm. */
+/* Ranks 2 and above do not change the result, but an engine may choose another algorithm for more
+   ranks. */
 void reduce_halves(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     for (int i = 0; i < HALF_ROWS && size > 1; i++) {
@@ -160,8 +158,6 @@ void broadcast_bytes(sb_comm *comm, void *arg) {
     }
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, size, bytes, 1, &err));
 }
-
-/* --- blobs ----------------------------------------------------------------------------------- */
 
 static void open_at(struct net *net, const struct workplace *place, sb_comm *comm) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -224,9 +220,6 @@ void broadcast_blobs(sb_comm *comm, void *arg) {
     }
 }
 
-/* --- steps of a reducer ---------------------------------------------------------------------- */
-
-/* Fills `order` with the numbers below `count` in a random order. */
 static void shuffle(int *order, int count, uint64_t *seed) {
     for (int i = 0; i < count; i++)
         order[i] = i;

@@ -6,8 +6,7 @@
 
 #include "ranks.h"
 
-/* --- a net: blobs of several dtypes and sizes, whose diffs depend on the rank -------------------
- */
+/* --- a net: blobs of several dtypes and sizes, whose diffs depend on the rank ----------------- */
 
 #define NET_BLOBS 12
 
@@ -38,14 +37,9 @@ sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_e
 /* Makes the calls of a step, from the last blob to the first, until a call fails. */
 sb_status net_step(struct net *net, sb_error *err);
 
-/* --- values ---------------------------------------------------------------------------------- */
-
-/* Returns the value of element i of the blob with the number `blob` at a rank. Sums over a few
-   ranks are exact in every dtype. */
+/* Returns element i of the blob number `blob` of a rank. Sums over a few ranks are exact in every
+   dtype. */
 double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
-
-/* --- tasks --------------------------------------------------------------------------------------
- */
 
 struct workplace {
     const char *device;          /* each rank creates a context there; NULL: use `contexts` */

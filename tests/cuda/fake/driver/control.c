@@ -32,8 +32,6 @@ static _Thread_local struct {
     CUstreamCaptureMode mode;
 } thread;
 
-/* --- settings -------------------------------------------------------------------------------- */
-
 static int64_t setting(const char *variable, int64_t otherwise) {
     const char *text = getenv(variable);
     if (!text || !*text)
@@ -75,8 +73,6 @@ void fake_set(enum fake_setting which, int64_t value) {
 }
 
 READS(int64_t, fake_get, (enum fake_setting which), fake.settings[which])
-
-/* --- counters -------------------------------------------------------------------------------- */
 
 void fake_violation(const char *format, ...) {
     FAKE_LOCKED;
@@ -124,8 +120,6 @@ int64_t fake_calls(const char *function) {
             calls += functions[i].calls;
     return calls;
 }
-
-/* --- objects ------------------------------------------------------------------------------ */
 
 struct object {
     struct object *next, *previous;
@@ -183,8 +177,6 @@ void fake_revive(CUcontext context) {
         run_all(context); /* runs no copy: the copy's host memory may have been freed */
     context->lost = context->lost_soon = CUDA_SUCCESS;
 }
-
-/* --- failing --------------------------------------------------------------------------------- */
 
 void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code) {
     FAKE_LOCKED;
@@ -280,8 +272,6 @@ struct fake_blas_call fake_blas(const char *function) {
     return call;
 }
 
-/* --- the driver's lifetime ------------------------------------------------------------------- */
-
 static void at_exit(void) {
     FAKE_LOCKED;
     fake.shut_down = true;
@@ -313,8 +303,6 @@ CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **out) {
     return cuGetErrorName(error, out);
 }
-
-/* --- devices and contexts -------------------------------------------------------------------- */
 
 static bool is_device(int device) {
     return device >= 0 && device < fake.settings[FAKE_DEVICES] && device < MAX_DEVICES;
@@ -381,7 +369,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* Sets flags that remain set when the primary context is destroyed and created again. */
+/* The flags remain set when the primary context is destroyed and created again. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN_ON(device);
     fake.contexts[device].flags = flags;

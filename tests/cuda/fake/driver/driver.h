@@ -14,8 +14,6 @@
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
-/* --- objects --------------------------------------------------------------------------------- */
-
 struct record { /* one recording of an event */
     int refs;
     bool done, captured;
@@ -42,7 +40,7 @@ struct item { /* work that is queued on a stream */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* the upload copies the snapshot, as if memory had been read at the call */
+    bool staged;    /* the upload copies the snapshot: the memory was read at the call */
     bool scribbled; /* the download's target is filled with RUBBISH until the copy runs */
     size_t bytes;
     unsigned char value;
@@ -55,7 +53,7 @@ struct item { /* work that is queued on a stream */
 
 #define MAX_FAILURES 8
 
-/* A transient failure of a thread's work. It is kept until the thread waits for the stream or
+/* A transient failure of a thread's work, which is kept until the thread waits for the stream or
    records an event. */
 struct failure {
     CUresult code;

@@ -68,8 +68,6 @@ struct CUmod_st {
     CUfunction first;
 };
 
-/* --- reading --------------------------------------------------------------------------------- */
-
 /* Returns the index of a register %rN, %fN, %dN, %lN or %pN, or -1 for another operand. */
 static int register_of(const char *text) {
     static const char classes[] = "rfdlp";
@@ -190,8 +188,6 @@ static void drop_module(CUmodule module) {
     fake_object_free(module);
 }
 
-/* --- running --------------------------------------------------------------------------------- */
-
 struct launch {
     CUfunction function;
     uint64_t params[MAX_PARAMS];
@@ -305,8 +301,6 @@ static void run_launch(void *user) {
         for (uint32_t thread = 0; thread < launch->threads; thread++)
             run_thread(launch, block, thread);
 }
-
-/* --- calls ----------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN(UNSAFE);

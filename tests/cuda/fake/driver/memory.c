@@ -15,8 +15,6 @@
 static char *space;
 static size_t used;
 
-/* --- addresses ------------------------------------------------------------------------------- */
-
 static bool reserve_space(void) {
     if (space)
         return true;
@@ -138,7 +136,6 @@ static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
-/* Frees the pool if it was destroyed and has no blocks any more. */
 static void drop_pool(CUmemoryPool pool) {
     if (!pool->destroyed || pool->blocks)
         return;
@@ -184,8 +181,6 @@ bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes) {
                      block->pool->access >> context->device & 1);
 }
 
-/* --- device memory --------------------------------------------------------------------------- */
-
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     BEGIN(UNSAFE);
     const struct block wanted = {
@@ -193,7 +188,7 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     return bytes ? add_block(&wanted, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Allocates device memory that is not managed, since the tests do not access it on the host. */
+/* Returns ordinary device memory, since the tests do not access this memory on the host. */
 RETURNS(cuMemAllocManaged, CONTEXT, (CUdeviceptr * ptr, size_t bytes, unsigned int flags),
         cuMemAlloc(ptr, bytes))
 
@@ -435,8 +430,6 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size) {
     find_reservation(ptr)->mapped = 0;
     return CUDA_SUCCESS;
 }
-
-/* --- page-locked memory ---------------------------------------------------------------------- */
 
 struct pinned *find_pinned(const void *ptr, size_t bytes) {
     for (size_t i = 0; i < fake.pinned_count; i++) {

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- handles of streams ---------------------------------------------------------------------- */
-
 /* Returns this thread's default stream in the context; the first call creates the stream. The
    stream is ordered only with the legacy default stream. */
 static CUstream per_thread_stream(CUcontext context) {
@@ -60,8 +58,6 @@ static CUstream find_anywhere(CUstream handle) {
     return stream;
 }
 
-/* --- captures -------------------------------------------------------------------------------- */
-
 static bool is_capturing(CUstream stream) {
     return stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -89,8 +85,6 @@ static CUresult check_capture(CUstream stream) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     return CUDA_SUCCESS;
 }
-
-/* --- running --------------------------------------------------------------------------------- */
 
 void drop_record(struct record *record) {
     if (record && --record->refs == 0)
@@ -278,8 +272,8 @@ static bool is_held(CUstream stream) {
 }
 
 /* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
-   other item instead. The search ends, because each next item was queued earlier. Returns false at
-   a closed gate. */
+   other item instead. The search ends, because an item waits only for items that were queued
+   earlier. Returns false at a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -300,7 +294,6 @@ static void run_first(CUstream stream) {
     }
 }
 
-/* Runs the work that the stream has at the time of the call, but not work that is queued later. */
 static void run_stream(CUstream stream) {
     const uint64_t turn = fake.turn;
     while (stream->head && stream->head->turn <= turn)
@@ -346,7 +339,6 @@ void fake_drain(void) {
         run_all(&fake.contexts[i]);
 }
 
-/* Runs a random number of items of random streams. */
 static void drift(CUcontext context) {
     while (sb__draw(&fake.random) % 4 != 0) {
         uint64_t count = 0;
@@ -360,8 +352,6 @@ static void drift(CUcontext context) {
             step(s);
     }
 }
-
-/* --- queueing -------------------------------------------------------------------------------- */
 
 static bool overlaps(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes) {
     return a && b && a < b + b_bytes && b < a + a_bytes;
@@ -410,7 +400,6 @@ static void append(CUstream stream, struct item *item) {
     stream->tail = item;
 }
 
-/* Frees the objects that an item owns, if the item was not queued. */
 static void drop_item(const struct item *item) {
     drop_record(item->record);
     if (item->owned)
@@ -471,8 +460,6 @@ CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
     return result;
 }
 
-/* --- copies ---------------------------------------------------------------------------------- */
-
 static CUresult queue_copy(const char *function, CUstream stream, const struct item *item) {
     BEGIN_AS(function, WORK);
     if ((item->dst && !find_block(item->dst, item->bytes)) ||
@@ -523,8 +510,6 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
             .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
 }
 
-/* --- streams --------------------------------------------------------------------------------- */
-
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
     BEGIN(CONTEXT);
     CUstream made = need_memory(malloc(sizeof *made));
@@ -558,8 +543,8 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Checks a query of or a wait for `stream`. Fails, and invalidates the capture, if `stream` is
-   captured. */
+/* Checks a call that queries or waits for `stream`. Fails, and invalidates the capture, if `stream`
+   is captured. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (result || !is_capturing(stream))
@@ -601,8 +586,6 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int 
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
-
-/* --- events ---------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     BEGIN(CONTEXT);
@@ -675,8 +658,6 @@ CUresult CUDAAPI cuEventDestroy(CUevent event) {
     fake_object_free(event);
     return CUDA_SUCCESS;
 }
-
-/* --- capturing ------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
     BEGIN(CONTEXT);
