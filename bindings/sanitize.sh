@@ -40,8 +40,8 @@ run_cargo() { # KIND COMMAND OPTION...
 address() {
     local workspace=(--manifest-path "$bindings/../Cargo.toml")
     instrument address '' ''
-    echo 'skipped: compile_fail.rs, which runs nothing, and orders.rs: loom changes stacks,'
-    echo 'which AddressSanitizer takes for errors, and uses none of our code'
+    echo 'skipped: compile_fail.rs, which runs no code, and orders.rs, which uses none of our code:'
+    echo 'loom switches stacks, which AddressSanitizer reports as errors'
     run_cargo address test "${workspace[@]}" --workspace --exclude syncblob-tests \
         --features syncblob/testing,syncblob/comm
     run_cargo address test "${workspace[@]}" -p syncblob-tests --test against_ndarray \
