@@ -391,8 +391,8 @@ impl Model {
     ///
     /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
     /// Scale, the module's weight is 1 and its bias 0. Caffe stores mean and variance multiplied by
-    /// a factor, and this method divides them by it. The layers are in the net's order, if Caffe
-    /// wrote the model.
+    /// a factor; this method divides them by the factor. The layers are in the net's order, if
+    /// Caffe wrote the model.
     ///
     /// Blobs of layers without an equivalent in PyTorch are named by their numbers; a solver's
     /// blobs are ``history.0`` and so on. With ``names="caffe"`` all blobs are named by their

@@ -1,4 +1,4 @@
-//! Callbacks of the C library to the caller's allocator, threads and blobs.
+//! C callbacks that call the caller's allocators, `parallel_for` functions and blob closures.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::any::Any;

@@ -44,20 +44,20 @@ impl Context {
         ContextBuilder::default()
     }
 
-    /// Takes ownership of a share of a context from C code; NULL is the built-in context.
+    /// Takes over one reference to a context from C code; NULL is the built-in context.
     ///
     /// # Safety
-    /// `raw` is NULL, or a live context of which the caller owns a share.
+    /// `raw` is NULL, or a live context to which the caller owns a reference.
     pub unsafe fn from_raw(raw: *mut sys::sb_context) -> Self {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Passes ownership of the share to C code, which must release it with `sb_context_release`.
+    /// Passes the reference to C code, which must release it with `sb_context_release`.
     pub fn into_raw(self) -> *mut sys::sb_context {
         ManuallyDrop::new(self).as_ptr()
     }
 
-    /// Makes another share of a context.
+    /// Adds a reference to a context.
     ///
     /// # Safety
     /// `raw` is NULL or a live context.
@@ -177,7 +177,7 @@ impl Clone for Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: releases the share that `self` owns.
+        // SAFETY: releases the reference that `self` owns.
         unsafe { sys::sb_context_release(self.as_ptr()) }
     }
 }

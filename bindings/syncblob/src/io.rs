@@ -1,4 +1,4 @@
-//! Callbacks of the C library to the caller's readers, writers and progress functions.
+//! C callbacks that call the caller's readers, writers and progress functions.
 
 use std::any::Any;
 use std::cell::Cell;

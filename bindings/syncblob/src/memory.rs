@@ -671,11 +671,11 @@ impl MemoryHandle {
         Context::host().memory(bytes)
     }
 
-    /// Takes ownership of a share of a memory from C code.
+    /// Makes an owner of a memory from the reference that C code owns.
     ///
     /// # Safety
-    /// `raw` is a live memory of which the caller owns a share. C code with another share must obey
-    /// this crate's rule: only the sole owner of a memory writes the memory.
+    /// `raw` is a live memory to which the caller owns a reference. Other owners in C code must
+    /// obey this crate's rule: only the sole owner of a memory writes the memory.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
         Self { raw }
     }
@@ -686,7 +686,7 @@ impl MemoryHandle {
         self.raw.as_ptr()
     }
 
-    /// Passes ownership of the share to C code, which must end it with `sb_mem_release`.
+    /// Passes the reference to C code, which must release it with `sb_mem_release`.
     pub fn into_raw(self) -> NonNull<sys::sb_mem> {
         ManuallyDrop::new(self).raw
     }
@@ -696,14 +696,14 @@ impl Deref for MemoryHandle {
     type Target = SyncedMemory;
 
     fn deref(&self) -> &SyncedMemory {
-        // SAFETY: `self` owns a share and is borrowed.
+        // SAFETY: `self` is an owner of the memory, and is borrowed.
         unsafe { SyncedMemory::from_ptr(self.raw.as_ptr()) }
     }
 }
 
 impl DerefMut for MemoryHandle {
     fn deref_mut(&mut self) -> &mut SyncedMemory {
-        // SAFETY: `self` owns a share and is mutably borrowed.
+        // SAFETY: `self` is an owner of the memory, and is mutably borrowed.
         unsafe { SyncedMemory::from_ptr_mut(self.raw.as_ptr()) }
     }
 }
@@ -717,7 +717,7 @@ impl Clone for MemoryHandle {
 
 impl Drop for MemoryHandle {
     fn drop(&mut self) {
-        // SAFETY: releases the share that `self` owns.
+        // SAFETY: releases the reference that `self` owns.
         unsafe { sys::sb_mem_release(self.raw.as_ptr()) }
     }
 }

@@ -409,7 +409,7 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The payload of a panic in a drop. It has no bytes, because `contain` leaks it.
+/// The payload of a panic in a drop. The payload is empty, because `contain` leaks it.
 struct Dropped;
 
 fn panic_if_armed() {

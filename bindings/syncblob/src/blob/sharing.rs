@@ -6,7 +6,7 @@ use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 both! {
-    /// Sharing of memories; see the section Sharing of the crate's documentation.
+    /// Sharing of memories; see "Sharing" in the crate's documentation.
     impl Element {
         /// Makes this blob's data or diff use the memory of the same part of `other`. The memory
         /// lives as long as one of the blobs uses it.

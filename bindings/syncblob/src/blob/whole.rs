@@ -23,9 +23,9 @@ both! {
             check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
         }
 
-        /// Copies data or diff of a blob of the same shape, through the host if the blobs have
-        /// different contexts. Data that was never written is copied as zeros; the copy counts as
-        /// written, so [`update`](Blob::update) accepts it.
+        /// Copies data or diff from a blob of the same shape. If the blobs have different contexts,
+        /// the bytes pass through the host. Data that was never written is copied as zeros; the
+        /// copy counts as written, so [`update`](Blob::update) accepts it.
         ///
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared);
