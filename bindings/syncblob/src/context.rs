@@ -151,8 +151,8 @@ impl Context {
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
     }
 
-    /// Waits as [`synchronize`](Context::synchronize) does, and drops this handle. A drop would
-    /// ignore a failure of the wait; this method returns it.
+    /// Waits as [`synchronize`](Context::synchronize) does, and drops this handle. This method
+    /// returns a failure of the wait, which a drop would ignore.
     ///
     /// # Errors
     /// A device that fails.

@@ -285,8 +285,8 @@ impl<T: Element> Blob<T> {
 
     /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
     /// of the context. The library never writes the memory of a read-only tensor: before its first
-    /// write, it copies the bytes to its own memory. The library calls the tensor's deleter when
-    /// the memory has no user left or, on failure, at once.
+    /// write, the library copies the bytes to its own memory. The library calls the tensor's
+    /// deleter when the memory has no user left or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};

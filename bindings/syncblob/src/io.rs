@@ -290,8 +290,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is a reader that outlives the call. The buffer is the library's and valid
-        // for `bytes` bytes, and is filled with zeros first, since the reader may read it.
+        // SAFETY: `user` is a reader that outlives the call. The library's buffer is valid for
+        // `bytes` bytes, and is filled with zeros first, since the reader may read it.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))

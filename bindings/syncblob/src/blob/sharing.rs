@@ -97,8 +97,8 @@ both! {
 
 /// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
-    /// Makes this blob the only owner of a memory: if the memory is shared, copies the elements, on
-    /// the side (host or device) that has the newest bytes, and stops using the shared memory.
+    /// Makes this blob the only owner of a memory. If the memory is shared, the blob gets a new
+    /// memory with a copy of the elements, on the side (host or device) that has the newest bytes.
     /// Spare capacity is not copied.
     ///
     /// ```
