@@ -1,5 +1,5 @@
-// Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file. The tests that
-// check src/bindings.rs, src/testing.rs and src/comm.rs also include this file.
+// Runs bindgen. The build script (feature `buildtime_bindgen`) and tests/bindings.rs include this
+// file.
 
 /// Returns Rust bindings for the header `wrapper`. `arguments` are further arguments for clang.
 fn generate(
@@ -23,8 +23,8 @@ const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
 
-/// Returns the bindings of the headers of a library that uses the core, without the types that the
-/// core's bindings declare.
+/// Returns the bindings of another library's headers. Omits the core's types, which the core's
+/// bindings declare.
 #[allow(dead_code)]
 fn generate_over(
     headers: &[&str],
@@ -59,15 +59,15 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Translates C enums to integers. A newer library may return a value that a Rust enum does
-        // not define, and a Rust enum with such a value is undefined behaviour.
+        // Translates C enums to integers. A newer library may return an unknown value, which would
+        // be undefined behaviour in a Rust enum.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
         .sort_semantically(true)
         .derive_default(true)
         .layout_tests(true)
-        // Omits comments, because the headers, which document the functions, are in the crate.
+        // Omits comments: the crate contains the headers, which document the functions.
         .generate_comments(false)
         .use_core()
         .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
@@ -78,9 +78,9 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
 /// The line that bindgen writes above checks of a struct's layout. The checks need a 64-bit host.
 const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
 
-/// Replaces the types of constants of unnamed enums by the types of the functions' arguments: u32
-/// for flags, i32 for all others. bindgen numbers the types of unnamed enums, so a new enum would
-/// rename the types.
+/// Gives each constant of an unnamed enum the type of the functions' arguments: u32 for flags, i32
+/// for all others. bindgen's own types for unnamed enums are numbered, so a new enum would rename
+/// them.
 fn type_constants(source: &str) -> String {
     const NUMBERS: [&str; 17] = [
         "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",

@@ -61,7 +61,8 @@ async function fetched(name) {
   return response.arrayBuffer();
 }
 
-// Forbids further requests to the page's own server by a second policy. Browsers enforce all policies.
+// Adds a second policy, which forbids further requests to the page's server. Browsers enforce both
+// policies.
 function forbidRequests() {
   const policy = document.querySelector("meta[http-equiv]").cloneNode();
   policy.content = policy.content.replaceAll("'self'", "");
@@ -179,7 +180,7 @@ const quoted = (name) => (/^[\w./+@-]+$/.test(name) ? name : `'${name.replaceAll
 const typed = (args) => printable(["syncblob", ...args].map(quoted).join(" "));
 const path = (file) => (file.name.startsWith("-") ? `./${file.name}` : file.name);
 
-// A browser reads no file that has changed since the user chose it.
+// A browser refuses to read a file that has changed since the user chose it.
 const UNREAD = { err: "The file has changed, or no longer exists. Choose it again." };
 const isUnread = (result) => /^Not(Readable|Found)Error/.test(result.failure);
 
@@ -223,8 +224,8 @@ const isModel = (each) => !isNet(each);
 
 const TOO_MANY = ["These are too many files.", { err: "Choose one model, and at most one prototxt." }];
 
-// Returns a model, a prototxt or both; otherwise shows an error. A prototxt that is chosen alone is used with
-// the last model. That model is read again if choosing the prototxt has cancelled the read.
+// Returns a model, a prototxt or both; otherwise shows an error. A prototxt that the user chooses
+// alone belongs to the last model, which is read again if the choice has cancelled its read.
 async function together(files) {
   const before = state.chosen, chosen = files.map((file) => ({ file, info: null }));
   state.chosen = [...before, ...chosen];

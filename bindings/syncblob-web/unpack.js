@@ -100,8 +100,8 @@ function distances(bits) {
   };
 }
 
-// Decodes a byte. Directly after a match, the bits of the byte at the match's distance also select the
-// chances, until a decoded bit differs from them.
+// Decodes a byte. Directly after a match, the byte at the match's distance also selects the
+// probabilities, until a decoded bit differs from that byte's bit.
 function literal(bits, chances, from, matched) {
   let node = 1;
   while (matched !== null && node < 256) {

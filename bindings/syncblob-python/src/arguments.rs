@@ -15,8 +15,8 @@ use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
 use crate::error::{detached, refused, Failure};
 
-/// Converts an element type: a name, a type such as `numpy.float32`, an object whose text is such a
-/// name (`numpy.dtype`, `torch.dtype`), or a value that NumPy converts to such a type (`"f4"`).
+/// Converts an element type. Accepts a name, a type such as `numpy.float32`, an object whose text
+/// is a name (`numpy.dtype`, `torch.dtype`), and a value that `numpy.dtype` accepts (`"f4"`).
 pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let text = match value.cast::<PyType>() {
         Ok(class) => class.name()?,
@@ -47,7 +47,7 @@ fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// Converts one or more dimensions: `(2, 3)`, `[2, 3]`, `6`. Refuses bytes, dicts, sets and
-/// booleans, which Python could convert but which are mistakes.
+/// booleans: Python could convert them, but they are mistakes.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let is_mistake = value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyByteArray>()
@@ -91,7 +91,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// Returns `made`, the result of converting `value`; replaces an OverflowError by a ValueError.
+/// Returns `made`, the result of converting `value`; replaces an OverflowError with a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
@@ -131,9 +131,8 @@ struct Contexts {
     by_device: Mutex<HashMap<String, Context>>,
 }
 
-/// Returns this process's contexts. A child of fork cannot use the parent's contexts. It cannot use
-/// the lock of these contexts either, because another thread may have held the lock during the
-/// fork. So the child leaks contexts and lock.
+/// Returns this process's contexts. A child of fork cannot use the parent's contexts or their lock,
+/// which another thread may have held during the fork. So the child leaks both.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
@@ -214,7 +213,8 @@ fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     }
 }
 
-/// Converts the path of a Caffe file to write. Refuses extensions of other formats.
+/// Converts the path of a file that `save` will write. Refuses extensions of formats other than
+/// Caffe's.
 pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     const OTHERS: [(&str, &str); 9] = [
         ("safetensors", CONVERT),
@@ -251,7 +251,7 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     })
 }
 
-/// Names and values (at least 1) of limits, in this order: memory, layers, blobs, bytes of names.
+/// Names and values of limits, in this order: memory, layers, blobs, bytes of names.
 pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
 pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {

@@ -1,4 +1,4 @@
-//! Caffe's Blob for Python.
+//! The Python class Blob.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,7 +122,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
-    /// Returns the values as they are in memory; None if the memory was never used.
+    /// Returns the bytes of the values, or None if the memory was never used.
     fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let (size, head) =
@@ -196,7 +196,7 @@ impl Blob {
         self.array(py, Part::Data)
     }
 
-    /// The diff as a NumPy array, in the same way as `data`.
+    /// The diff as a NumPy array; see `data`.
     #[getter]
     fn diff<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Diff)
@@ -239,7 +239,8 @@ impl Blob {
     }
 
     /// Where the newest data is, in Caffe's words: ``"UNINITIALIZED"``, ``"HEAD_AT_CPU"``,
-    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` if the device, or queued work, failed.
+    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` if the data was lost because the device or
+    /// queued work failed.
     #[getter]
     fn data_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Data)
@@ -333,7 +334,7 @@ impl Blob {
         })
     }
 
-    /// Copies the data to the device, where arithmetic then runs.
+    /// Copies the data to the device. Arithmetic then runs on the device.
     ///
     /// >>> blob = Blob(4, device="sim:0")
     /// >>> blob.fill("constant", value=2.0)
@@ -465,7 +466,7 @@ impl Blob {
         self.capsule(py, side, max_version)
     }
 
-    /// Returns the device of the tensor from `__dlpack__`: the blob's device, or the host.
+    /// Returns DLPack's numbers of the blob's device, or of the host.
     fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         Ok(tensor::device(&self.device(py)?))
     }
@@ -541,8 +542,8 @@ impl Blob {
         self.read(py, |blob| Ok(blob.shape() == shape && blob.dtype() == dtype))
     }
 
-    /// Returns whether a Caffe file can have the blob's type; if so, checks that the blob can be
-    /// stored.
+    /// Returns whether a Caffe file can store the blob's type. If so, also checks the blob's size,
+    /// and that its data can be read.
     pub fn check_stored(&self, py: Python<'_>) -> PyResult<bool> {
         self.read(py, |blob| match blob {
             BlobAny::F32(_) | BlobAny::F64(_) => calls::check_added(blob).map(|()| true),

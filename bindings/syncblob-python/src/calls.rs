@@ -1,10 +1,9 @@
-//! Calls functions of the C library that write to memory which Python arrays share.
+//! Calls functions of the C library that write to memory that Python arrays share.
 //!
 //! The crate `syncblob` refuses to write to memory that has another owner, because that owner may
 //! hold a slice of the memory. Here the other owners are tensors of Python arrays, which access the
-//! memory by pointer, and this crate makes no slices of exported memory. The C library also forbids
-//! two calls that write to one memory at the same time: the blob's lock and the lock of all sharers
-//! prevent such calls.
+//! memory by pointer, and this crate makes no slices of exported memory. Two calls must not write
+//! to one memory at the same time. The blob's lock and the lock of all sharers prevent this.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! Caffe's nets for Python: layers, shapes, conversion to ONNX.
+//! The Python classes Net and NetLayer.
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -30,9 +30,9 @@ use crate::{bytes, plain, tensor};
 /// of that model do not affect the net.
 ///
 /// `inputs` maps names of inputs to shapes, which replace the net's shapes; a net in a model rarely
-/// has shapes. `batch` is the new size of the first axis of the first input, and of each other
-/// input whose first axis has the same size. `level` and `stages` are matched with the layers'
-/// include and exclude rules.
+/// has shapes. `batch` is the new size of the first axis of the first input. The first axes of
+/// other inputs change, too, if they have the same size. `level` and `stages` are matched with the
+/// layers' include and exclude rules.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
@@ -213,7 +213,7 @@ impl Net {
     }
 }
 
-/// Reports differences between the file and the net as Python warnings.
+/// Reports how the ONNX file differs from the net, as Python warnings.
 fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     for text in onnx.warnings().iter().chain(&overflow) {
@@ -235,7 +235,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size"))
 }
 
-/// A writer to memory; contains the part that is not written yet.
+/// A writer to memory. Contains the part of the memory that is not written yet.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -355,8 +355,8 @@ impl NetLayer {
         self.layer().name()
     }
 
-    /// The layer's type, such as ``"Convolution"``, in the current form for nets of every version
-    /// of Caffe.
+    /// The layer's type, such as ``"Convolution"``, in Caffe's current form, even if the net is
+    /// older.
     #[getter]
     fn r#type(&self) -> &str {
         self.layer().layer_type()
@@ -376,8 +376,8 @@ impl NetLayer {
     }
 
     /// All other fields of the layer, by Caffe's names: ``{"convolution_param": {"num_output": 64,
-    /// "kernel_size": [7]}}``. Repeated fields are lists, enums are texts, and unknown messages are
-    /// bytes.
+    /// "kernel_size": [7]}}``. Repeated fields are lists, enum values are texts, and unknown
+    /// messages are bytes.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, self.layer().message())

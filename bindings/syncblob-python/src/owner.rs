@@ -20,13 +20,14 @@ enum Owner {
 }
 
 thread_local! {
-    /// If `outlived_by_owners` runs on this thread: the owners to release when the call returns.
+    /// While `outlived_by_owners` runs on this thread, the owners to release when it returns;
+    /// otherwise None.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
 /// Runs work that takes locks. After the work has released the locks, releases the queued owners.
-/// Uses a loop, because recursion could overflow the stack: an owner may own a blob that uses
-/// another owner, and so on. In nested calls, the outermost call releases the owners.
+/// Releases them in a loop: a release may drop a blob that uses a further owner, and recursion
+/// could overflow the stack. In nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
     impl Drop for Release {
@@ -62,7 +63,7 @@ fn end(owner: Owner) {
     });
 }
 
-/// The substitute tensor, which a blob gets instead of the array's own tensor.
+/// The substitute tensor that a blob gets instead of the array's tensor.
 struct Lent {
     tensor: sys::sb_dl_managed_versioned,
     owner: Owner,

@@ -6,7 +6,7 @@ use syncblob_net::{Field, Message, Value};
 
 use crate::arguments::text;
 
-/// The fields that are attributes of a layer in Python, and not parameters.
+/// The fields that are attributes of a layer in Python. All others are parameters.
 const ATTRIBUTES: &[&str] = &["name", "type", "bottom", "top"];
 
 /// Returns a layer's parameters: all fields of its message that are not attributes.

@@ -27,8 +27,8 @@ const LEGACY: &CStr = c"dltensor";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 const USED_LEGACY: &CStr = c"used_dltensor";
 
-/// A blob's host memory, for NumPy's array interface. An array keeps its View, and so the memory,
-/// alive.
+/// A blob's host memory, for NumPy's array interface. An array keeps its View alive, which keeps
+/// the memory alive.
 #[pyclass(frozen, module = "syncblob._syncblob")]
 pub struct View {
     tensor: Dlpack,
@@ -73,7 +73,7 @@ pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
 
-/// Converts an array to `dtype`, with or without a copy, as NumPy specifies for `__array__`.
+/// Converts an array to `dtype`. `copy` has the meaning that NumPy defines for `__array__`.
 pub fn converted<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -211,8 +211,9 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     take(&ask(array, kind)?, &context)
 }
 
-/// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor is
-/// requested for the default stream: the library's stream waits for the work that fills the tensor.
+/// Requests the array's capsule, with the newest struct that the array supports. Requests a CUDA
+/// tensor for the default stream, so that the library's stream waits for the work that fills the
+/// tensor.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);

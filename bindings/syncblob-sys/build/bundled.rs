@@ -19,7 +19,7 @@ const CORE: &str = "c/sources.txt";
 const HARDENING: &str = "c/hardening.txt";
 /// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
-/// Sources that are in no list: they write protobuf messages with or without protobuf-c.
+/// Sources that no list contains: they write protobuf messages, with or without protobuf-c.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -119,10 +119,10 @@ fn watch(root: &Path, sources: &[PathBuf]) {
     }
 }
 
-/// Copies the headers, so that dependent crates find them and the library in one prefix.
+/// Copies the headers: dependent crates find headers and library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
-        // Also remove headers that the sources no longer contain.
+        // Removes headers that the sources no longer contain, too.
         fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     add_headers(from, to)
@@ -187,9 +187,8 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        // Hides the library's functions, so that a program that links the library statically does
-        // not export them. Exported functions could replace functions of another copy of syncblob
-        // that is linked into another library of the same process.
+        // Hides the library's functions. If a program exported them, they could replace the
+        // functions of another copy of syncblob in the same process.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)
@@ -229,8 +228,8 @@ fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the highest level of _FORTIFY_SOURCE that glibc accepts from this compiler without a
-/// warning.
+/// Returns the highest level of _FORTIFY_SOURCE for which glibc's headers give no warning with this
+/// compiler.
 fn fortification(out: &Path) -> Result<Option<&'static str>, String> {
     let probe = out.join("fortification.c");
     fs::create_dir_all(out)
@@ -265,8 +264,8 @@ fn find_protobuf_c() -> Result<Library, String> {
     )
 }
 
-/// Finds OpenBLAS, preferably Debian's serial build, because the threaded build starts threads
-/// before `main`. The folders of PKG_CONFIG_PATH are searched first.
+/// Finds OpenBLAS. Prefers Debian's serial build to the threaded build, which starts threads before
+/// `main`. Searches the folders of PKG_CONFIG_PATH first.
 fn find_openblas() -> Result<Library, String> {
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     let serial = format!("/usr/lib/{arch}-linux-gnu/openblas-serial/pkgconfig");

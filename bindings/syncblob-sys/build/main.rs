@@ -1,8 +1,8 @@
 //! Builds the C library from its sources, or finds an installed library.
 //!
-//! Reads SYNCBLOB_NO_VENDOR and, through the crates pkg-config, cc and
-//! bindgen, their usual variables (PKG_CONFIG_PATH, CC, CFLAGS, LIBCLANG_PATH,
-//! ...). If DOCS_RS is set, links no library, because documentation needs no library.
+//! Reads SYNCBLOB_NO_VENDOR. The crates pkg-config, cc and bindgen also read their usual variables,
+//! such as PKG_CONFIG_PATH, CC, CFLAGS and LIBCLANG_PATH. If DOCS_RS is set, links no library:
+//! documentation needs none.
 
 mod bindings;
 mod bundled;

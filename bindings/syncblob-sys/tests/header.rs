@@ -1,6 +1,5 @@
-//! Tests that every declaration of src/bindings.rs, src/testing.rs and src/comm.rs matches the
-//! headers. The test writes each declaration in C, after the headers, and the C compiler refuses a
-//! declaration that differs from the header's.
+//! Translates every declaration of the bindings to C and appends it to the headers: the C compiler
+//! refuses a declaration that differs from the header's.
 
 use std::env;
 use std::fmt::Write as _;
@@ -18,7 +17,6 @@ const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/
 
 // --- Rust to C ----------------------------------------------------------------
 
-/// Returns the declaration of `name` with type `ty` in C.
 fn declare(ty: &Type, name: &str) -> String {
     match ty {
         Type::Path(path) => {
@@ -85,7 +83,6 @@ fn c_name(rust: &str) -> &str {
     }
 }
 
-/// Returns the value of a constant as C code.
 fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -163,8 +160,8 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct with the Rust struct's fields, and therefore its layout. Also adds static
-    /// assertions that compare this struct with the header's struct.
+    /// Adds a C struct with the Rust struct's fields, and static assertions that compare it with
+    /// the header's struct.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
@@ -233,7 +230,6 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Makes one declaration at a time wrong, and tests that the compiler reports it.
 #[test]
 fn a_c_compiler_finds_declarations_that_differ() {
     const WRONG: [(&str, &str, &str); 7] = [

@@ -1,5 +1,3 @@
-//! Tests a backend that is loaded from a shared library, `src/backend.c`.
-
 use std::{fs, io};
 
 use syncblob::{load_backend, Blob, Context, ErrorKind, Head, Part, Result};

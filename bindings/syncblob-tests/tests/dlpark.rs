@@ -1,5 +1,3 @@
-//! Tests tensors of DLPack that the crate dlpark makes and reads.
-
 use std::ptr::NonNull;
 
 use dlpark::ffi::Flags;
@@ -10,13 +8,11 @@ use syncblob::{
     Blob, BlobAny, Context, Dlpack, Dtype, ErrorKind, LegacyDlpack, Part, Side, Storage,
 };
 
-/// Converts a tensor of dlpark to a tensor of syncblob.
 fn given(tensor: SafeManagedTensorVersioned) -> Dlpack {
     // SAFETY: the tensor is valid, and this is its only owner.
     unsafe { Dlpack::from_raw(tensor.into_non_null().cast()) }.unwrap()
 }
 
-/// Converts a tensor of syncblob to a tensor of dlpark.
 fn taken(tensor: Dlpack) -> SafeManagedTensorVersioned {
     // SAFETY: both names mean the same C struct.
     unsafe { SafeManagedTensorVersioned::from_non_null(tensor.into_raw().cast()) }

@@ -1,5 +1,3 @@
-//! Tests blobs and models that use the bytes of other crates' types, such as `Bytes` and `Mmap`.
-
 use std::io::Write;
 
 use bytes::Bytes;

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The ranks divide each batch, so the losses do not depend on the number of ranks. At step STEP
-//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores these
-//! files continues as if training had never stopped. The ranks are threads, or processes of MPI.
+//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does. A run that restores these
+//! files continues with the same losses as a run without a stop. The ranks are threads, or
+//! processes of MPI.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -45,14 +46,15 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// The parameters, and the last change of each parameter (its history).
+/// The parameters, and the last change of each parameter: its history.
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,
     history: [Blob<f32>; 2],
 }
 
-/// Replaces scores by the loss's gradient (probabilities, minus 1 for the label); returns the loss.
+/// Returns the loss, and replaces the scores with its gradient: the probabilities, minus 1 for the
+/// label.
 fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - most).exp());
@@ -63,8 +65,8 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// Computes this rank's part of the loss and of the diffs from its samples of a batch. The parts
-/// are summed over the ranks, so each rank divides by the size of the whole batch.
+/// Computes this rank's part of the loss and of the diffs from its samples of a batch. The ranks
+/// sum their parts, so each rank divides by the size of the whole batch.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -137,7 +139,7 @@ fn save(net: &Net, step: usize, prefix: &Path) -> Result<()> {
     state.save(with_ending(prefix, ".solverstate"))
 }
 
-/// Restores the net; returns the step with which to continue.
+/// Restores the net, and returns the next step.
 fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
     let model = Model::open(with_ending(prefix, ".caffemodel"))?;
     let state = Model::open(with_ending(prefix, ".solverstate"))?;
@@ -193,8 +195,8 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. If this rank fails, aborts all ranks, because the other ranks would
-/// wait for this rank.
+/// Trains as a rank of MPI. If this rank fails, aborts all ranks, which would otherwise wait for
+/// it.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

@@ -1,6 +1,6 @@
 //! A small web service. The reply to a `POST` of a `.caffemodel` lists the model's layers, or
-//! explains why the service refuses the file. Whatever the file's size, the service refuses a file
-//! that would need more memory than the limits allow.
+//! explains why the service refuses the file. The service refuses any file that needs more memory
+//! than the limits allow.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &
@@ -35,7 +35,7 @@ fn main() {
 /// Serves requests until the listener fails.
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // The cap applies to all models together, the limits to each model.
+    // All models together may use memory up to the cap. The limits apply to each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))
@@ -70,7 +70,7 @@ fn answer(stream: &TcpStream, context: &Context) -> io::Result<()> {
     }
 }
 
-/// Reads the body; returns the reply to an invalid request as the inner error.
+/// Reads the body. The inner error is the reply to an invalid request.
 fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static str)>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut (&mut reader).take(16 << 10))?;

@@ -28,7 +28,7 @@ pub use proto::Payload;
 /// An n-dimensional array with two memories, data and diff, each on the host,
 /// on the device of its [`Context`], or both.
 ///
-/// Memory is allocated when first used and then reads as zeros. Elements lie in row-major order. A
+/// The first use of a memory allocates it, filled with zeros. Elements lie in row-major order. A
 /// program can move or share a blob; to copy the blob, call [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
@@ -192,7 +192,7 @@ impl<T: Element> Blob<T> {
         Ok(data.cast())
     }
 
-    /// Copies shape, data and diff to a blob in the same context. Capacity beyond the shape's
+    /// Copies shape, data and diff to a new blob in the same context. Capacity beyond the shape's
     /// elements is not copied.
     ///
     /// # Errors
@@ -225,12 +225,12 @@ impl<T: Element> Blob<T> {
         self.memory(Part::Diff)?.synchronize()
     }
 
-    /// Takes ownership of a blob of the element type `T` that was never shared.
+    /// Takes ownership of a blob of elements `T` whose memories were never shared.
     pub(crate) fn fresh(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, false)
     }
 
-    /// Takes ownership of a blob of the element type `T` that may share its memories.
+    /// Takes ownership of a blob of elements `T` whose memories may be shared.
     pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, true)
     }
@@ -292,7 +292,7 @@ impl<T: Element> Blob<T> {
 
 impl<T: Element> Drop for Blob<T> {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the blob and ends here.
+        // SAFETY: `self` owns the blob and is being dropped.
         unsafe { sys::sb_blob_destroy(self.raw()) }
     }
 }

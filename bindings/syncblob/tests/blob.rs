@@ -1,5 +1,3 @@
-//! Tests blobs through the safe interface: shape, bytes on both sides, arithmetic.
-
 use syncblob::{
     Blob, BlobAny, Context, Dtype, ErrorKind, Format, Head, Limits, Model, OpenOptions, Part,
     Payload, Reallocated,
@@ -94,7 +92,6 @@ fn reshape_keeps_memories_that_fit_and_reports_replaced_ones() {
     assert!(blob.reshape([2]).is_ok() && blob.shrink_to_fit().unwrap().data);
 }
 
-/// Returns a blob of each element type.
 fn blobs_of_each_type() -> impl Iterator<Item = BlobAny> {
     let dtypes = Dtype::ALL
         .iter()
@@ -326,7 +323,7 @@ fn malformed_bytes_are_errors_with_an_offset() {
     let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
-    // The message declares 2^29 elements, `shape { dim: 2^29 }`, but has only one value.
+    // `shape { dim: 2^29 }` and one value
     let claim = [0x3a, 0x06, 0x08, 0x80, 0x80, 0x80, 0x80, 0x02, 0x2a, 0x04, 0, 0, 0, 0];
     let error = Blob::<f32>::from_proto(&claim).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LengthMismatch);
@@ -387,7 +384,7 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// Tests that a message contains the caller's number even if the number does not fit C's type.
+/// This also applies to numbers that C's type cannot hold.
 #[test]
 fn errors_contain_the_number_that_the_caller_passed() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();

@@ -1,5 +1,3 @@
-//! Tests allocators and `parallel_for` functions of the caller.
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,8 +21,7 @@ unsafe impl GlobalAlloc for Counting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // `GlobalAlloc` forbids panics. If an allocator panics anyway, the panic must not cross
-            // C's frames.
+            // `GlobalAlloc` forbids panics, but a panic must not cross C's frames all the same.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };

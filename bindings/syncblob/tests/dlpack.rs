@@ -1,5 +1,3 @@
-//! Tests tensors of DLPack that are made from blobs, and blobs that are made from tensors.
-
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +14,7 @@ fn simulated(number: u32) -> Context {
     Context::builder().device(format!("sim:{number}")).build().unwrap()
 }
 
-/// Imitates another program's tensor: the tensor owns its elements, and its deleter counts calls.
+/// A tensor of another program. The tensor owns its elements, and its deleter counts calls.
 struct Foreign {
     versioned: sys::sb_dl_managed_versioned,
     legacy: sys::sb_dl_managed,

@@ -1,5 +1,3 @@
-//! Tests that the examples produce the results that they describe.
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 

@@ -1,4 +1,4 @@
-//! Tests blobs that use the caller's memory: which calls write it, and when its owner is dropped.
+//! Tests blobs that use the caller's memory.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,6 @@ fn host_storage(blob: &Blob<f32>) -> Storage {
     blob.memory(Part::Data).unwrap().storage(Side::Host)
 }
 
-/// An owner of elements that counts its drops.
 struct Counted<T> {
     values: Vec<T>,
     dropped: Arc<AtomicUsize>,
@@ -79,8 +78,7 @@ fn elements_of_a_vector_beyond_the_count_are_capacity() {
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
-/// A call that writes a blob. Before the call, the blob uses the elements of an `Arc`. The call
-/// must not write the `Arc`.
+/// A call that writes a blob, but must not write the `Arc` whose elements the blob uses.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
@@ -206,7 +204,7 @@ fn a_queued_copy_keeps_the_owner() {
     assert_eq!(blob.data().unwrap(), [5.0; 4]); // the copy ran before the owner was dropped
 }
 
-/// A range of the bytes of a vector; the range may begin at an unaligned address.
+/// A range of a vector's bytes, which may begin at an unaligned address.
 struct At(Vec<u64>, usize, usize);
 
 impl AsRef<[u8]> for At {
@@ -304,7 +302,6 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
 
-    // `into_vec` copies a vector of another element type.
     let mut blob = Blob::<f32>::zeros([2]).unwrap();
     blob.memory_mut(Part::Data).unwrap().set(vec![0.1_f64]).unwrap();
     let bits = 0.1_f64.to_ne_bytes();
@@ -312,8 +309,6 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
         bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(blob.into_vec().unwrap(), halves);
 
-    // `into_vec` copies shared elements, a shared memory, memory that the device may read, and the
-    // library's memory.
     let shared: Arc<[f32]> = Arc::from(vector());
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);
@@ -341,8 +336,7 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
 
-    // Two blobs use one vector through a tensor: the first `into_vec` copies the elements, and the
-    // second `into_vec` returns the vector.
+    // While two blobs use the vector, `into_vec` copies; after that it returns the vector.
     for first_is_lender in [true, false] {
         let values = vec![1.0_f32, 2.0, 3.0];
         let start = start_of(&values);
@@ -355,7 +349,6 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
         assert_eq!((own.as_ptr(), copy, &*own), (start, vec![1.0, 2.0, 3.0], &[1.0, 2.0, 3.0][..]));
     }
 
-    // While a tensor is alive, `into_vec` copies the elements.
     let blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
     let tensor = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     assert_eq!(blob.into_vec().unwrap(), [1.0; 3]);
@@ -363,7 +356,6 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
     assert_eq!(unsafe { tensor.data_ptr().cast::<f32>().read() }, 1.0);
 }
 
-/// An owner whose drop calls `into_vec` of another blob.
 struct Unwraps(Vec<f32>, Arc<AtomicUsize>);
 
 impl AsRef<[f32]> for Unwraps {
@@ -397,7 +389,6 @@ fn the_drop_of_an_owner_may_call_into_vec() {
     assert_eq!(ended.load(Ordering::SeqCst), 2);
 }
 
-/// Exposes the elements of another owner as bytes.
 struct Bytes(Unwraps);
 
 impl AsRef<[u8]> for Bytes {

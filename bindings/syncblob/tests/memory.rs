@@ -1,4 +1,3 @@
-//! Tests `SyncedMemory`: sides, heads, storage, queued copies.
 #![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};
@@ -187,8 +186,7 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
-/// CUDA does not know the library's contexts, so it accepts every stream of the device, even if the
-/// stream belongs to another context.
+/// CUDA accepts such a stream if both contexts have the same device.
 #[test]
 fn a_stream_is_refused_in_another_context_even_if_the_device_accepts_it() {
     for device in ["sim:0", "cuda:0"] {

@@ -1,4 +1,4 @@
-//! Tests communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this with mpirun.
+//! `tests/mpi/run.sh` runs this test with mpirun, on any number of ranks.
 
 use syncblob::comm::{Comm, Op, Reducer};
 use syncblob::{Blob, Context, Error, ErrorKind, Part};

@@ -1,5 +1,3 @@
-//! Tests handles that are passed between this crate and C code.
-
 use std::ptr;
 
 use syncblob::{
@@ -41,7 +39,6 @@ fn a_blob_goes_to_c_and_back() {
     }
 }
 
-/// Returns a blob that shares the memory of a C handle.
 fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
     let blob = Blob::<f32>::zeros([2]).unwrap();
     // SAFETY: both blobs are live and have the same shape; no code writes.

@@ -1,4 +1,3 @@
-//! Tests the rule of sharing (which owner may write, and when) and sharing between many threads.
 #![cfg(feature = "testing")]
 
 use std::sync::{Arc, Barrier};
@@ -9,7 +8,6 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// The name of a call that writes the blob, and a function that makes the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {
@@ -204,7 +202,6 @@ fn memories_that_do_not_suit_a_blob_are_refused() {
     assert_eq!(bytes.diff().unwrap(), [3; 19]);
 }
 
-/// Bytes that begin one byte after an aligned address.
 struct Askew(Vec<u64>, usize);
 
 impl Askew {

@@ -1,4 +1,3 @@
-//! Tests blobs from and to files of safetensors.
 #![cfg(feature = "safetensors")]
 
 use std::collections::HashMap;
@@ -97,7 +96,6 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
 
 #[test]
 fn misaligned_tensors_are_copied() {
-    /// Bytes that begin at an offset from an address that is aligned for every type.
     struct Shifted(Vec<u64>, usize, usize);
     impl AsRef<[u8]> for Shifted {
         fn as_ref(&self) -> &[u8] {
@@ -187,7 +185,6 @@ fn names_are_escaped_in_messages() {
     assert!(error.message().starts_with(r#""a\u{1b}[31m\n" holds C64"#), "{error:?}");
     let error = file.blob_any(name).unwrap_err();
     assert!(error.message().ends_with(r#"the type C64 of "a\u{1b}[31m\n""#), "{error:?}");
-    // The crate safetensors quotes the header's text unescaped; this crate must escape it.
     let header = r#"{"x":{"dtype":"\u001b[31m","shape":[],"data_offsets":[0,0]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let error = Safetensors::new(bytes).unwrap_err();

@@ -40,7 +40,6 @@ impl ReadAt for Panics {
     }
 }
 
-/// Makes calls that must work after the thread-locals have been dropped.
 fn calls(bytes: &[u8]) {
     let mut model = Model::open_reader(bytes.to_vec()).unwrap();
     model.set_progress(|_, _| ControlFlow::Continue(()));

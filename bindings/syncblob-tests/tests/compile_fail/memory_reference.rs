@@ -62,8 +62,8 @@ fn noalias() {
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
-// A reference to a memory has no method that shares the memory. The blob would not notice such a
-// share, so its methods would write the shared memory.
+// A reference to a memory has no method that adds an owner: the blob would not check for that owner
+// before a write.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599

@@ -7,7 +7,6 @@ use syncblob::{Context, Part, Side};
 pub const BLOBS: usize = 2; // few, so that calls often use the same blob
 pub const HANDLES: usize = 2;
 
-/// A device and the calls made with it.
 #[derive(Arbitrary, Debug)]
 pub struct Input {
     pub device: Device,
@@ -37,11 +36,11 @@ impl Device {
     }
 }
 
-/// The number of a blob.
+/// The index of a blob.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct B(u8);
 
-/// The number of a handle.
+/// The index of a handle.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct H(u8);
 
@@ -57,7 +56,6 @@ impl H {
     }
 }
 
-/// Up to four dimensions, each at most 4.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Dims {
     axes: u8,
@@ -109,7 +107,7 @@ pub enum Copy {
     PrefetchDevice,
 }
 
-/// What the fuzz target does with the `Pending` of a queued copy.
+/// What happens to the `Pending` of a queued copy.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum End {
     Wait,
@@ -136,7 +134,6 @@ impl Fault {
     }
 }
 
-/// A call. The variants group the calls by the objects that they change or use.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Call {
     Shape(ShapeCall),
@@ -189,9 +186,9 @@ pub enum ValuesCall {
 pub enum StorageCall {
     /// Uses a vector, possibly with spare elements, as the blob's data.
     Adopt(B, u8, i8),
-    /// Uses as the blob's data elements that other code may also read.
+    /// Uses shared, read-only elements as the blob's data.
     Lend(B, u8, i8),
-    /// Makes a blob that uses bytes at an offset from an aligned address.
+    /// Makes a blob of bytes that begin at an aligned or unaligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),
@@ -206,7 +203,6 @@ pub enum StorageCall {
 pub enum FileCall {
     FromProto(B, B, bool),
     ReadProto(B, B, bool),
-    /// Reads a message that is cut off.
     CutProto(B, B, u8),
     AddToModel(B, bool),
     SetInModel(u8, B, bool),

@@ -73,8 +73,7 @@ impl State {
         }
     }
 
-    /// Reads a message that is cut off. If the blob has elements, the read must fail and change
-    /// nothing.
+    /// Reads a truncated message, which must fail and change nothing if the blob has elements.
     fn cut_proto(&mut self, i: usize, j: usize, cut: usize) {
         let Some(bytes) = self.done(self.blobs[j].to_proto(Payload::Data)) else { return };
         let cut = &bytes[..cut.min(bytes.len().saturating_sub(1))];

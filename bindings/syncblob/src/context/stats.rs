@@ -31,7 +31,7 @@ stats! {
     device_bytes,
     /// The peak of `device_bytes`.
     device_peak,
-    /// Bytes of the callers' memory in use, on host and device.
+    /// Bytes of callers' memory that this context's memories use, on host and device.
     borrowed_bytes,
     /// Bytes of host memory kept for reuse; also counted in `host_bytes` or `pinned_bytes`.
     cached_bytes,
@@ -54,7 +54,7 @@ stats! {
     /// Bytes of retired storage that the device may still be using, or that its driver failed to
     /// free; also counted as live host, page-locked or device memory.
     quarantined_bytes,
-    /// Bytes of the whole process, not only of this context: bytes in quarantine of contexts that
+    /// Counted for the whole process, not only for this context: quarantined bytes of contexts that
     /// have ended, and bytes that no driver can free any more.
     leaked_bytes,
 }
