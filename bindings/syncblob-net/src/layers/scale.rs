@@ -99,7 +99,8 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
-/// Returns a blob of the layer, with an axis of size 1 for each later axis of the first bottom.
+/// Returns a blob of the layer, with axes of size 1 appended so that it broadcasts over the first
+/// bottom.
 fn weights(e: &mut Emit<'_>, index: usize) -> Result<Value> {
     let (axis, mut dims) = covered(&e.setup())?;
     fixed(e, axis..axis + dims.len())?;
