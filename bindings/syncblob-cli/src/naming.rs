@@ -1,5 +1,5 @@
-//! Makes the names that `convert` writes for a model's layers and blobs in other formats. Programs
-//! can use these names without converting a file.
+//! Makes the names that `convert` gives to a model's layers and blobs in other formats, without
+//! converting a file.
 
 use syncblob::Model;
 
