@@ -110,7 +110,7 @@ impl Inputs {
         }
     }
 
-    /// Removes data layers' tops that no remaining layer reads, such as labels.
+    /// Removes from the inputs the tops of data layers that no layer reads, such as labels.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;
@@ -177,7 +177,8 @@ fn brings_data(layer: &Layer) -> bool {
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
 }
 
-/// Returns the shapes of a data layer's tops, or an empty list if the layer lacks shapes.
+/// Returns the shapes of a data layer's tops, or an empty list if the layer does not contain
+/// shapes.
 fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     let message = |name| layer.message.message(name);
     match layer.layer_type.as_str() {

@@ -169,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: shapes that the options set and, for a
-    /// top that is also a bottom, the shape of this bottom.
+    /// Returns the known shapes of a custom layer's tops: the shape in the options or, for a top
+    /// that is also a bottom, the shape of the bottom.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -205,7 +205,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
         if let Err(error) = self.check_values(at, &blobs) {
-            // Return the shapes of the tops, so that the layers that read the tops are checked.
+            // Returns the shapes of the tops, so that the next layers are checked, too.
             self.problems.push(Problem::new(at, layer, &error));
             return Ok(Inferred::Tops(tops));
         }

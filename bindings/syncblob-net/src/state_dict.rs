@@ -157,7 +157,8 @@ impl StateTensor {
                 continue;
             }
             let of_name = indices.get_mut(message.text("name"));
-            // The model does not contain a layer that the upgrade added for an input.
+            // Skips a layer that the upgrade added for an input, because the model does not contain
+            // the layer.
             if let Some(index) = of_name.and_then(VecDeque::pop_front) {
                 layers.push((index, Layer::new(*message), model.layer(index)?.num_blobs()));
             }

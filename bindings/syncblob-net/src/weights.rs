@@ -43,9 +43,9 @@ impl Net {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
     /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
-    /// weights, or if the model lacks a layer of the net but has unused weights of that layer's
-    /// shapes (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the
-    /// model's file cannot be read.
+    /// weights, or if the model lacks a layer's weights but has unused weights of the same shapes
+    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
+    /// file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -89,8 +89,8 @@ impl Net {
         )))
     }
 
-    /// Warns about each layer whose weights the model lacks and the layer's fillers compute. Fails
-    /// if unused weights of the model have the shapes that the layer needs, because the layer's
+    /// Warns about each layer whose weights are computed by its fillers, because the model lacks
+    /// them. Fails if unused weights of the model have the shapes that the layer needs: the layer's
     /// name may be misspelled.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Stored {
     }
 
     /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
-    /// has fewer than `needed` blobs that other layers share with this layer.
+    /// other layers share fewer than `needed` blobs with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

@@ -25,7 +25,7 @@ pub(super) static POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// Reads a size along time, and a size along both height and width.
+/// Reads two sizes: one along time, and one along both height and width.
 fn sizes(setup: &Setup<'_>, time: &str, plane: &str) -> Result<[i64; 3]> {
     let [time, plane] = [time, plane].map(|name| size(setup.parameters.int(name).into()));
     let plane = plane?;

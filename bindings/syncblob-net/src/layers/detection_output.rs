@@ -40,7 +40,7 @@ struct Detection {
     shared: bool,
     /// The background class, if the net has such a class. Boxes of this class are not detected.
     background: Option<i64>,
-    /// The largest overlap at which two boxes both remain. With 1, no box is suppressed.
+    /// Two boxes both remain if their overlap is at most this. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
     /// `top_k`: non-maximum suppression considers only this many boxes of each class, with the

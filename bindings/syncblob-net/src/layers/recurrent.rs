@@ -183,7 +183,7 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     Ok(e.apply("Add", [sum, product]))
 }
 
-/// Returns a bottom, reshaped so that all its axes of values become one axis.
+/// Returns a bottom, reshaped if necessary, so that its axes of values become one axis.
 fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);

@@ -23,7 +23,8 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first bottom's axis where the second operand's axes begin, and the operand's shape.
+/// Returns the axis of the first bottom at which the second operand begins, and the operand's
+/// shape.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));

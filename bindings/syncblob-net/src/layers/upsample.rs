@@ -34,7 +34,7 @@ fn scaled(side: i64, scale: i64) -> Result<i64> {
     size(i128::from(side) * i128::from(scale))
 }
 
-/// Returns the side of the squares.
+/// Returns the side of the square that each value becomes.
 fn squares(setup: &Setup<'_>) -> Result<i64> {
     match setup.parameters.int("scale") {
         scale @ 1.. => Ok(scale),

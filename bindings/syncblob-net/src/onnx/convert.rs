@@ -138,7 +138,7 @@ impl<'n> Plan<'n> {
         self.values[value].blob
     }
 
-    /// Returns the shape of a value, if it is among the known shapes of the inputs and layers.
+    /// Returns the shape of a value, if `inputs` or `layers` contains the shape.
     pub fn shape<'a>(
         &self,
         value: usize,
@@ -365,7 +365,8 @@ impl Build<'_, '_> {
     }
 }
 
-/// Refuses a pooling with a mask if the mask's positions are too large for exact 16-bit floats.
+/// Refuses a pooling with a mask if 16-bit floats cannot represent all positions in the mask
+/// exactly.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {

@@ -42,7 +42,7 @@ pub(crate) struct Graph {
     pub initializers: Vec<Initializer>,
     /// Maps a value to the axis whose size is known only when the net runs.
     pub varying: HashMap<Value, usize>,
-    /// The `full_precision` of the constant tensors that are added next.
+    /// The value of `full_precision` for the constant tensors that are added next.
     pub full_precision: bool,
     /// The size in bytes of the nodes, of their names and of computed tensors.
     size: usize,

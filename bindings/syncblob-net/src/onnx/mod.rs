@@ -71,9 +71,9 @@ pub struct OnnxOptions {
     /// Names and shapes of blobs that custom nodes write. A blob of unknown shape can be neither an
     /// output nor a bottom of a layer that needs the shape.
     pub shapes: Vec<(String, Shape)>,
-    /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
-    /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
-    /// and its [preprocessing](Net::transforms) as `caffe.transform_param.BLOB`.
+    /// Keys and values for the file's metadata. The net's [sources](Net::with_sources) are added as
+    /// `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`, and its
+    /// [preprocessing](Net::transforms) as `caffe.transform_param.BLOB`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -141,7 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // Tries again, with the unsupported layers of the error as custom layers.
+                // Tries again: `add_all` has made the unsupported layers custom layers.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }

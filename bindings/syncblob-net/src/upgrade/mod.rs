@@ -92,7 +92,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.as_bytes().into())
 }
 
-/// Messages such as `data_param` to add to a layer, each with its field's name.
+/// Messages that are added to a layer, such as `data_param`, each with the name of its field.
 #[derive(Default)]
 struct Children(Vec<(&'static str, Message)>);
 
