@@ -170,7 +170,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether a layer supplies data. This is assumed for a layer of unknown type without
+/// Returns whether a layer supplies data. Also returns true for a layer of unknown type without
 /// bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());

@@ -38,10 +38,10 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// Maps each memory (`place`) to its last overwrite, and to its last overwrite through any
-    /// other blob.
+    /// Maps each memory (`place`) to two overwrites: the last, and the last one through a different
+    /// blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. A number identifies a memory (`place`) or the time of an event.
+    /// The last used number. Each memory (`place`) and each time of an event is a new number.
     next: usize,
 }
 

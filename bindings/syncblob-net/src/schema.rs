@@ -12,8 +12,8 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// Only layers of these types have the field. An empty list means all types that no other field
-    /// with the same number or name lists.
+    /// Only layers of these types have the field. If the list is empty, the field belongs to each
+    /// type that no other field of this number or name lists.
     pub when: Vec<&'static str>,
 }
 

@@ -18,7 +18,7 @@ pub use mutate::{mutate, Random};
 
 /// The maximum memory for reading a net: a number of bytes for each byte of input, plus a constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The same for converting a net, for which some layers compute tensors.
+/// The same for converting a net, because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
 const MOST_WEIGHTS: i64 = 1 << 14;
 

@@ -36,7 +36,7 @@ struct Parser<'a> {
     layer_type: String,
 }
 
-/// The fields, except repeated fields, that have already been read for a message.
+/// The singular fields of a message that have already been read.
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {

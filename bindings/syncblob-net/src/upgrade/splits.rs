@@ -7,7 +7,8 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes each Split whose blob no later layer overwrites. The Split's readers then read the blob.
+/// Removes each Split, unless a later layer overwrites the blob that the Split copies. The Split's
+/// readers then read the blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
