@@ -18,7 +18,7 @@ use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result};
 
-/// The options of `convert` that apply only if OUT is an .onnx.
+/// The options of `convert` that apply only if OUT is an .onnx file.
 #[derive(clap::Args, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Options for .onnx")]
 pub struct NetArguments {

@@ -122,8 +122,8 @@ impl Plan {
         }
     }
 
-    /// Refuses names that an archive cannot contain, or that it would unpack outside the chosen
-    /// folder.
+    /// Refuses names that an archive cannot contain, and names that a program would unpack outside
+    /// the chosen folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |item: &Item, why| {
             let name = shortened(&item.name, NAME);
