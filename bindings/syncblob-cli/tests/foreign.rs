@@ -185,7 +185,7 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
             assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");
         }
     }
-    // The bytes of a file count more than the file's name.
+    // The message follows the file's bytes, not its name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();
