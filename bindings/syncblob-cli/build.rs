@@ -1,4 +1,4 @@
-//! Adds the folder of the serial OpenBLAS to the command's run path. Otherwise, the loader would
+//! Adds the folder of the serial OpenBLAS to the command's run path, because the loader would
 //! prefer an installed threaded OpenBLAS.
 
 fn main() {

@@ -19,9 +19,9 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust requires libunwind, and gcc's unwinder has the same functions. If one thread function is
-# linked, the unwinder assumes that all are linked. But its references to these functions are weak,
-# so the linker adds no archive member for them. Therefore EXTERN names the functions.
+# Rust requires libunwind. gcc's unwinder has the same functions, but refers to the thread functions
+# only weakly, so the linker adds only those that EXTERN names. EXTERN names all that the unwinder
+# calls, because the unwinder assumes that either all or none are linked.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

@@ -38,13 +38,13 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The offset in the library's error about a file that is too large for a protobuf message.
+/// If a file is too large for a protobuf message, the library's error has this offset.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
 /// In the library's messages, this text precedes the name of the format that the library detected.
 const KNOWN: &str = "; this is ";
 
-/// Returns the name of the format that the library detected, from the error's message.
+/// Extracts from the error's message the name of the format that the library detected.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }

@@ -92,9 +92,9 @@ impl Conversion {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence for each kind of data that only the input has. The
-    /// sentences may contain names from the input. The output is written to a temporary
-    /// file, which is renamed when it is complete.
+    /// Converts one file. Returns a sentence for each kind of data that the output lacks. The
+    /// sentences may contain names from the input. The output is written to a temporary file, which
+    /// is renamed when it is complete.
     ///
     /// # Errors
     /// Fails if a file cannot be read, converted or written. The output is then unchanged.
@@ -132,8 +132,8 @@ impl Conversion {
     }
 }
 
-/// The reason why a file was not converted. The text contains the file, the error and advice, and
-/// may contain names from the file.
+/// The reason why a file was not converted. The text contains the file's path, the error and
+/// advice, and may contain names from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(String);
 

@@ -36,7 +36,7 @@ use crate::{advice, complain, Status};
 
 /// Convert weights between Caffe's formats, safetensors and NumPy's, and nets into ONNX
 ///
-/// The content of IN determines its format. The extension of OUT selects the output: .caffemodel,
+/// The content of IN determines its format. The extension of OUT selects its format: .caffemodel,
 /// .solverstate, .binaryproto, .safetensors, .npz, .npy. The command holds one tensor at a time in
 /// memory. OUT is written to a temporary file, which is renamed when it is complete.
 ///
@@ -195,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// Receives sentences about data that only the input has. Sentences may contain the input's names.
+/// Receives sentences about data that the output lacks. Sentences may contain the input's names.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -306,7 +306,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format for the output's extension.
+/// Returns `to` if it is set, or else the format that belongs to the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
@@ -366,7 +366,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Reports which data of the input is not in the output.
+/// Reports which data of the input the output lacks.
 fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();

@@ -104,8 +104,8 @@ fn load(library: &Path) -> Result<&'static str> {
     unsafe { syncblob::load_backend(library) }
 }
 
-/// Adds the backend's devices from number 0 on, until a device does not exist. If the backend has
-/// no device, adds device 0 with the reason.
+/// Adds the backend's devices 0, 1 and so on, until a device does not exist. If the backend has no
+/// device, adds device 0 with the error.
 fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Path>) {
     for number in 0..=MAX_DEVICES {
         let device = Device::open(format!("{backend}:{number}"), library);
@@ -148,7 +148,8 @@ impl<'a> Device<'a> {
         single.and(double)
     }
 
-    /// Scales and sums one value on the device. A type with a wrong sum is not listed.
+    /// Scales and sums one value on the device. Adds the type to `arithmetic` if the sum is
+    /// correct.
     fn compute<T: Float + From<u8>>(&mut self, context: &Context) -> Result<()> {
         let mut blob = Blob::<T>::in_context(context).full([1], T::from(3))?;
         if context.has_device() {

@@ -254,7 +254,7 @@ impl<P: Print> Comparison<'_, P> {
         Ok(())
     }
 
-    /// Compares the descriptions of two tensors. Does not load their values.
+    /// Compares the types, shapes and element types of two tensors, without loading values.
     fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
         if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
             self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
@@ -331,7 +331,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors with equal numbers of values, one part at a time. A blob with a diff has
+/// Compares two tensors that have equally many values, one part at a time. A blob with a diff has
 /// only one part.
 fn compare(
     parts: &[Part],

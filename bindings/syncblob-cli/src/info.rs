@@ -1,4 +1,4 @@
-//! Computes the data that `info` prints, while one blob at a time is in memory.
+//! Computes the data that `info` prints, with one blob at a time in memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Info {
 }
 
 /// A blob's type, and the indices of its first entries in `dims` and `stats`. A blob has `axes`
-/// entries in `dims`, and an entry in `stats` for its data, if any, and for its diff, if any.
+/// entries in `dims`, and in `stats` one entry each for its data and its diff, if it has them.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -37,7 +37,7 @@ struct Kept {
     has_diff: bool,
 }
 
-/// One blob and the sums over its values.
+/// One blob and the statistics of its values.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub shape: &'a [usize],

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// Records signals. Dropping an `Interrupt` restores the previous actions and raises a recorded
-/// signal again, unless `settle` was called and the signal's action would end the program.
+/// Records signals. Dropping an `Interrupt` restores the previous actions, then raises a recorded
+/// signal again. After `settle`, a signal whose action would end the program is not raised.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,

@@ -97,8 +97,8 @@ impl Command {
 /// it needs about as much memory as the largest blob.
 ///
 /// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
-/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
-/// safetensors, npz and npy the tensors with shapes, types and counts.
+/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes. For
+/// safetensors, npz and npy files, it lists the tensors with shapes, types and counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if a file was not: nothing is \
     printed for it, and the others are read;\n2 for wrong usage.",
@@ -270,8 +270,8 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the library does not know the file's format, another format's error may be
-                // better.
+                // If the library did not detect a format, the error of another format's reader may
+                // be more helpful.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -317,7 +317,7 @@ fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// Prints a failure of several lines. Only the first line begins with "syncblob: ".
+/// Prints a failure that has several lines. Only the first line begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));

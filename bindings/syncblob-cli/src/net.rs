@@ -52,8 +52,8 @@ impl Listing {
         Net::from_prototxt(&text, &options).map(Self::new).map_err(failure)
     }
 
-    /// Returns the net that a model contains. Returns None if its layers have no connections or do
-    /// not form a net.
+    /// Returns the net that a model contains. Returns None if the model's layers have no
+    /// connections or do not form a net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
         // With these limits, the net needs little memory compared with the layers of a large model.

@@ -23,14 +23,15 @@ pub struct Target {
     /// The path with links resolved, so that saving through a link replaces the link's target.
     path: PathBuf,
     folder: PathBuf,
-    /// The existing file that will be replaced, if any.
+    /// The metadata of the existing file that will be replaced, if any.
     old: Option<Metadata>,
     force: bool,
 }
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // `asked` is the file that the system opens: a link in /proc may lead to an unnamed file.
+        // `asked` is the file that the system would open. A link in /proc may lead to a file
+        // without a name.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is not a regular file".into()));
@@ -104,7 +105,7 @@ impl Target {
     }
 
     /// Like `write`, but the library writes and syncs the file. Closes the temporary file first,
-    /// because Windows does not replace an open file.
+    /// because Windows cannot replace an open file.
     pub fn save(
         &self,
         interrupt: &Interrupt,
@@ -261,7 +262,7 @@ mod tests {
                 assert_eq!(contents(folder.path()), wanted, "{force} {stop} {fail}");
             }
         }
-        // Another process creates a file of this name while the two files are written.
+        // Another process creates the file `out` while the two files are written.
         let (folder, [out, data]) = pair(false);
         let path = folder.path().join("out");
         let written = out.write_with(&data, &Interrupt::default(), &|_| {}, |_, _| {

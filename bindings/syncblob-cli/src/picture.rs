@@ -33,7 +33,7 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels (24 MiB). A small archive can unpack to more values.
+/// The maximum number of pixels (24 MiB), because a small archive can unpack to many more values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// Small pictures are enlarged until their longer side has about this many pixels.
@@ -83,8 +83,8 @@ impl Tiles {
     }
 
     /// Draws the tiles side by side. Scales values so that the smallest is black and the largest
-    /// white, except for one image with values from 0 to 255. Each value becomes a
-    /// square with sides of `scale` pixels; if `scale` is None, chooses the size.
+    /// white; one image with values from 0 to 255 is not scaled. Each value becomes a square with
+    /// sides of `scale` pixels; if `scale` is None, chooses the size.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -125,7 +125,7 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// For each pixel of the current tile: whether a channel is not finite, so the pixel becomes
+    /// For each pixel of the current tile: whether a channel is not finite. Such a pixel becomes
     /// magenta.
     spoiled: Vec<bool>,
 }

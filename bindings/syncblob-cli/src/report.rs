@@ -60,7 +60,7 @@ Exit status:
      report is then unchanged
   2  wrong usage";
 
-/// The maximum numbers of pictures and of a picture's filters, so that the page opens quickly.
+/// The maximum number of pictures, and of filters in a picture, so that the page opens quickly.
 const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
@@ -160,8 +160,8 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     Ok(Row { layer, tensor: Some(tensor), summary, note })
 }
 
-/// Returns whether to draw a tensor. Filters with many channels are not drawn, nor are the matrices
-/// and vectors that old files store as 1 x 1 x height x width.
+/// Returns whether to draw a tensor. Does not draw filters with many channels, or matrices and
+/// vectors, which old files store as 1 x 1 x height x width.
 fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     let is_weights = matches!(source.notes.kind, Some(Kind::Caffemodel | Kind::Solverstate));
     match tensor.shape[..] {

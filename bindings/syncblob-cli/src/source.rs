@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// The name of a type of the file's format that blobs do not support.
+    /// The name, in the file's format, of a type that blobs do not support.
     Other(String),
 }
 
@@ -78,7 +78,7 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
-/// The maximum number of values that callers request at a time if they do not need all at once.
+/// The number of values that callers request at a time, unless they need all values at once.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
@@ -219,9 +219,9 @@ pub enum Failure {
     Io(io::Error),
     /// The bytes are malformed.
     Malformed(String),
-    /// The file or the request is not supported. The text mentions an alternative.
+    /// The file or the request is not supported. The text may mention an alternative.
     Unsupported(String),
-    /// One of the failures above as a text, which contains the file's path.
+    /// The text of another failure, with the file's path.
     File(String),
     /// A signal stopped the command.
     Interrupted,

@@ -54,7 +54,7 @@ macro_rules! match_values {
 }
 pub(crate) use match_values;
 
-/// Evaluates the expression with the values as a slice of their element type.
+/// Evaluates `$body`, in which `$slice` is the slice of values in their element type.
 macro_rules! each {
     ($values:expr, $slice:ident => $body:expr) => {
         syncblob::for_each_dtype!($crate::values::match_values, ($values) $slice ($body))
@@ -127,8 +127,8 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor, for repeated reading. If the data has only one part, this part stays in
-/// memory; otherwise each pass reads the file again.
+/// The data of a tensor, which can be read repeatedly. If the data has only one part, the part
+/// stays in memory; otherwise each pass reads the file again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,

@@ -1,4 +1,4 @@
-//! Tests archives of NumPy arrays, which may be small files with large unpacked contents.
+//! Tests archives of NumPy arrays. A small archive may have large unpacked contents.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{command, json_lines, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Writes an archive with one member for each name. `write` writes the bytes of each member.
+/// Writes an archive with one member for each name. `write` is called for each member.
 fn archive(path: &Path, names: &[&str], write: impl Fn(&mut dyn Write)) {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -113,7 +113,6 @@ fn a_damaged_part_is_a_finding() {
 /// Names that would be unpacked outside the chosen folder, or that would control a terminal.
 const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
 
-/// Writes a safetensors file with one tensor of this name.
 fn safetensors(files: &Files, name: &str) -> PathBuf {
     let header = serde_json::json!({
         name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] },
@@ -150,8 +149,8 @@ fn unsafe_names_are_not_written_into_an_archive() {
 fn names_that_are_too_long_for_an_archive_are_refused() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // A member's name may have 65,535 bytes, including `.npy`. With `.0`, which `convert` appends
-    // to a layer's name, a name is one byte too long.
+    // A member's name, including `.npy`, may have 65,535 bytes. `convert` appends `.0` to a layer's
+    // name, which is one byte too many.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -246,7 +245,6 @@ fn memory_does_not_grow_with_the_unpacked_size() {
     assert!(status == Some(1) && text.contains("pixels"), "{text}");
 }
 
-/// Returns a shape with `count` axes of one element each, separated by commas.
 fn axes(count: usize) -> String {
     vec!["1"; count].join(",")
 }
@@ -282,7 +280,6 @@ fn too_many_axes_are_refused_before_anything_is_printed() {
     }
 }
 
-/// Replaces the name `from` with `to` in the member's header and in the archive's directory.
 fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     for at in 0..bytes.len() - from.len() {

@@ -28,7 +28,6 @@ fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     err
 }
 
-/// Returns the names and sizes of the files in a folder.
 fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -44,7 +43,6 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
-/// Loads a blob with the element type that the command would use.
 fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
     let stored = stored.unwrap();
     values(&match stored.info().dtype() {
@@ -74,8 +72,8 @@ fn values(blob: &BlobAny) -> Values {
     (blob.shape().to_vec(), blob.dtype(), bits)
 }
 
-/// Writes a net with difficult cases: a layer without blobs, two layers with the same name, a layer
-/// without a name, doubles, values that are not finite, and an empty blob.
+/// A layer without blobs, two layers with the same name, a layer without a name, doubles, values
+/// that are not finite, and an empty blob.
 fn odd_net(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("odd \"net\" 重み").unwrap();
@@ -260,7 +258,7 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive has no metadata, and contains only the history's blobs, named by number.
+    // An archive has no metadata. It contains only the blobs of the history, named by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -547,7 +545,7 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
-    // If other tensors are omitted, a tensor still has its old layer and number.
+    // A tensor keeps its layer and number if `--only` leaves other tensors out.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let text = refuse(&[], &bias, &files.path("x.caffemodel"));

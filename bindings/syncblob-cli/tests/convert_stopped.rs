@@ -1,5 +1,4 @@
-//! Tests that `syncblob convert` leaves the old file unchanged if a signal stops the command or the
-//! disk is full. The tests need Unix's signals and programs.
+//! Tests that `convert` leaves the old file unchanged if a signal stops it or the disk is full.
 #![cfg(unix)]
 
 mod program;
@@ -82,7 +81,7 @@ fn send(signal: &str, child: &Child) {
 const TENSORS: u64 = 16;
 const MIB: u64 = 12;
 
-/// Tests that each signal leaves the old file unchanged if it arrives while `out` is written.
+/// Sends each signal while `out` is written. The old file must stay unchanged.
 fn stopped(input: &Path, out: &Path) {
     for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
         fs::write(out, b"old").unwrap();
@@ -104,7 +103,6 @@ fn a_signal_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Tests a signal that arrives while one tensor is written.
 #[test]
 fn a_signal_stops_the_writing_of_one_large_tensor() {
     let files = Files::new();
@@ -114,7 +112,6 @@ fn a_signal_stops_the_writing_of_one_large_tensor() {
     }
 }
 
-/// Tests a signal that arrives while the weights of a net are written, part by part.
 #[test]
 fn a_signal_stops_the_writing_of_a_net() {
     let files = Files::new();
@@ -134,7 +131,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_file() {
         assert_eq!(fs::read(&out).unwrap(), b"old");
         let left = leftovers(&out);
         assert!(!left.is_empty());
-        // The hidden file does not prevent another run.
+        // A hidden file that remains does not prevent another run.
         let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
         assert_eq!(status, 0, "{err}");
         assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
@@ -166,7 +163,7 @@ fn progress_is_shown_only_on_a_terminal() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a write beyond the file size limit. The default action of SIGXFSZ would end the program.
+/// The default action of SIGXFSZ would end the program.
 #[test]
 fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();

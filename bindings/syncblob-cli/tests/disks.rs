@@ -14,8 +14,8 @@ use std::process::Command;
 
 use program::{disk_library, Files};
 
-/// Each kind of file that the program writes: the command, the words between input and output, the
-/// output's name, and whether the library writes the file (and then also syncs the folder).
+/// Each kind of output: the command, the words between input and output, the output's name, and
+/// whether the library writes the file and syncs the folder.
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -26,11 +26,10 @@ const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("show", &["-o"], "x.png", false),
 ];
 
-/// The result of running the program.
 struct Run {
     status: Option<i32>,
     err: String,
-    /// The system calls that failed, or at which a signal was raised.
+    /// Lists the system calls that failed, or at which a signal was raised.
     log: String,
 }
 
@@ -38,7 +37,7 @@ struct Run {
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file, the input for all outputs but x.onnx.
+    /// A mean file, which is the input for all outputs except x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -109,8 +108,8 @@ impl Disk {
     }
 }
 
-/// Returns a disk, or None if the preloaded library cannot make the program's calls fail, because
-/// the program is linked statically or runs in an emulator.
+/// Returns None if the preloaded library cannot make the program's calls fail, because the program
+/// is linked statically or runs in an emulator.
 fn disk() -> Option<Disk> {
     disk_library()?;
     let disk = Disk::new();
@@ -344,8 +343,8 @@ fn list_of(path: &Path) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// For each kind of file that the command writes without the library: replaces a file that has an
-/// access list, then calls `check` with the path.
+/// Replaces a file that has an access list, then calls `check` with the path. Repeats this for each
+/// kind of file that the library does not write.
 fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
@@ -372,8 +371,7 @@ fn the_access_list_of_the_old_file_is_kept() {
     });
 }
 
-/// Tests that the group receives no rights if the new file cannot have the old file's list. The
-/// group bits of the old file's mode are the list's mask, which may exceed the group's rights.
+/// The group bits of the old file's mode are the list's mask, which may exceed the group's rights.
 #[test]
 fn without_the_old_list_the_group_has_no_rights() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {

@@ -16,11 +16,10 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// The environment variable that contains the task of a child process, which runs this test again.
+/// The environment variable for the task of a child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable that contains the path of a file. In this file `disk_library` logs the
-/// calls at which it raised a signal.
+/// The environment variable for the file in which `disk_library` logs where it raised a signal.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);

@@ -57,7 +57,7 @@ fn a_refusal_of_an_unknown_kind_asks_whether_the_file_was_cut_off() {
     assert!(!err.contains(": this is ") && err.contains("; was it cut off"), "{err}");
 }
 
-/// Returns the bytes of a field of a protobuf message. The field's number is from 1 to 15.
+/// Encodes a field of a protobuf message. `number` is from 1 to 15.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -185,7 +185,7 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
             assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");
         }
     }
-    // If the bytes of a file identify a format, that format is reported, whatever the file's name.
+    // The message follows the file's bytes, not its name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();

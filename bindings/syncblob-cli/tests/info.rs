@@ -198,7 +198,7 @@ fn the_option_as_replaces_the_detection() {
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // A protobuf parser would ignore the fields of another message, but the library refuses them.
+    // A protobuf parser would ignore the fields of another message.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");

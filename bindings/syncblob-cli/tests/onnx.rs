@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use program::{fields, run, Files};
 use serde_json::{json, Value};
 
-/// Returns a prototxt with an input `data` of 1 x 3 and these layers.
 fn prototxt(layers: &str) -> String {
     format!(
         "name: 'tiny' layer {{ name: 'data' type: 'Input' top: 'data' \
@@ -140,7 +139,6 @@ fn weights_are_written_as_floats_or_as_halves() {
     }
 }
 
-/// Tests the metadata: the program that wrote the file, and the names and digests of the inputs.
 #[test]
 fn metadata_contains_the_sources() {
     let folder = Folder::new();
@@ -170,7 +168,7 @@ fn metadata_contains_the_sources() {
     }
 }
 
-/// Tests that a pipe is not opened again for a digest, because the second open would read no bytes.
+/// If the pipe was opened again for a digest, no bytes could be read.
 #[cfg(unix)]
 #[test]
 fn a_pipe_has_a_name_but_no_digest() {
@@ -368,7 +366,6 @@ fn the_prototxt_of_a_model_is_printed() {
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
-/// Returns the net that `info --json` prints for a file.
 fn listed(folder: &Folder, file: &str) -> Value {
     let (status, out, err) = folder.run(&format!("info --json {file}"));
     assert_eq!((status, &*err, out.lines().count()), (0, "", 1));
@@ -428,8 +425,6 @@ fn info_lists_nets_with_known_shapes() {
     }
 }
 
-/// Tests a model whose layers have no bottoms and tops. Also tests that the error of a malformed
-/// prototxt is reported.
 #[test]
 fn info_lists_no_net_for_a_model_without_connections() {
     let folder = Folder::new();
@@ -491,7 +486,6 @@ fn a_file_without_a_net_has_no_prototxt() {
     }
 }
 
-/// Tests that names in a prototxt are escaped in messages and in the output.
 #[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
@@ -517,8 +511,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if writing the .onnx fails because the model turns out to be
-/// malformed.
+/// The model turns out to be malformed only while the .onnx is written.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();

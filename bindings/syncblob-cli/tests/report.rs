@@ -11,7 +11,6 @@ use browser::Browser;
 use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, Format, Model, Payload};
 
-/// Writes the report of a file. Returns its path.
 fn report(files: &Files, file: &Path) -> PathBuf {
     let output = files.path("report.html");
     let options = ["--force", "-o", output.to_str().unwrap()];
@@ -22,7 +21,7 @@ fn report(files: &Files, file: &Path) -> PathBuf {
 const HOSTILE: &str =
     "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
 
-/// Writes a net with names that are HTML tags, with filters, a layer without blobs, and NaN.
+/// Writes a net that has names with HTML tags, filters, a layer without blobs, and NaN.
 fn hostile(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name(HOSTILE).unwrap();
@@ -51,7 +50,6 @@ fn the_page_needs_no_other_file_and_shows_names_as_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "titles of the page and a histogram");
 }
 
-/// Tests that the page contains the drawing's texts and SVG paths.
 #[test]
 fn a_net_with_connections_is_drawn() {
     let files = Files::new();
@@ -212,13 +210,12 @@ fn shown(browser: &mut Browser) -> String {
     browser.evaluate(names).as_str().unwrap().to_owned()
 }
 
-/// Returns the element name and the text of the focused element.
 fn focused(browser: &mut Browser) -> String {
     let element = "document.activeElement.tagName + ' ' + document.activeElement.textContent";
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Tests searching and sorting with the keyboard, beginning at the top of the page.
+/// Uses only the keyboard, beginning at the top of the page.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

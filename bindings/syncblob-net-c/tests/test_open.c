@@ -1,4 +1,4 @@
-/* Opens nets from texts, models and files. Checks the nets and the refusal of wrong input. */
+/* Opens nets from texts, models and files. */
 #include "files.h"
 #include "nets.h"
 #include "support.h"

@@ -53,7 +53,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The reason why a net cannot be read or converted, with the position in the net or the text.
+/// The reason why a net cannot be read or converted. The message names the layer, or the position
+/// in the text.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

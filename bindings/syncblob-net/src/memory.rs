@@ -32,16 +32,16 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs. Processing a layer takes constant time,
-/// even if many blobs share a memory.
+/// The effect of the previous layers on the memory of blobs. Processing a layer takes constant
+/// time, even if many blobs share the same memory.
 #[derive(Default)]
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each memory (`place`): the last overwrite, and the last overwrite through a blob other
-    /// than the last overwrite's `through`.
+    /// Maps each memory (`place`) to two overwrites: the last, and the last one through a different
+    /// blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. A number identifies a memory (`place`) or the time of an event.
+    /// The last used number. Each memory (`place`) and each time of an event is a new number.
     next: usize,
 }
 
@@ -73,8 +73,7 @@ impl<'n> Memory<'n> {
         read
     }
 
-    /// Checks that a blob still has the values that its layer wrote, or that later layers wrote
-    /// through the blob's own name.
+    /// Fails if a layer has overwritten the blob through another name since the blob was made.
     fn check(&self, blob: &str) -> Result<()> {
         match self.overwritten(blob) {
             None => Ok(()),
@@ -126,8 +125,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops share the memory of its first bottom. The top of a Concat with
-/// one bottom, or of a Slice with one top, shares this memory, too.
+/// Returns whether the layer's tops share the memory of its first bottom, as the top of a Concat
+/// with one bottom or of a Slice with one top does.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

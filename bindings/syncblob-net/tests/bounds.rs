@@ -1,6 +1,6 @@
-//! Tests that converting a long text needs at most a constant number of bytes per byte of text and,
-//! with SYNCBLOB_TEST_FULL, a time that grows no faster than the text. Each row is a text that an
-//! attacker might use to raise the cost.
+//! Tests that the memory for converting a text is at most proportional to the text's length. With
+//! SYNCBLOB_TEST_FULL, tests the same for the time. Each row is a text that an attacker might use
+//! to raise the cost.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 /// The length of a text, in bytes, without SYNCBLOB_TEST_FULL.
 const LENGTH: usize = 128 << 10;
-/// The length of a long text with SYNCBLOB_TEST_FULL. The short text has a TIMES-th of this length.
+/// With SYNCBLOB_TEST_FULL, the length of the long text. The short text has a length of LONG /
+/// TIMES.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
 /// The long text may take at most TIMES x NOISE times as long as the short text.
@@ -24,7 +25,7 @@ const NOISE: u32 = 3;
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A name, a function that makes a text of a given length, the maximum memory per byte of text.
+/// A name, a function that makes a text of a given length, and the maximum memory per byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
 /// Returns `start`, followed by parts until the text has at least the given length.
@@ -272,7 +273,6 @@ static ROWS: &[Row] = &[
     ),
 ];
 
-/// Reads a text, infers its shapes and converts it.
 fn convert(text: &str) {
     let Ok(net) = Net::from_prototxt(text.as_bytes(), &NetOptions::default()) else { return };
     let shapes = net.shapes();

@@ -15,7 +15,7 @@ use crate::source::{Failure, Kind, Result};
 /// A model without values, and the source of each blob's values for `save`.
 pub struct Net {
     model: Model,
-    /// The blobs of each layer. The last entry contains the blobs without a layer.
+    /// The blobs of each layer. For a format without layers, one entry contains all blobs.
     contents: Vec<Vec<Content>>,
 }
 
@@ -110,7 +110,8 @@ impl Net {
     }
 }
 
-/// Returns the tensors `prefix.0`, `prefix.1` and so on in order, for a format without layers.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on, in this order. For a format without
+/// layers.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];

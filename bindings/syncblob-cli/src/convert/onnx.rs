@@ -18,7 +18,7 @@ use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result};
 
-/// The options of `convert` that apply only if OUT is an .onnx.
+/// The options of `convert` that apply only if OUT is an .onnx file.
 #[derive(clap::Args, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Options for .onnx")]
 pub struct NetArguments {
@@ -159,15 +159,15 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the second file, for weights that do not fit into one file.
+/// Returns the path of the second file, which contains weights that do not fit into one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
     output.with_file_name(name)
 }
 
-/// Looks for the first requested output that no layer makes. Returns text that suggests another
-/// blob instead, or an empty text.
+/// If no layer makes a requested output, returns text that suggests another blob. Otherwise, or
+/// without a suggestion, returns an empty text.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -209,7 +209,7 @@ struct Opened {
     model: Option<File>,
 }
 
-/// Opens a net from a prototxt, from a model, or from a prototxt and a model in this order.
+/// Opens a net. `inputs` is a prototxt, a model, or a prototxt and then a model.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
@@ -254,7 +254,8 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts an error about a prototxt. If the file is a model, reports the files' wrong order.
+/// Converts an error about a prototxt. If the file is a model, returns an error about the order of
+/// the files instead.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

@@ -48,7 +48,7 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// All data of the output except its tensors.
     pub notes: Notes,
-    /// Whether `--only` is set, which may exclude tensors.
+    /// Whether `--only` is set, so that tensors may be missing.
     pub partial: bool,
 }
 
@@ -122,7 +122,8 @@ impl Plan {
         }
     }
 
-    /// Refuses names that an archive cannot contain, or that would be unpacked outside a folder.
+    /// Refuses names that an archive cannot contain, and names that a program would unpack outside
+    /// the chosen folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |item: &Item, why| {
             let name = shortened(&item.name, NAME);

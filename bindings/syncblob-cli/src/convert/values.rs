@@ -36,7 +36,7 @@ struct Overflows {
     first: String,
 }
 
-/// A callback for a tensor's bytes, piece by piece.
+/// A callback that receives a tensor's bytes in pieces.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 impl<'a> Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { source, input, interrupt, progress, overflows: RefCell::default() }
     }
 
-    /// Passes a tensor's bytes, in little-endian order, to `sink` in pieces.
+    /// Passes a tensor's bytes to `sink` in pieces. The values are in little-endian order.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
         self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    /// Passes a tensor's bytes, in this machine's byte order, to `sink` in pieces.
+    /// Passes a tensor's bytes to `sink` in pieces. The values are in this machine's byte order.
     fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
         let mut written = Ok(());
         let mut overflows = 0;
@@ -174,7 +174,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes values to `sink`, converted unless `ready`. Returns how many values became infinite.
+/// Converts the values, unless `ready` is true, and passes them to `sink`. Returns how many values
+/// became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,
@@ -210,7 +211,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// An element type to which values are rounded: to the nearest value, ties to even.
+/// An element type that values are rounded to. Ties are rounded to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;

@@ -28,7 +28,7 @@ pub fn arrived() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// While a value of this type exists, signals are only recorded.
+/// While a value of this type exists, signals are recorded and do nothing else.
 pub struct Listening {
     is_settled: Cell<bool>,
 }
@@ -125,11 +125,11 @@ mod system {
     /// ignores, for example under nohup. Such a signal remains ignored.
     pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
-        // SAFETY: `action` was made by one of the functions above.
+        // SAFETY: `action` is the result of `ours` or `ignoring`.
         if unsafe { libc::sigaction(number, action, earlier.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above has written `earlier`.
+        // SAFETY: `sigaction` has written `earlier`.
         let earlier = unsafe { earlier.assume_init() };
         if earlier.sa_sigaction == libc::SIG_IGN {
             restore(number, &earlier);

@@ -55,7 +55,7 @@ struct Value {
     readers: Vec<usize>,
 }
 
-/// The values that rows pass to later rows, and the lane of each row.
+/// The values that pass from rows to later rows, and the lane of each row.
 struct Plan {
     values: Vec<Value>,
     lanes: Vec<usize>,

@@ -37,12 +37,13 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or its values cannot be loaded; then `note` is the reason.
+    /// None if there is no tensor, or if its values cannot be loaded. `note` then contains the
+    /// reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the histogram, and whether a column contains numbers. In
+/// The sortable columns before and after the histogram, each with whether it contains numbers. In
 /// this order, the histogram is visible in a window that is 1200 pixels wide.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[

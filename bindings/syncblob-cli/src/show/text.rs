@@ -51,7 +51,8 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Scales `count` from 0 to `most` to the range 0 to `steps`. Only a `count` of 0 becomes 0.
+/// Converts a `count` from 0 to `most` into a number from 0 to `steps`. Only a `count` of 0 becomes
+/// 0.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }

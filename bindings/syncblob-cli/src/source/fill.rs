@@ -34,7 +34,7 @@ pub struct Filled<'a, B> {
     context: &'a Context,
     order: ByteOrder,
     bytes: B,
-    /// The number of values in the parts that have not been returned, or None after the last part.
+    /// The number of values that have not been returned, or None after the last part.
     left: Option<usize>,
 }
 

@@ -23,7 +23,7 @@ pub struct Finding<'a> {
     /// The tensor's name, if the format is not Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// The number of values that the finding is about, and the indices of the first such value.
+    /// For a finding about values: how many values, and the indices of the first.
     pub values: Option<(usize, Vec<usize>)>,
     /// The problem's offset in the file, or else the offset of the blob's protobuf message.
     pub offset: Option<u64>,
@@ -98,8 +98,8 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// Checks one of Caffe's own files. Stores nothing for each blob, because a file may have a million
-/// blobs of a few bytes each.
+/// Checks one of Caffe's own files. A file may have a million blobs of a few bytes each, so nothing
+/// is stored for a blob.
 fn caffes(
     options: &OpenOptions,
     file: &Path,
@@ -256,8 +256,8 @@ fn values<'a>(
     Ok(loaded.count() * parts.len())
 }
 
-/// Reports findings in a tensor that is read in parts. Returns the number of the tensor's values.
-/// If the tensor cannot be read to its end, reports only this failure.
+/// Reports findings in a tensor that is read in parts. Returns how many values the tensor has. If
+/// reading fails, reports only this failure.
 fn streamed<'a>(
     source: &Source,
     index: usize,
@@ -289,7 +289,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// For each kind of bad value: the number of such values, and the offset of the first.
+/// For each kind of bad value: how many there are, and the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,

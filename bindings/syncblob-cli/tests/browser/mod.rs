@@ -64,7 +64,6 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends a command. Returns the result.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.messages += 1;
         let mut message = json!({ "id": self.messages, "method": method, "params": parameters });
@@ -89,7 +88,6 @@ impl Browser {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Loads a file, and waits for the load event.
     pub fn open(&mut self, file: &Path) {
         self.events.clear();
         self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
@@ -138,7 +136,6 @@ impl Browser {
         }
     }
 
-    /// Inserts a text into the focused element.
     pub fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({ "text": text }));
     }

@@ -51,7 +51,6 @@ pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Returns the arguments of a command: its name, options and files.
 pub fn command<'a>(name: &'a str, options: &[&'a str], files: &[&'a Path]) -> Vec<&'a OsStr> {
     let words = [name].into_iter().chain(options.iter().copied()).map(OsStr::new);
     words.chain(files.iter().map(|file| file.as_os_str())).collect()
@@ -84,7 +83,6 @@ impl Files {
         self.write(name, &blob.to_proto(Payload::Data).unwrap())
     }
 
-    /// Writes a net in which each layer has one blob.
     pub fn net<T: Float>(&self, name: &str, layers: &[(&str, &str, &[usize], &[T])]) -> PathBuf {
         let mut model = Model::create(Format::Caffemodel).unwrap();
         model.set_name(name).unwrap();
@@ -195,8 +193,8 @@ pub fn real_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the library that is preloaded to make a program's system calls fail. The first call
-/// builds the library. If the build fails, prints the reason and returns None.
+/// Returns the library that is preloaded to make a program's system calls fail, or None if it
+/// cannot be built. The first call builds the library.
 pub fn disk_library() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| match make_disk_library() {

@@ -1,5 +1,5 @@
-//! Reads arbitrary bytes as a net, and checks the crate's promises: no call panics, the size of the
-//! input bounds the memory, the position in an error lies in the input, a printed net is read back
+//! Reads arbitrary bytes as a net, and checks the crate's promises: no call panics, the memory is
+//! bounded by the input's size, an error's position lies in the input, a printed net is read back
 //! as the same net, and a converted net is a valid ONNX graph.
 
 mod memory;
@@ -16,14 +16,12 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The bound for the memory of reading a net: bytes for each byte of input, and additional bytes.
+/// The maximum memory for reading a net: a number of bytes for each byte of input, plus a constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The same bound for converting a net. It is larger, because some layers compute tensors.
+/// The same for converting a net, because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
-/// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
-/// Reads a prototxt and checks the crate's promises.
 pub fn prototxt(text: &[u8]) {
     read_schema();
     let options = options(text);
@@ -40,7 +38,6 @@ pub fn prototxt(text: &[u8]) {
     }
 }
 
-/// Reads a caffemodel and the net that it contains, and checks the crate's promises.
 pub fn net_of_model(bytes: &[u8]) {
     read_schema();
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
@@ -63,7 +60,7 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Makes the crate read its schema, so that the schema's memory is not counted for an input.
+/// Makes the crate read its schema, whose memory must not be counted for an input.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));
@@ -96,7 +93,6 @@ fn check_error(error: &Error, lies_in: impl Fn(Place) -> bool) {
     assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such position: {text}");
 }
 
-/// Returns the position at the beginning of an error's message.
 fn place_of(text: &str) -> Option<Place> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (place, _) = text.split_once(": ")?;
@@ -139,7 +135,7 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Checks the shapes and the conversion of the net. For three inputs in four, adds made-up weights.
+/// Converts three inputs in four with made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);
@@ -176,8 +172,8 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the net's layers. Returns `None` if the blobs together exceed
-/// `most` elements.
+/// Makes a model with all blobs of the net's layers, or `None` if they have more than `most`
+/// elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

@@ -6,7 +6,6 @@ mod spans;
 use fields::Schema;
 use spans::{spans, Kind, Span};
 
-/// Pseudo-random numbers from a seed.
 pub struct Random(u64);
 
 impl Random {

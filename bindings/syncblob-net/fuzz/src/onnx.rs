@@ -136,7 +136,6 @@ pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     compare_shapes(&graph, &made, shapes);
 }
 
-/// Checks that the file's shapes of blobs equal the shapes by Caffe's rules.
 fn compare_shapes(graph: &Graph, made: &HashSet<&str>, shapes: &[(String, Vec<i64>)]) {
     let shapes: HashMap<&str, &Vec<i64>> =
         shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();

@@ -153,7 +153,8 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// A row: layers that read the input `d` and the labels `l`, the converted layers, and the outputs.
+/// Layers that read the input `d` and the labels `l`, the layers after the conversion, and the
+/// outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }
@@ -194,7 +195,6 @@ const TRAINING: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Tests the warning for `use_global_stats: false`, which models saved during training may have.
 #[test]
 fn statistics_of_the_batch_are_reported() {
     let norm = |name: &str, more: &str| {

@@ -6,7 +6,6 @@ use super::proto::{AttributeProto, AttributeType, NodeProto};
 use super::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
-/// Reads a net that has an input `data` of 2 x 3.
 fn net(layers: &str) -> Net {
     let text = format!(
         "layer {{ name: 'data' type: 'Input' top: 'data'
@@ -350,8 +349,7 @@ fn only_layers_that_may_work_in_place_are_accepted() {
     }
 }
 
-/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses such
-/// sizes.
+/// For some ONNX operators a size of 0 does not mean an empty axis.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -386,8 +384,7 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// A layer's support is known only after the previous layer has become custom. If the conversion
-/// made a pass over the net for each layer, the test would take minutes.
+/// The test would take minutes if the conversion passed over the net once for each layer.
 #[test]
 fn many_custom_layers_follow_each_other() {
     let layer = "layer { name: 'u' type: 'Unpooling' bottom: 'data' top: 'data' } ";
@@ -424,7 +421,6 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// Returns the text of a data layer with the top `data`, a phase and the preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}
@@ -456,8 +452,7 @@ fn transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The first file contains the page-aligned offset of each large tensor in the second file. Small
-/// tensors are in the first file, because readers may need these before they open the second file.
+/// Offsets are page-aligned. Small tensors stay in the first file.
 #[test]
 fn large_weights_are_at_the_offsets_in_the_second_file() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

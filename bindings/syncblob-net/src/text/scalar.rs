@@ -122,7 +122,8 @@ impl Signed<'_> {
     }
 }
 
-/// Lists an enum's names for an error message: all names up to eight, otherwise the first three.
+/// Lists an enum's names for an error message: all names if there are at most eight, else the first
+/// three.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {

@@ -87,7 +87,6 @@ fn escapes_are_decoded() {
     }
 }
 
-/// Malformed texts with their errors.
 #[test]
 fn malformed_texts_are_refused() {
     let rows: &[(&str, &str)] = &[

@@ -1,4 +1,5 @@
-//! Upgrades V1 layers, whose types are numbers, and whose blobs' parameters are in four lists.
+//! Upgrades V1 layers. In V1, a layer's type is a number, and the parameters of the layer's blobs
+//! are in four lists.
 
 use super::{is, moved, text, types};
 use crate::message::{Field, Message, Place, Value};

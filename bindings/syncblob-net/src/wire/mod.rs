@@ -162,8 +162,8 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// Returns a layer's type, wherever it is in the layer's bytes; converts a number to a name.
-    /// If several types have the same number, returns the type whose parameters the layer contains.
+    /// Returns the name of a layer's type, which may be anywhere in the layer's bytes. If several
+    /// types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Converts a type to names: Caffe and its forks may use one number for several types.
+    /// Returns the names of a type. Caffe and its forks may use one number for several types.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);

@@ -1,5 +1,5 @@
-//! Checks the directory of an archive. The crate `zip` reads one member for each name, and as many
-//! members as the end record counts, so `zip` could miss an array that another program reads.
+//! Checks the directory of an archive. The crate `zip` reads only one member of each name, and only
+//! as many members as the end record counts, so it could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};

@@ -67,7 +67,6 @@ fn follows_colon(text: &[u8], at: usize) -> bool {
     text[..at].trim_ascii_end().ends_with(b":")
 }
 
-/// Returns the end of the token that begins at `start`.
 fn token(text: &[u8], start: usize) -> usize {
     let like = |like: fn(u8) -> bool| {
         start + 1 + text[start + 1..].iter().take_while(|&&byte| like(byte)).count()

@@ -39,7 +39,7 @@ fn each_write_contains_the_digests_of_the_files() {
     }
 }
 
-/// Tests that a failure stops the digest. The digest of the whole file would take hours.
+/// The digest of the whole file would take hours.
 #[test]
 fn a_failing_writer_stops_the_digests() {
     struct Full;
