@@ -155,6 +155,11 @@ TEST_ON(rig, refused_tensors_are_reported) {
     dl->dtype = (sb_dl_data_type){SB_DL_CODE_FLOAT, 32, 1};
     dl->device.device_type = 13; /* CUDA's managed memory */
     assert_status(SB_ERR_WRONG_DEVICE, import(blob, &t, &err));
+    dl->device.device_type = 1; /* the host */
+    t.versioned.deleter = NULL;
+    t.legacy.deleter = NULL;
+    assert_ok(import(blob, &t, &err));
+    assert_ok(sb_blob_from_legacy_dlpack(blob, SB_DIFF, &t.legacy, 0, &err));
     test_end(blob);
     assert_int_equal(t.deleted, 0);
 }

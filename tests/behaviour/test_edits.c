@@ -221,6 +221,10 @@ TEST(names_stay_in_their_table) {
         }
         for (uint32_t i = 0; i < LAYERS; i++)
             assert_int_equal(sb__names_find(&names, layers, texts[i], layers[i].name_size), i);
+        sb__names_take_back(&names, layers, 0);
+        for (uint32_t i = 0; i < LAYERS; i++)
+            assert_int_equal(sb__names_find(&names, layers, texts[i], layers[i].name_size),
+                             i > 0 ? (int)i : -1);
         for (int i = ROOM; i < 2 * ROOM; i++)
             assert_int_equal(slots[i].place, 0);
     }

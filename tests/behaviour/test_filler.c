@@ -231,6 +231,8 @@ TEST(wrong_messages_name_field_and_offset) {
         {"1:'gaussian' 6:f-1", "std: std is -1", 10, 0},
         {"2:fnan", "value: value is", 0, 0},
         {"3:f0", "min: 1 byte is missing", 4, 1},
+        {"3:f0", "min: 4 bytes are missing", 1, 4},
+        {"8:300", "variance_norm: 1 byte is missing", 2, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wire w = wire_of("%s", rows[i].message);

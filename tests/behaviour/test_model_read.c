@@ -90,6 +90,8 @@ TEST(test_formats_are_distinguished) {
         {"legacy dimensions and data", W("\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\0\0"), BLOB},
         {"num and data", W("\x08\0\x2a\0"), BLOB},
         {"double_data alone", W("\x42\x08\0\0\0\0\0\0\0\0"), BLOB},
+        {"raw_data alone", W("\x50\2\x62\2\0\x3c"), BLOB},
+        {"raw_diff alone", W("\x58\2\x6a\2\0\x3c"), BLOB},
         {"unknown fields have no effect", W("\xfa\x01\x01x\x0a\x01n"), NET},
         {"iter, and numbers that a blob may have", W("\x08\5\x50\1\x58\1"), SOLVER},
         {"a value, and a raw_diff that is a number", W("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
@@ -174,6 +176,7 @@ TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, page, 3, NULL, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, NULL, 0, &(int64_t){0}, &err));
     sb_model_destroy(model);
     assert_int_equal(page[2], 'n');
 }

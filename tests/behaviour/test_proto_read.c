@@ -123,6 +123,8 @@ TEST(test_refusals_change_nothing) {
         assert_ptr_equal(host_of(blob, SB_DATA), before);
         test_end(blob);
     }
+    sb_blob *bf16 = test_vector(NULL, SB_DTYPE_BF16, 1);
+    assert_status(SB_ERR_UNSUPPORTED, read_wire(bf16, &refusals[0].wire, &err));
 }
 
 /* The shape's byte count overflows for doubles, but not for floats. */
@@ -184,6 +186,9 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_reports(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err),
                    "the first 2 spans have more");
     assert_null(source.user);
+    assert_ok(sb_source_of_spans(NULL, NULL, 0, &source, &err));
+    assert_int_equal(source.size, 0);
+    source.close(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     /* The bytes do not exist. Without `err`, the library must not read them, because it need not

@@ -20,14 +20,16 @@ prove() { # OPTION... [NAME...]
 }
 
 coverage() { # [OPTION-OF-GCOVR...]
-    local headers python
+    local headers part python
     python=$(environment coverage)
     headers=$(cuda_headers 13) || headers=
     build coverage coverage -DCMAKE_C_COMPILER=gcc "-DSYNCBLOB_CUDA_HEADERS=$headers"
     find "$build/coverage" -name '*.gcda' -delete
     ctest --test-dir "$build/coverage" -j "$jobs" --output-on-failure --no-tests=error
-    "${python%/*}/gcovr" --config tests/project/coverage/gcovr.cfg \
-        --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
+    for part in kit library; do
+        "${python%/*}/gcovr" --config "tests/project/coverage/$part.cfg" \
+            --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
+    done
 }
 
 build_fuzzers() {

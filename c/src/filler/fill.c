@@ -7,6 +7,8 @@
 #include "context/context.h"
 #include "filler/filler.h"
 #include "filler/loops.h"
+#include "filler/random.h"
+#include "host/vectors.h"
 #include "memory/mem.h"
 
 #include <math.h>
@@ -171,7 +173,7 @@ __attribute__((noinline)) static void fill_tasks(const sb_blob *blob, const sb_f
                       .filler = filler,
                       .shape = &blob->shape,
                       .random = sb__filler_random(filler, &blob->shape, blob->dtype, seed),
-                      .kernels = sb__random_fastest(),
+                      .kernels = sb__random_kinds[sb__num_kinds() - 1],
                       .dtype = blob->dtype,
                       .element_size = blob->element_size,
                       .out = out};

@@ -310,26 +310,15 @@ DEFINE_KERNELS(portable, );
 #ifdef __x86_64__
 DEFINE_KERNELS(avx2, AVX2);
 DEFINE_KERNELS(avx512, AVX512);
-
-const struct sb__random_kernels *sb__random_kind(int i) {
-    const struct sb__random_kernels *const kinds[] = {&kernels_portable, &kernels_avx2,
-                                                      &kernels_avx512};
-    const int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
-    return i < count ? kinds[i] : NULL;
-}
-
-const struct sb__random_kernels *sb__random_fastest(void) {
-    return SB__HAS_AVX512 ? &kernels_avx512 : SB__HAS_AVX2 ? &kernels_avx2 : &kernels_portable;
-}
-#else
-const struct sb__random_kernels *sb__random_kind(int i) {
-    return i == 0 ? &kernels_portable : NULL;
-}
-
-const struct sb__random_kernels *sb__random_fastest(void) {
-    return &kernels_portable;
-}
 #endif
+
+const struct sb__random_kernels *const sb__random_kinds[] = {
+    &kernels_portable,
+#ifdef __x86_64__
+    &kernels_avx2,
+    &kernels_avx512,
+#endif
+};
 
 /* --- ranges ------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* the layout of LayerParameter */
 
-/* Returns a static name such as "caffemodel"; "unknown" for an unknown format. */
+/* Returns the name of SB_FORMAT_BLOB or a later format, such as "caffemodel". */
 const char *sb__format_name(int32_t format);
 
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */

@@ -87,7 +87,7 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
         const double half = (double)(UINT64_C(1) << (8 * sizeof(type) - 1));                       \
-        const double above = has_sign ? half : 2 * half, least = has_sign ? -half : 0;             \
+        const double above = half * (2 - has_sign), least = -half * has_sign;                      \
         size_t i = 0;                                                                              \
         for (; i < count && src[i] >= least && src[i] < above; i++) {                              \
             const type value = (type)src[i];                                                       \

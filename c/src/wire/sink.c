@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MAX_PREFIX_BYTES 20
+#define MAX_VARINT_BYTES 10
 #define WATCHED_BYTES    ((size_t)1 << 20)
 
 /* The size of sb_sink in version 0.1. */
@@ -112,32 +112,24 @@ static unsigned char *room(struct sb__sink *sink, size_t *size) {
     return outlet ? outlet->buffer + outlet->used : left > 0 ? sink->memory + sink->written : NULL;
 }
 
-static size_t put_varint(uint8_t *out, uint64_t value) {
+void sb__sink_varint(struct sb__sink *sink, uint64_t value) {
+    uint8_t bytes[MAX_VARINT_BYTES];
     size_t used = 0;
     for (; value >= 0x80; value >>= 7)
-        out[used++] = (uint8_t)(value | 0x80);
-    out[used++] = (uint8_t)value;
-    return used;
-}
-
-void sb__sink_varint(struct sb__sink *sink, uint64_t value) {
-    uint8_t bytes[MAX_PREFIX_BYTES];
-    sb__sink_bytes(sink, bytes, put_varint(bytes, value));
-}
-
-static size_t put_prefix(uint8_t *out, uint32_t field, uint64_t size) {
-    size_t used = put_varint(out, (uint64_t)field << 3 | SB__WIRE_BYTES);
-    return used + put_varint(out + used, size);
-}
-
-size_t sb__prefix_size(uint32_t field, uint64_t size) {
-    uint8_t prefix[MAX_PREFIX_BYTES];
-    return put_prefix(prefix, field, size);
+        bytes[used++] = (uint8_t)(value | 0x80);
+    bytes[used++] = (uint8_t)value;
+    sb__sink_bytes(sink, bytes, used);
 }
 
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
-    uint8_t prefix[MAX_PREFIX_BYTES];
-    sb__sink_bytes(sink, prefix, put_prefix(prefix, field, size));
+    sb__sink_varint(sink, (uint64_t)field << 3 | SB__WIRE_BYTES);
+    sb__sink_varint(sink, size);
+}
+
+size_t sb__prefix_size(uint32_t field, uint64_t size) {
+    struct sb__sink count = sb__sink_count();
+    sb__sink_prefix(&count, field, size);
+    return (size_t)count.written;
 }
 
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,

@@ -142,11 +142,15 @@ TEST_ON(world, extreme_numbers_are_refused) {
     assert_true(st != SB_OK && st != SB_ERR_INTERNAL);                                             \
     support_check_status(st, st, &err, #call, __FILE__, __LINE__);
         NUMBER(sb_blob_create(NULL, -1 - i, &blob, &err)) /* an unknown dtype */
+        NUMBER(sb_model_open_bytes(NULL, -1 - i, "", 0, NULL, NULL, NULL, &model, &err))
+        NUMBER(sb_model_open_file(NULL, -1 - i, "/dev/null", 0, NULL, &model, &err))
+        NUMBER(sb_model_create(NULL, -i, &model, &err)) /* -0 is SB_FORMAT_AUTO */
         NUMBER(sb_blob_reshape(w->blob, numbers, 3, NULL, &err))
         NUMBER(sb_blob_reshape_legacy(w->blob, number, number, number, number, NULL, &err))
         NUMBER(sb_blob_create_shaped(NULL, SB_DTYPE_F32, numbers, 3, &blob, &err))
         NUMBER(sb_blob_create_legacy(NULL, SB_DTYPE_F32, number, 1, number, number, &blob, &err))
         limits.max_layers = limits.max_blobs = limits.max_axes = number;
+        NUMBER(sb_model_open_file(NULL, SB_FORMAT_BLOB, "/dev/null", 0, &limits, &model, &err))
         NUMBER(
             sb_model_open_bytes(NULL, SB_FORMAT_BLOB, NULL, 0, &limits, NULL, NULL, &model, &err))
 #include "refusals.inc"
