@@ -1,6 +1,6 @@
-/* Makes every call on objects whose deleters make every other call on the same objects. Also makes
-   random calls. The callbacks of a random call (deleters, sources, sinks, progress functions and
-   parallel_for) make further random calls on the same objects if the headers permit such calls. */
+/* Makes every call on objects whose deleters make every other call on the same objects. Then makes
+   random calls whose callbacks (deleters, sources, sinks, progress functions, parallel_for) make
+   more random calls that the headers permit there. */
 #include "every_call.h"
 
 /* --- every pair of calls -------------------------------------------------------------------- */
