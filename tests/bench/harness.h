@@ -19,8 +19,7 @@ struct contestant {
     void (*after)(void); /* [nullable] after a sample, untimed */
 };
 
-/* The library's best time may be at most `limit` times the best time of the contestant `against`.
- */
+/* The library's best time may be at most `limit` times the best time of `against`. */
 struct goal {
     const char *against;
     double limit;

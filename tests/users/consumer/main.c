@@ -1,5 +1,4 @@
-/* A user's program, compiled against the installed library. Its argument is the package's version.
- */
+/* A user's program with the installed library. Its argument is the package's version. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
