@@ -379,8 +379,8 @@ static void check_same_message(const struct run *run, int32_t format, sb_error o
                "from a file \"%.239s\", \"%.239s\"", of_file.message, call_error.message);
 }
 
-/* Opens a valid message with low limits. The error may guess that the bytes are a message of
-   another format or program, but not that they are no message. */
+/* Opens a valid message with low limits. The error may guess that the message has another format or
+   is from another program, but not that the bytes are another kind of file. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",

@@ -210,7 +210,7 @@ def vgg(folder):
 
 
 def with_peak(command, folder):
-    """Returns the seconds and the peak in MiB, by GNU time: the peak of our own child would include our memory."""
+    """Returns the seconds and the peak in MiB, by GNU time: a child's peak would include this process's memory."""
     peak, start = folder / "peak", time.perf_counter()
     process(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)])()
     return time.perf_counter() - start, int(peak.read_text()) / 1024
