@@ -17,7 +17,7 @@ def varint(value, length=0):
 
 
 def int_varint(value, length=0):
-    """Encodes an int32 or int64: a negative number takes 10 bytes."""
+    """Encodes an int32 or int64 as protobuf does: sign-extended to 64 bits."""
     return varint(value & (1 << 64) - 1, length)
 
 

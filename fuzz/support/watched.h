@@ -42,8 +42,8 @@ const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that a read of an input may return `status` and, for invalid data, that the error's offset
-   is at most `size` and in the message. */
+/* Checks that a read of an input may return `status`. For invalid data, the error's offset must be
+   at most `size`, and the message must contain it. */
 void check_read_status(sb_status status, size_t size);
 
 /* A file in a new folder, in memory if possible. */
@@ -55,7 +55,7 @@ struct scratch_file scratch_file_make(const void *bytes, size_t size);
 bool scratch_file_end(const struct scratch_file *file);
 
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves an object into an empty folder. Checks the file and that there is no other file. */
+/* Saves an object into an empty folder, which must then contain one file with these bytes. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
 /* Returns a hash of the input. Harnesses run their slow checks for some values of the hash only. */

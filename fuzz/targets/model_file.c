@@ -363,7 +363,7 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* The result that opening the input in another way must have. */
+/* The expected result of opening the input in another way. */
 struct expected {
     int32_t format;
     const sb_model *model; /* NULL: the opening fails */

@@ -1,8 +1,8 @@
 /* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
    simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
    fail. After every step shapes, contents, storage and sharing must agree with a reference model:
-   the structs and functions plain_*. Its table of sides after each call is in state_table.h. The
-   target `differential` tests messages. */
+   the structs and functions plain_*, and the table of heads in state_table.h. The target
+   `differential` tests messages. */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
@@ -418,8 +418,7 @@ static void reshape(struct world *w) {
 
 /* --- questions ----------------------------------------------------------------------------- */
 
-/* Asks for the product of the dimensions of the axes from `start` to `end` - 1. If `end` is -1, the
-   range ends at the last axis. */
+/* Checks the count of the axes from `start` to `end` - 1 or, if `end` is -1, to the last axis. */
 static void ask_count(struct world *w, int32_t start, int32_t end) {
     const struct plain_shape *shape = &w->plain->shape;
     const int32_t last = end < 0 ? plain_axes(shape) : end;
@@ -482,8 +481,8 @@ static void ask(struct world *w) {
     ask_text(w, tape_below(&w->tape, 64));
 }
 
-/* Asks for an element's offset, then for the element. Indices that are not given count as 0. A
-   legacy offset has four indices, which may be equal to their dimensions, as in Caffe. */
+/* Checks an element's offset, then the element. Omitted indices are 0. A legacy offset has four
+   indices, which may be equal to their dimensions, as in Caffe. */
 static void at(struct world *w) {
     static const int64_t codes[] = {0, 1, 2, 3, 4, 5, INT64_MAX, -1};
     const bool legacy = w->variant & 1;

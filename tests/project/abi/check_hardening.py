@@ -3,8 +3,8 @@
 
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
-KIND is library, archive, program or foreign: a library with code of another compiler without stack
-protector and CET, which must not be marked for CET. With --fortified, calls of the C library must be
+KIND is library, archive, program or foreign. A foreign library has code of another compiler without
+stack protector and CET, and must not be marked for CET. With --fortified, calls of the C library must be
 fortified (checked) calls, as in optimised code.
 """
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. A test that links them writes each
-status that a public function returns and that the function's list of errors lacks into the file
-$SYNCBLOB_ERRORS_LOG. With $SYNCBLOB_ERRORS_ALL the test writes every failure."""
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. If a public function returns a status
+that its list of errors lacks, a test that links them writes this to the file $SYNCBLOB_ERRORS_LOG. With
+$SYNCBLOB_ERRORS_ALL the test writes every failure."""
 import pathlib
 import sys
 

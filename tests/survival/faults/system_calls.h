@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Values of `error` that are not errnos: each chooses what the call does instead of failing. */
+/* Values of `error` that are not errnos. */
 enum {
     SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */

@@ -34,7 +34,7 @@ struct scene {
     struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
-    sb_model *net, *state, *raw;               /* a net and a solver state with edits; a blob */
+    sb_model *net, *state, *raw;               /* `net` and `state` have edits; `raw` is a blob */
     sb_blob *given, *single, *real, *integers; /* blobs of two or four values, with data and diff */
     sb_blob *shared, *sharer;                  /* these share data; `shared` has spare capacity */
     sb_model *made;
@@ -175,7 +175,7 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* A fault that is still armed may make this call fail. */
+    /* May fail if a fault is still armed. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -241,7 +241,7 @@ static struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least;                      /* the fewest allocations if all bytes are in memory */
+    int least;                      /* minimum of allocations if all bytes are in memory */
     void (*put)(struct wire *wire); /* appends the bytes that the call opens */
     int32_t format;
 } rows[64];
@@ -544,7 +544,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         struct wire now = see(&s, true, !replaced);
         if (s.made || !same_seen(replaced ? &other : &before, &now))
             blame(row, n, "a failed call has changed something");
-        if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
+        if (s.rig.counting.live_blocks > blocks + 1) /* the list of edits may be a new block */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
         if (n == 1) { /* the same failure without an error to fill */

@@ -17,7 +17,7 @@
 
 static _Thread_local int64_t locks;
 
-/* Counts locks. Sanitizers replace the same function, so builds with sanitizers count none. */
+/* Counts locks, except in builds with sanitizers, which replace the same function. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);

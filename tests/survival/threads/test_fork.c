@@ -67,7 +67,7 @@ static void read_current_bytes(struct estate *e) {
     sb_blob_destroy(loaded);
 }
 
-/* The first test must call this function: a child keeps the hash key of a parent that has one. */
+/* The first test must call this function: once the parent has a hash key, children keep the key. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[8] = {{0, 0}};
@@ -138,9 +138,8 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call must return FORKED in the child: a call that returns a pointer or handle
-   of the device, that uses unreadable page-locked bytes, or that uses the device, except to replace
-   storage. */
+/* Returns whether the call must return FORKED in the child. Calls that replace storage need not use
+   the device. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};
@@ -182,7 +181,7 @@ TEST(no_call_in_a_child_uses_the_device) {
         }
 }
 
-/* Memory that some drivers make unreadable in the child, and tensors of this memory. */
+/* Memory that some drivers make unreadable in the child. */
 struct locked {
     struct rig rig;
     sb_mem *mem;

@@ -215,7 +215,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     sb_context *context = context_with("cpu", steal_first, &thief);
     void *lent = calloc(1, bytes);
     assert_non_null(lent);
-    /* Puts a buffer in the cache. The first access to the next memory zeroes this buffer. */
+    /* Puts a buffer in the cache, which `thief.mem` will use and must zero. */
     sb_mem_release(mem_filled(context, bytes, 1));
     thief.mem = test_mem(context, bytes);
     assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));

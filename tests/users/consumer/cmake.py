@@ -104,7 +104,7 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """Only the static library needs dependencies. Reports missing dependencies."""
+    """Only the static library needs dependencies."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
@@ -126,7 +126,7 @@ def test_versions():
 
 
 def test_installed_files_contain_no_build_paths():
-    """Only binaries may contain paths: those of sources, for a debugger."""
+    """Only binaries may contain paths of sources, for a debugger."""
     for path in whole().rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         if not content.startswith((b"\x7fELF", b"!<arch>")):

@@ -63,7 +63,7 @@ MADE = (
 def made_files(messages):
     for file_format, name, text in MADE:
         yield f"{file_format}, {name}", file_format, message_of(messages, file_format, text).SerializeToString()
-    # Concatenated messages are one message: repeated values are appended, and the last bytes field counts.
+    # Concatenated messages are one message: it has all repeated values, and the bytes of the last bytes field.
     for name, first, second in (
             ("data in two pieces", "data: [1, 2]", "data: [3, 4]"),
             ("raw data twice", r'raw_data_type: INT raw_data: "\0\0\0\0\0\0\0\0"',

@@ -1,5 +1,5 @@
 """Tests that Google's protobuf (with Caffe's caffe.proto), safetensors and NumPy read the files that
-`syncblob convert` writes, and that `syncblob convert` converts the files that they write.
+`syncblob convert` writes, and that `syncblob convert` converts these programs' files.
 
 Names, shapes, types and the bits of all values must be equal; in a net also the layers' names and
 types. For HDF5, the tests run the lines of Python that `syncblob info` prints.

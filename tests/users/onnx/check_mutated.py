@@ -26,7 +26,7 @@ MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides multiples of THINNER from 128 on: numbers of channels, but not counts of classes and boxes."""
+    """Divides large multiples of THINNER, which are numbers of channels, not of classes or boxes."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)

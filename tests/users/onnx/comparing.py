@@ -54,7 +54,7 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Returns why the sizes that a graph declares are wrong, or None. Only a number of detections may be
+        """Returns why the sizes that a graph declares are wrong, or None. Only the number of detections may be
         undeclared."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None
@@ -111,7 +111,7 @@ def by_label(rows):
 
 
 def end_of_tie(rows, begin, allowed):
-    """Returns the end of the rows with the image and label of `begin` and scores that change by at most `allowed`."""
+    """Returns the end of a tie: rows of one image and label, whose scores change by at most `allowed` per row."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:

@@ -93,7 +93,7 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """Runs the blocks that require no other words than these, on pages with a block that requires all of them."""
+        """Runs blocks whose requirements are among `words`, on pages with a block that requires all `words`."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

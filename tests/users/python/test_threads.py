@@ -14,8 +14,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once; raises a thread's exception. The interpreter's end does not
-    wait for daemons, so a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once; raises a thread's exception. The threads are daemons, for which
+    the interpreter does not wait: a stuck thread does not prevent the report."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
