@@ -56,7 +56,7 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
-/* Runs random inputs, one for each seed from 1 to `count`. All machines run the same inputs. */
+/* Runs `count` random inputs, which are the same on all machines. */
 static size_t replay_random(size_t count) {
     uint8_t bytes[160];
     for (uint64_t seed = 1; seed <= count; seed++) {

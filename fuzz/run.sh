@@ -62,7 +62,7 @@ merge() {
     echo "$target: $(find "corpus/$target" -type f | wc -l) files"
 }
 
-# Runs the function fuzz or merge, named by $mode, for a target, with a temporary folder.
+# Runs the function $mode (fuzz or merge) for a target, with a temporary folder.
 run() { # TARGET
     local target=$1 program=$builds/fuzz.$1 options=(-timeout=10 -rss_limit_mb=2048 "-dict=$builds/$1.dict") inputs out
     mapfile -t inputs < <(find "$builds/seeds/$1" "corpus/$1" "regressions/$1" -maxdepth 0 2>/dev/null)

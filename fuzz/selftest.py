@@ -4,9 +4,8 @@
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py --check                  checks that the old text of each bug occurs once in its source
 
-A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
-crate, a copy of the tree is built. The program fails if a fuzzer misses a bug, or if a bug cannot be
-planted.
+The linker finds the object of a changed C source before the library's object. A changed crate is built in
+a copy of the tree. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures
@@ -91,8 +90,8 @@ def plant_rust(builds, target, source, text, program):
 
 
 def hunt(made, target, folder, program):
-    """Returns the fuzzer's output if it found something, else None. The limit is a minute of processor
-    time, not of real time, because other work may slow the machine down."""
+    """Returns the fuzzer's output if it found something, else None. Limits processor time, because other work may
+    slow the machine down."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
     status, output = run(["prlimit", "--cpu=60:70", program, "-timeout=10", "-rss_limit_mb=2048",
@@ -102,7 +101,7 @@ def hunt(made, target, folder, program):
 
 
 def attempt(builds, mutation):
-    """Plants a bug, prints the outcome, and returns whether the bug was found."""
+    """Plants a bug; returns whether the fuzzer found the bug."""
     target, source, name, old, new = mutation
     with tempfile.TemporaryDirectory() as place:
         folder, start = pathlib.Path(place), time.monotonic()

@@ -9,15 +9,14 @@
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Mutation does not enlarge an input beyond this size, because many runs of small inputs find more
-   than a few runs of large inputs. */
+/* Mutations enlarge inputs only up to this size: many runs of small inputs find more than a few
+   runs of large inputs. */
 #define LARGE_BYTES 512
 
 /* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-/* Returns a random number from 0 to limit - 1; limit > 0. */
 static size_t below(uint64_t *dice, size_t limit) {
     return (size_t)(sb__draw(dice) % limit);
 }
@@ -98,8 +97,6 @@ static void edit_order(const struct fields *fields, size_t at, struct wire *out)
     put_from(fields, at + 1, out);
 }
 
-/* Mutates the bytes of the message with LLVMFuzzerMutate, which also inserts words of the
-   dictionary. */
 static bool mutate_bytes(const struct fields *fields, struct wire *out) {
     uint8_t bytes[4096];
     const size_t size = (size_t)(fields->end - fields->bytes);
@@ -176,8 +173,7 @@ static bool mutate(const uint8_t *bytes, size_t size, uint64_t *dice, int depth,
     return done;
 }
 
-/* Edits a message of the input. At random, or if four edits fail, calls LLVMFuzzerMutate for the
-   whole input instead. */
+/* Edits a message of the input. At random or after four failed edits, mutates the whole input. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
     const size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;

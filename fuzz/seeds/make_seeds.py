@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def given(function):
-    """Calls the function named `function` in each module that defines it; yields all results."""
+    """Yields all results of the functions named `function` in the modules of this folder."""
     for path in sorted(HERE.glob("*.py")):
         module = importlib.import_module(path.stem) if path != HERE / "make_seeds.py" else None
         yield from getattr(module, function, tuple)()

@@ -1,5 +1,5 @@
-"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. Each
-generation of Caffe has a net for each layer type, each field of its parameters and each value of an enum."""
+"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. There is a net for
+each type of V0 and V1 layers, and for each type, parameter and enum value of current layers."""
 
 import functools
 import pathlib
@@ -84,7 +84,6 @@ IMAGE, BOXES = [2, 4, 8, 8], [3, 5]
 INPUTS = [field for name, dims in (("d", IMAGE), ("e", IMAGE), ("r", BOXES))
           for field in (("input", name), ("input_shape", [("dim", dim) for dim in dims]))]
 SHAPE = [("dim", 2), ("dim", -1)]
-# Values of the fields that a layer requires.
 NEEDED = {"num_output": [3], "kernel_size": [2], "pyramid_height": [2], "stride": [1], "pool_size": [4],
           "order": [0, 2, 3, 1], "min_size": [3], "input_dim": [9], "pooled_w": [2], "pooled_h": [2],
           "output_dim": [1], "group_size": [2], "num_classes": [2], "height": [4], "width": [4],

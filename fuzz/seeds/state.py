@@ -42,8 +42,8 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 
 def faults():
-    """Yields inputs that arm a fault and then make every call on a memory of 24 bytes, with the random
-    schedule: one input for each fault."""
+    """Yields an input for each fault: arms the fault, then makes every call on a memory of 24 bytes, with the
+    random schedule."""
     for operation, flags in itertools.product(OPERATIONS, (0, COHERENT)):
         for mode, word in enumerate(["now", "later", "sticky"]):
             yield (f"fault-{word}-{operation}-{flags}",
@@ -79,8 +79,8 @@ def written(pair=0):
 
 
 def blob_sequences():
-    """Yields each step in all its variants, with different choices. The step's blob holds floats or
-    doubles, which were written on the host or the device. Its storage may be larger than needed."""
+    """Yields each step in all variants and with different choices. The step's blob has floats or doubles that
+    were written on the host or the device, and perhaps more storage than needed."""
     for name in dict.fromkeys(STEPS):
         for choice in range(8):
             pair = choice >> 1 & 2

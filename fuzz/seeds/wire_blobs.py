@@ -114,7 +114,7 @@ def messages():
     yield "blobshape-overflow-of-doubles", data(1, int_varint(1 << 60))
 
 
-# Beginnings of fields that no message may have.
+# Truncated and invalid fields.
 BROKEN = [b"\0\0", b"\x80\x80\0\0", b"\x0e", b"\x80\x80\x80\x80\x10\x01", b"\xf4\xdd", nested(101),
           tag(8, END_GROUP),
           *(tag(field, VARINT) + value for field in (1, 8, 99) for value in (b"", b"\xff", b"\x80" * 10 + b"\0")),

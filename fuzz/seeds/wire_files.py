@@ -7,17 +7,15 @@ LEGACY = legacy(1, 1, 2, 3) + data(5, floats(range(6)))
 
 
 def layer(name, kind, *blobs):
-    """Returns a layer in NetParameter.layer."""
     return data(100, data(1, name) + data(2, kind) + b"".join(data(7, b) for b in blobs))
 
 
 def v1_layer(name, kind, *blobs):
-    """Returns a layer in NetParameter.layers; `kind` is a number."""
+    """`kind` is a number."""
     return data(2, b"".join(data(6, b) for b in blobs) + data(4, name) + number(5, kind))
 
 
 def v0_layer(name, kind, *blobs):
-    """Returns a V0 layer within NetParameter.layers."""
     return data(2, data(1, data(1, name) + data(2, kind) + b"".join(data(50, b) for b in blobs)))
 
 

@@ -1,5 +1,4 @@
-/* Functions that all harnesses use: to check conditions, to read the input as a sequence of
-   choices, and to check the status and the error of a call of the library. */
+/* Functions that all harnesses use. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 
@@ -21,7 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     } while (0)
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
-/* Checks that two integers are equal, and prints them if not. */
 #define check_equal(found, expected)                                                               \
     fuzz_check((int64_t)(found) == (int64_t)(expected), "%lld, not %lld", (long long)(found),      \
                (long long)(expected))
@@ -46,7 +44,6 @@ extern sb_error call_error;
 /* Returns the status of `call`, which is passed &call_error. Checks that a success has not changed
    the error, and that a failure has set all fields of the error. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
-/* check_status and check_ok check the status of `call`, which is passed &call_error. */
 #define check_status(expected, call)                                                               \
     fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
 #define check_ok(call) check_status(SB_OK, call)

@@ -1,6 +1,5 @@
-/* Loans: memory that the harness lends to the library with a deleter. Checks that each deleter runs
-   exactly once, when it is due. Checks that nothing changes read-only bytes, or bytes whose deleter
-   has run. */
+/* Loans: memory that the harness lends to the library. Checks that each deleter runs once, when it
+   is due, and that nothing changes read-only bytes, or bytes whose deleter has run. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -28,8 +27,8 @@ struct lender {
     bool blind; /* bytes are not checked from now on */
 };
 
-/* Makes a loan of `size` bytes with the contents `bytes`, on `device` or, if `device` is NULL, on
-   the host. Returns NULL if out of memory, or if LOANS_MAX loans exist. */
+/* Makes a loan on `device` (NULL: on the host) with the contents `bytes`. Returns NULL if out of
+   memory, or if LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */

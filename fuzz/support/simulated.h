@@ -32,7 +32,7 @@ struct simulated {
     int64_t failures; /* the allocator's count of failures at the last simulated_strike */
 };
 
-/* The events that a tally counts. Buffers of the host are ordinary or page-locked. */
+/* What a tally counts. HOST_BUFFERS are ordinary or page-locked. */
 enum {
     UPLOADS,
     DOWNLOADS,
@@ -65,7 +65,6 @@ int64_t simulated_calls(const struct simulated *sim);
 
 /* Makes the nth call of `op` from now on fail; `op` may be SB_SIM_ANY. */
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode);
-/* Disarms the faults of the device and of the allocator. */
 void simulated_disarm(struct simulated *sim);
 struct strike simulated_strike(struct simulated *sim);
 bool simulated_is_lost(const struct simulated *sim);

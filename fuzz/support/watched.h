@@ -5,7 +5,6 @@
 
 #include "fuzz.h"
 
-/* Returns the name of a net. */
 sb_text name_of(const sb_model *model);
 bool same_text(sb_text a, sb_text b);
 
@@ -41,12 +40,10 @@ bool blob_has(const sb_blob *blob, sb_part part);
 /* Returns the bytes of a part of a blob on the host; NULL if the count is 0. */
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
-/* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that a call that reads an input may return `status`. If `status` reports invalid data,
-   checks that the error's offset is at most `size`, and that the error's message contains the
-   offset. */
+/* Checks that a read of an input may return `status`. For invalid data, the error's offset must be
+   at most `size`, and the message must contain it. */
 void check_read_status(sb_status status, size_t size);
 
 /* A file in a new folder, in memory if possible. */
@@ -57,10 +54,8 @@ struct scratch_file scratch_file_make(const void *bytes, size_t size);
 /* Removes the file and the folder. Returns false if the folder has other files. */
 bool scratch_file_end(const struct scratch_file *file);
 
-/* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves an object into an empty folder. Checks that the file has the bytes `bytes`, and that the
-   folder has no other file. */
+/* Saves an object into an empty folder, which must then contain one file with these bytes. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
 /* Returns a hash of the input. Harnesses run their slow checks for some values of the hash only. */

@@ -1,6 +1,6 @@
 /* The ways in which a harness reads an input: from memory, also with low limits or while
-   allocations fail; from a file; and from a source. The source's n-th read can fail, or its reads
-   from the n-th on can return changed bytes. Also a sink whose n-th write can fail. */
+   allocations fail; from a file; and from a source whose n-th read fails, or whose reads from the
+   n-th on return changed bytes. Also a sink whose n-th write can fail. */
 #ifndef SB_FUZZ_WAYS_H
 #define SB_FUZZ_WAYS_H
 
@@ -22,7 +22,7 @@ struct way {
     const sb_source *source; /* the input as a source; the next members describe its trouble */
     enum trouble trouble;
     const struct run *run;
-    int left;       /* counts reads down; the read that makes `left` 0 begins the trouble */
+    int left;       /* the read that decreases this number to 0 begins the trouble */
     uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
@@ -46,7 +46,7 @@ void check_way(const struct run *run, enum way_kind kind, read_way *read, const 
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* counts down; the write that makes `left` 0 fails; initially 0: no write fails */
+    int left; /* the write that decreases this number to 0 fails; initially 0: no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

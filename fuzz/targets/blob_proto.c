@@ -19,7 +19,6 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags)
 
 /* --- a new blob ------------------------------------------------------------------ */
 
-/* Checks the peak of the memory during the read that filled `blob`. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
@@ -151,8 +150,8 @@ static void trial_end(const struct trial *trial, sb_status st, const sb_blob *fr
     sb_blob_destroy(trial->blob);
 }
 
-/* Reads the message into the trial's blob, and compares the result with the same read into a new
-   blob: `fresh`, or NULL if that read failed with `refusal`. */
+/* Reads the message into the trial's blob. Compares the result with a read into a new blob:
+   `fresh`, or NULL if that read has returned `refusal`. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -200,7 +199,6 @@ static sb_status load(const struct run *run, struct way *way, const void *expect
     return st;
 }
 
-/* Reads the same bytes as three spans. */
 static void check_spans(const struct run *run, const sb_blob *fresh, sb_status expected) {
     const size_t a = run->lot % (run->size + 1), b = (run->size - a) / 2;
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";

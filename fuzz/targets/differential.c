@@ -124,7 +124,6 @@ static void read_shape(struct decoded_file *file, const struct field *shape,
     free(fields.list);
 }
 
-/* Checks the dimensions and sets the count. */
 static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
     bool bad = blob->num_axes > MAX_AXES;
     if (!bad && blob->num_axes > file->limits->max_axes)
@@ -536,9 +535,9 @@ static void check_blob_proto(const struct comparison *run, int32_t dtype) {
     decoded_file_free(&file);
 }
 
-/* Checks sb_blob_shape_equals_proto for a blob without a shape, then for blobs with the message's
-   shape and with fewer and fewer of its leading axes. A shape without leading axes is equal if the
-   message has legacy dimensions and the missing dimensions are 1. */
+/* Checks sb_blob_shape_equals_proto for a blob without a shape, for a blob with the message's
+   shape, and for blobs that lack its first axes. Such shapes are equal if the message has legacy
+   dimensions and the missing dimensions are 1. */
 static void check_shape_equals(const struct comparison *run) {
     struct decoded_file file = decode(SB_FORMAT_BLOB, run->bytes, run->size, &run->decoder_limits);
     const struct decoded_blob *decoded = &file.blobs[0];

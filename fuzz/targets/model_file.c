@@ -16,7 +16,7 @@ _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 <
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Checks that sb_model_layer_message writes as many bytes as it reports when the buffer is NULL. */
+/* Checks that sb_model_layer_message writes as many bytes as it reports for a NULL buffer. */
 static void check_message(const sb_model *model, int64_t layer) {
     size_t size = 0, written = 0;
     sb_status st = status_of(sb_model_layer_message(model, layer, NULL, 0, &size, &call_error));
@@ -339,8 +339,6 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob_destroy(blob);
 }
 
-/* In a net, adds a blob to an existing layer, adds and removes a layer, and adds a layer with a
-   blob. In a solver state, sets the numbers, and adds a blob to the history. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     const sb_solver_info set = {sizeof set, {"n\0t", 3}, -3, 5};
@@ -365,14 +363,13 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* The result that opening the input in another way must have. */
+/* The expected result of opening the input in another way. */
 struct expected {
     int32_t format;
     const sb_model *model; /* NULL: the opening fails */
 };
 
-/* Checks that opening the input's bytes in memory fails with the same message as opening the file.
- */
+/* Checks that opening the bytes in memory fails with the same message as opening the file. */
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {
     sb_model *model = NULL;
     check_status(of_file.code,
@@ -382,8 +379,8 @@ static void check_same_message(const struct run *run, int32_t format, sb_error o
                "from a file \"%.239s\", \"%.239s\"", of_file.message, call_error.message);
 }
 
-/* Opens a valid message with low limits. The error's text may guess that the message has another
-   format or is from another program, but not that the bytes are not a message. */
+/* Opens a valid message with low limits. The error may guess that the message has another format or
+   is from another program, but not that the bytes are another kind of file. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",

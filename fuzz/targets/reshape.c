@@ -1,8 +1,8 @@
 /* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
    simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
    fail. After every step shapes, contents, storage and sharing must agree with a reference model:
-   the structs and functions plain_*. The reference model uses tests/support/state_table.h to
-   determine on which side each call leaves the bytes. The target `differential` tests messages. */
+   the structs and functions plain_*, and the table of heads in state_table.h. The target
+   `differential` tests messages. */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
@@ -138,8 +138,8 @@ static struct plain_memory *plain_memory_of(struct plain_blob *blob, int which) 
     return blob->memory[which];
 }
 
-/* Removes an owner of a memory. If no owner is left, marks the memory's loans as due, because their
-   deleters must have run, and frees the memory. */
+/* Removes an owner of a memory. Without owners the memory is freed, and its loans are due: the
+   deleters must have run. */
 static void release(struct plain_memory *memory) {
     if (!memory || --memory->owners > 0)
         return;
@@ -222,7 +222,6 @@ static enum call writing(const struct plain_memory *memory) {
 
 /* --- the reference model: elements ----------------------------------------------------------- */
 
-/* Returns element i of an array of F32 or F64. */
 static double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
     float narrow;
     double wide;
@@ -419,8 +418,7 @@ static void reshape(struct world *w) {
 
 /* --- questions ----------------------------------------------------------------------------- */
 
-/* Asks for the product of the dimensions of the axes from `start` to `end` - 1. If `end` is -1, the
-   range ends at the last axis. */
+/* Checks the count of the axes from `start` to `end` - 1 or, if `end` is -1, to the last axis. */
 static void ask_count(struct world *w, int32_t start, int32_t end) {
     const struct plain_shape *shape = &w->plain->shape;
     const int32_t last = end < 0 ? plain_axes(shape) : end;
@@ -483,8 +481,8 @@ static void ask(struct world *w) {
     ask_text(w, tape_below(&w->tape, 64));
 }
 
-/* Asks for an element's offset, then for the element. Indices that are not given count as 0. A
-   legacy offset has four indices, which may be equal to their dimensions, as in Caffe. */
+/* Checks an element's offset, then the element. Omitted indices are 0. A legacy offset has four
+   indices, which may be equal to their dimensions, as in Caffe. */
 static void at(struct world *w) {
     static const int64_t codes[] = {0, 1, 2, 3, 4, 5, INT64_MAX, -1};
     const bool legacy = w->variant & 1;
@@ -572,8 +570,8 @@ static void drop_diff(struct world *w) {
     plain_replace(w->plain, DIFF, NULL);
 }
 
-/* Adds the uses of memories that a copy of `bytes` bytes causes. The copy writes only a part of a
-   target of another size. A source that was never written clears the target. */
+/* Adds the uses of memories in a copy of `bytes` bytes. The copy writes only a part of a larger
+   target. If the source was never written, the copy clears the target. */
 static void expect_copy(struct world *w, struct plain_memory *to, struct plain_memory *from,
                         size_t bytes) {
     const bool whole = to->state.bytes == bytes;

@@ -50,7 +50,7 @@ struct kernel {
 struct world {
     struct tape tape;
     struct simulated sim;
-    struct lender lender; /* if lender.blind is set, kernels check and write no bytes either */
+    struct lender lender; /* if lender.blind is set, kernels neither check nor write bytes */
     struct kernel kernels[KERNELS];
     int num_kernels;
     struct subject subjects[MEMORIES];
@@ -275,8 +275,7 @@ static void make_plan(const struct world *w, struct request *r) {
     r->plan.status = refusal(w, r);
 }
 
-/* Returns the kind of new storage. Host memory is page-locked if the device and the cap allow it.
- */
+/* New host storage is page-locked if the device and the cap allow it. */
 static int32_t kind_of_storage(const struct world *w, const struct subject *s,
                                const struct plan *plan) {
     const struct simulated_options *o = &w->sim.options;

@@ -13,12 +13,12 @@
 #define HALF        (1 / 2.0) /* the goal on one thread: half of Caffe's time */
 #define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, relative to Caffe's time on one thread */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2   /* for the constant filler: includes the time of the call */
+#define SMALL_GOAL  1.2   /* for the constant filler; includes the time of the call */
 #define VALUE       0.25F /* of the constant filler; its bytes differ, so memset cannot write it */
 
 static size_t bytes, count;
 static sb_blob *blob, *target;
-static float *data, *diff, *copied; /* data and diff of `blob`, data of `target` */
+static float *data, *diff, *copied; /* `copied`: data of `target` */
 static void *caffe_blob, *caffe_target;
 
 /* --- the library and Caffe ---------------------------------------------------------------- */

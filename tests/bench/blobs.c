@@ -1,6 +1,5 @@
-/* Times three kinds of work: the allocation of fresh memory and of memory that was used before; the
-   reading of a blob from a BlobProto message; the writing of such a message. The last result of a
-   contestant is freed after the clock has stopped. */
+/* Times allocations of fresh memory and of memory that was used before, and the reading and writing
+   of BlobProto messages. */
 #include "harness.h"
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
@@ -9,7 +8,7 @@
 #include <string.h>
 
 #define GOAL_BYTES (64 * MIB)
-#define ALLOCATED  (256 * MIB) /* the size for which allocations have goals */
+#define ALLOCATED  (256 * MIB) /* allocations of this size have goals */
 
 static size_t bytes; /* the size of the payload as floats */
 static sb_context *context;
@@ -59,7 +58,7 @@ static void allocate_again(void) {
 static void map(void) {
     free_memory();
     memory = fresh_memory(bytes);
-    if (bytes < 2 * MIB) /* this memory is from malloc, which does not zero it */
+    if (bytes < 2 * MIB) /* the memory is from malloc, which does not zero it */
         memset(memory, 0, bytes);
     touch(memory);
 }

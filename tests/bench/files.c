@@ -25,7 +25,7 @@ static void add_blob(sb_model *model, int64_t layer, int64_t count) {
     sb_blob_destroy(blob);
 }
 
-/* Writes a net into the file. Returns the payload's bytes. */
+/* Returns the number of bytes of the weights. */
 static size_t make_net(void) {
     struct stat status;
     sb_model *model;

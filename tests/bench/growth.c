@@ -1,5 +1,4 @@
-/* Compares the time per layer in nets of 100 to 100,000 layers with the time in nets of 1,000
-   layers. */
+/* Compares the times per layer in nets of 100 to 100,000 layers with nets of 1,000 layers. */
 #include "harness.h"
 #include "syncblob.pb-c.h"
 
@@ -8,21 +7,21 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling: a part is unused */
+#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling, so it may be half empty */
 
 typedef char layer_name[NAME_BYTES];
 
-static sb_blob *values, *target; /* every layer's blob; the blob into which layers are loaded */
+static sb_blob *values, *target; /* the blob of every layer; the blob that loads fill */
 
 struct net {
     int64_t layers;
     sb_model *built, *opened;
     void *bytes;
     size_t size;
-    layer_name *asked; /* all names, in the order of the searches */
+    layer_name *asked; /* the layers' names in the order of the searches */
 };
 
-/* Returns how many layers a run handles. If the net has fewer layers, a run repeats its work. */
+/* If the net has fewer layers, a run repeats its work. */
 static int64_t layers_of_a_run(void) {
     return bench.quick ? MOST / 10 : MOST;
 }
@@ -125,7 +124,7 @@ static void run_thousand(void) {
 
 /* --- nets ----------------------------------------------------------------------------------- */
 
-/* Returns all names; each is the name of a layer far from the previous name's layer. */
+/* Returns all names in an order in which neighbours are names of distant layers. */
 static layer_name *make_names(int64_t layers) {
     layer_name *names = malloc((size_t)layers * sizeof *names);
     must(names ? 0 : -1);
@@ -164,7 +163,7 @@ static void compare_time(void) {
     contest_run(&contest, 0, 1);
 }
 
-/* Returns how many bytes of memory a model uses for each layer that was added. */
+/* Returns the bytes of memory that a model uses per added layer. */
 static double bytes_of(const struct net *of) {
     sb_context *context = make_context(0, NULL);
     const size_t before = host_bytes(context);

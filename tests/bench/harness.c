@@ -63,7 +63,7 @@ static double sample(const struct player *p) {
     return bench.slowest ? bench.slowest(ns) : ns;
 }
 
-/* Sets the number of runs of a sample, so that a sample is long enough to time. Warms caches. */
+/* Chooses the number of runs such that a sample takes SAMPLE_NS. Warms caches. */
 static void calibrate(struct player *p) {
     for (p->runs = 1;; p->runs *= 4) {
         (void)sample(p);
@@ -91,7 +91,6 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median; sorts the values. */
 static double median(double *values, int count) {
     qsort(values, (size_t)count, sizeof *values, compare);
     return values[count / 2];

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Tests that small operations stay within their budgets of instructions (instructions.txt).
 
-An operation fails if it executes more than 1.10 times its budget. Unlike times, counts repeat exactly.
-callgrind counts inside the function `counted` of operations.c, including the C library and
-OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
-printed.
+An operation fails if it executes more than 1.10 times its budget. callgrind counts inside the function
+`counted` of operations.c, including the C library and OpenBLAS. With another compiler or processor family
+than the budgets', the counts are only printed.
 """
 import argparse
 import os
@@ -23,7 +22,6 @@ CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_
 
 
 def count(program, name):
-    """Returns the instructions of an operation."""
     with tempfile.NamedTemporaryFile("r") as out:
         subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
                         f"--callgrind-out-file={out.name}", program, name],

@@ -1,6 +1,5 @@
-/* "operations" prints the names of the small operations whose instructions are counted.
-   "operations NAME" runs an operation TIMES times in the function `counted`, where callgrind counts
-   instructions for instructions.py. */
+/* "operations" prints the names of small operations. "operations NAME" runs an operation TIMES
+   times in the function `counted`, whose instructions callgrind counts (instructions.py). */
 #include "harness.h"
 
 #include <stdlib.h>

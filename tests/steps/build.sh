@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes builds, and runs the tests in their folders.
 
-# Runs a command and writes it into the log, for first_failure.py.
+# Marks the command in the log, for first_failure.py.
 by_hand() { # COMMAND...
     echo "alone:$(printf ' %q' "${@/#"$PWD/"/}")"
     "$@" || return
@@ -29,8 +29,8 @@ build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
     by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-# Runs C tests with variables that the tests read. With SYNCBLOB_TEST_WHOLE=1 the tests use whole tables
-# rather than samples. SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
+# Runs C tests. With the variable SYNCBLOB_TEST_WHOLE=1, table-driven tests run all rows;
+# SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
 c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local variables=() status=0
     while [[ $1 == *=* ]]; do
@@ -39,15 +39,14 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     done
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
-    # By default a program under ThreadSanitizer sleeps for a second at its end, for threads that still run.
-    # ctest runs one job more than there are processors, because some tests sleep.
+    # By default ThreadSanitizer sleeps for a second at exit. Some tests sleep, so one more job is run.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j $((jobs + 1)) --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
     return $status
 }
 
-# Runs C tests under memcheck, which, unlike gcc's sanitizers, finds reads of uninitialised bytes.
+# Unlike gcc's sanitizers, memcheck finds reads of uninitialised bytes.
 memcheck=()
 memcheck() { # FOLDER OPTION-OF-CTEST...
     cat >"$build/$1/DartConfiguration.tcl" <<END
@@ -60,8 +59,7 @@ END
     c_tests "$@"
 }
 
-# Builds the library and a program in an environment where CMake finds a C compiler, but neither the
-# system's folders nor pkg-config.
+# Builds the library and a program where CMake finds a C compiler, but no pkg-config and no system folders.
 build_plainly() { # [SOURCES]
     local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
@@ -94,7 +92,7 @@ test_name() { # NAME|FILE
     echo "${name#test_}"
 }
 
-# Reads names of tests and prints their targets in the build folder debug. The target of a script is "all".
+# Reads names of tests; prints their targets in the build folder debug, "all" for scripts.
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
@@ -102,7 +100,7 @@ targets_of_tests() {
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 
-# Builds and runs the C tests whose names contain NAME, or the tests of FILE. Returns 3 if there are none.
+# Returns 3 if no C test's name contains NAME.
 c_tests_named() { # NAME|FILE
     local pattern tests
     pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
@@ -114,8 +112,8 @@ c_tests_named() { # NAME|FILE
     SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
 }
 
-# Runs the Rust test files or functions whose names contain NAME. Returns 3 if there are none. Runs cargo on the
-# whole workspace, because the workspace's members enable each other's features.
+# Returns 3 if no Rust test file's or function's name contains NAME. Runs cargo on the whole workspace, because
+# its members enable each other's features.
 rust_tests_named() { # NAME|FILE
     local name file targets=()
     name=$(test_name "$1")

@@ -3,8 +3,8 @@
 runs this test alone: first_failure.py COMMAND LOG
 
 Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
-end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
-hand, and "alone:" after the command. After a failure outside such commands, the step's COMMAND is printed.
+end of any other log. A step's log has "alone: COMMAND" before the output of a command that can be run by
+hand, and "alone:" after the output. For a failure outside such output, prints the step's COMMAND.
 """
 import pathlib
 import re
@@ -14,7 +14,7 @@ END = 15
 RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's line before the output of a test
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# Patterns of failures, each with the number of lines to print. The first pattern that matches is used.
+# (pattern of a failure, number of lines to print). The first match counts.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
@@ -48,7 +48,7 @@ def command_at(lines, at):
 
 
 def of_ctest(lines):
-    """Returns the lines of the first test that failed, and its command."""
+    """Returns the lines and the command of the first test that failed."""
     for i, line in enumerate(lines):
         test = RESULT.match(line)
         if test and re.search(r"\*\*\*(?!Skipped)", line):
@@ -65,7 +65,7 @@ def of_cargo(lines):
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:
         return None
-    # Tests the whole workspace, because the members of the workspace enable each other's features.
+    # The whole workspace: its members enable each other's features.
     command = re.sub(r" -p \S+", " --workspace", f"cargo test --locked {program[1]}")
     test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
     if not test:

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Commands of dev that run a tool: planted errors, proofs, coverage, fuzzers.
+# Commands of dev that run a tool.
 
 mutate() { # OPTION...
     local python headers=
@@ -36,15 +36,13 @@ build_fuzzers() {
     build fuzz fuzz >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
 }
 
-# Runs the fuzzers in C. The fuzzers in Rust take longer to build, so the crates' tests run their targets
-# instead.
+# Rust's fuzzers take longer to build, so the crates' tests run their targets instead.
 fuzz_c() { # SECONDS
     build_fuzzers
     # shellcheck disable=SC2046 # names
     fuzz/run.sh "$build" "$cache/fuzz" "$1" $(basename -s .c fuzz/targets/*.c)
 }
 
-# Runs the fuzzers. Their corpora are in $cache/fuzz.
 fuzz() { # --selftest WORD... | SECONDS TARGET... | --merge
     build_fuzzers
     bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"

@@ -12,7 +12,7 @@ make_node_modules() { # FOLDER FROM
     cp "$2/package-lock.json" "$1/installed"
 }
 
-# Prints the folder with the Node packages that a folder pins.
+# Prints the folder of the Node packages that FOLDER pins.
 node_modules() { # FOLDER
     local part=npm-${1//[^A-Za-z0-9.]/-}
     locked "$part" make_node_modules "$cache/$part" "$1"
@@ -32,14 +32,14 @@ build_web_command() {
     fi
 }
 
-# Compiles the C sources by zig, which has the headers of the C library that Rust links for WASI.
+# zig has the headers of the C library that Rust links for WASI.
 build_by_zig() {
     make_zig wasm32-wasi
     by_hand env -u RUSTC_WORKSPACE_WRAPPER CC_wasm32_wasip1="$zig/cc-wasm32-wasi" AR_wasm32_wasip1="$zig/ar" "${cargo[@]}"
     made="$(rustc --version) with its own library for $web_target, and zig's clang"
 }
 
-# Compiles Rust's standard library too, and links Debian's C library for WASI.
+# Also compiles Rust's standard library, and links Debian's C library for WASI.
 build_by_debian() {
     local libc=/usr/lib/wasm32-wasi include='-isystem /usr/include/wasm32-wasi' more=$CARGO_TARGET_DIR/wasi.o flags
     mkdir -p "$CARGO_TARGET_DIR"
@@ -60,7 +60,6 @@ build_web() {
     echo "$build/web/syncblob.html; for a server, $build/web/site; by $made"
 }
 
-# Tests that the page in a browser prints the same as the command for this machine.
 check_web() {
     local modules python
     modules=$(node_modules tests/users/web)

@@ -16,7 +16,7 @@ enum peer_filler {
 };
 
 struct caffe_peer {
-    /* Creates a Blob<float> and writes its data. */
+    /* Creates a Blob<float> with written data. */
     void *(*create)(int n, int c, int h, int w);
     void (*destroy)(void *blob);
     /* Makes the blob use the caller's memory as data and diff. */
@@ -28,10 +28,9 @@ struct caffe_peer {
     void (*scale)(void *blob); /* by -1 */
     void (*copy)(void *to, const void *from);
 
-    /* Fills a blob's data with a filler of enum peer_filler. */
-    void (*fill)(void *blob, int filler);
+    void (*fill)(void *blob, int filler); /* enum peer_filler */
 
-    /* Returns a new blob, which the caller destroys, with a BlobProto message's values. */
+    /* Returns a new blob, which the caller destroys, from a BlobProto message. */
     void *(*load)(const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles each public header alone, each header twice in a row, and all headers in reverse order,
-# as C11, C17, C++11 and C++20, with the experimental part and without it. Then compiles statements
-# that compilers must accept or refuse.
+# Compiles each public header alone, each header twice, and all headers in reverse order, in four versions
+# of C and C++, with and without the experimental part. Then compiles statements that compilers must accept
+# or refuse.
 #   check_headers.sh CC CXX [INCLUDE_FOLDER...]
 set -euo pipefail
 

@@ -1,7 +1,6 @@
-/* A user of one copy of the library. Compiled as a shared library, it exports step_of_USER.
-   Compiled with -DPROGRAM, it is the user "program": copies local|global NAME PATH... loads such
-   shared libraries, each with its own copy of the library, and runs the users' steps alternately.
-   VERSION is the minor version of the user's copy. */
+/* A user of one copy of the library, whose minor version is VERSION. As a shared library, the user
+   exports step_of_USER. With -DPROGRAM it is the user "program": copies local|global NAME PATH...
+   loads such shared libraries, each with its own copy, and runs the steps of all users in turn. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -74,7 +73,7 @@ static void end(void) {
     sb_context_release(device);
 }
 
-/* Checks for leaks; runs after every user of the copy has released its objects. */
+/* The last step: after every user of the copy has released its objects, nothing may leak. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);
@@ -98,9 +97,9 @@ enum { STEPS = 4, MOST = 8 };
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name)
 
-/* Passes objects to another copy that is made of the same sources. The built-in contexts of these
-   copies have different addresses. A copy must recognise the built-in context of the other copy: it
-   must report this context as NULL, and not count the context's owners. */
+/* Passes objects to another copy of the same sources, whose built-in context has another address. A
+   copy must recognise the built-in contexts of other copies: it must report each as NULL, and not
+   count its owners. */
 static int cross(void *library) {
     LOAD(sb_version);
     LOAD(sb_blob_context);

@@ -9,10 +9,9 @@
 symbol version of its tier (stable, backend, experimental), and has the SONAME of its version. NAME is
 "core", or X for libsyncblob-X.
 
-"compare" fails if abidiff finds a difference from the recorded interface of x86-64. "update" records
-the new interface if the only differences are additions; with --reviewed it accepts any difference. To
-read the interface, both commands compile a file that defines every function that is not experimental, a
-variable of every struct, and an enum of all constants. c/abi/README.md has the rules.
+"compare" fails if the interface differs from the recorded interface of x86-64. "update" records an
+interface that differs only by additions, with --reviewed any interface. abidiff compares compiled
+definitions of all stable functions, structs and constants. c/abi/README.md has the rules.
 """
 import argparse
 import pathlib
@@ -36,8 +35,6 @@ def output(*command, **options):
 
 
 class Headers:
-    """The public headers below `root`."""
-
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"
         self.over = {"comm": root / "c/comm/include", "testing": root / "c/testing/include",
@@ -61,7 +58,7 @@ class Headers:
         return [f"-I{folder}" for folder in self.folders]
 
     def functions(self, folder, *defines):
-        """Returns the declarations of a folder's functions, by name."""
+        """Returns {name: declaration} of the functions in a folder."""
         texts = "".join(file.read_text() for file in self.of(folder))
         return {match[2]: f"{match[1]} {match[2]}({match[3]})"
                 for match in FUNCTION.finditer(self.preprocessed(self.of(folder), *defines))
@@ -92,7 +89,7 @@ class Headers:
         return sorted(name for name in found if not re.fullmatch(CHANGING, name))
 
     def definitions(self):
-        """Returns a C file that defines everything that the recorded interface contains."""
+        """Returns a C source that defines all functions, structs and constants of the recorded interface."""
         lines = ["#define SB_EXPERIMENTAL", includes(self.files)]
         lines += [f"{declaration} {{ for (;;) {{}} }}" for folder in self.folders
                   for declaration in self.functions(folder).values()]
@@ -136,7 +133,7 @@ def check_exports(headers, name, library):
 
 
 def why_not(cc):
-    """Returns the reason why this machine cannot compare interfaces; empty if it can."""
+    """Returns why this machine cannot compare interfaces, or ""."""
     machine = output(cc, "-dumpmachine").strip()
     if not machine.startswith("x86_64-") or "linux" not in machine:
         return f"the recorded interface is that of x86-64 Linux, not of {machine}"
@@ -144,9 +141,8 @@ def why_not(cc):
 
 
 def difference(recorded, additions=True):
-    """Returns the changes of the recorded interface, or "" if there are none; ignores additions unless
-    `additions` is true. abidiff 2.2 does not compare the values of enumerators, so this function
-    compares these values."""
+    """Returns the changes of the recorded interface, without additions unless `additions` is true. Compares the
+    values of enumerators, which abidiff 2.2 does not compare."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

@@ -1,5 +1,5 @@
-/* Replaces the C library's _exit in programs that count coverage. This _exit first writes the
-   counts, so that code in the child of a fork is also counted. */
+/* Replaces the C library's _exit in programs that count coverage: writes the counts, also those of
+   code in a forked child. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-# Cross compiles with Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64, whose programs qemu-user runs,
-# or i386, whose programs this machine's processor runs. The folder SYNCBLOB_SYSROOT has packages of that
-# architecture. Their libraries are in folders called ${packages}.
+# Cross compiles with Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64 (qemu-user runs the programs),
+# or i386 (this processor runs the programs). The folder SYNCBLOB_SYSROOT has packages of that architecture,
+# with libraries in folders called ${packages}.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_MACHINE SYNCBLOB_SYSROOT)
 set(packages ${SYNCBLOB_MACHINE}-linux-gnu)
 string(REPLACE i386 i686 triplet ${packages})

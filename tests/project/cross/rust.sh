@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Installs the oldest Rust that the crates support into a folder, from this distribution's packages,
-# and builds the standard library for other systems: rust.sh FOLDER [TARGET...]
-# FOLDER/bin gets rustc and cargo. The machine itself does not change. Exit status 3: the machine's
-# package sources do not have this Rust.
+# Installs the oldest Rust that the crates support from this distribution's packages into a folder, with
+# rustc and cargo in FOLDER/bin, and builds the standard library for other systems: rust.sh FOLDER [TARGET...]
+# Exit status 3: the machine's package sources lack this Rust.
 set -euo pipefail
 
 folder=$(readlink -m "$1")

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Unpacks this distribution's packages of another architecture into a folder:
 #   sysroot.sh ARCHITECTURE FOLDER PACKAGE...
-# With DEBIAN="SUITE COMPONENT" the packages are from a release of Debian. apt uses separate lists and a
-# separate cache, so that the machine does not change. Exit status 3: the machine's package sources do not
-# have these packages.
+# With DEBIAN="SUITE COMPONENT" the packages are from a release of Debian. Keeps apt's lists and cache in a
+# separate folder. Exit status 3: the machine's package sources lack these packages.
 set -euo pipefail
 
 architecture=$1 folder=$(readlink -m "$2")
@@ -34,7 +33,7 @@ for deb in "$folder"/debs/*.deb; do
     dpkg-deb -x "$deb" "$folder"
 done
 
-# Makes links to absolute paths point into the folder.
+# Changes absolute links: they must point into the folder.
 while read -r link; do
     target=$(readlink "$link")
     case $target in /*) ln -sfnr "$folder$target" "$link" ;; esac

@@ -5,10 +5,9 @@ README.md in this folder describes.
     check_blocks.py --prefix PREFIX --cli SYNCBLOB [PAGE...]
     check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
 
-In shell blocks, the commands "syncblob", "cc" and compiled programs are run in a folder that has the files which
-they read. Other commands are not run. Each must be a known command or a script, and the options, presets, crates,
-scripts and folders in its arguments must exist. For `cmake --install --prefix ~/...`, the prefix becomes a link to
-the installed library.
+In shell blocks, the commands "syncblob", "cc" and compiled programs are run in a folder with the files that they
+read. Every other command must be known or a script, and its options, presets, crates, scripts and folders must
+exist. The prefix of `cmake --install --prefix ~/...` becomes a link to the installed library.
 """
 import argparse
 import functools
@@ -77,7 +76,7 @@ def run(command, folder, environment, statuses=(0,)):
 
 
 def page_files(page):
-    """Returns {name: text} of the files whose pieces are a page's blocks with file=NAME."""
+    """Returns {name: text} of the files that consist of a page's blocks with file=NAME."""
     found = {}
     for block in blocks(page):
         for word in block.info:
@@ -87,8 +86,7 @@ def page_files(page):
 
 
 def is_documentation_test(page):
-    """Returns whether a crate includes the page as documentation, so that cargo test runs its
-    blocks."""
+    """Returns whether a crate includes the page as documentation, whose blocks cargo test runs."""
     return any((source.parent / target).resolve() == page
                for source in ROOT.glob("bindings/*/src/lib.rs")
                for target in re.findall(rf'include_str!\("([^"]*{page.name})"\)', source.read_text()))
@@ -109,7 +107,6 @@ def written(*names):
 
 
 def check_arguments(words):
-    """Checks that the options, presets, crates, scripts and folders in a command exist."""
     for before, word in zip(words, words[1:]):
         option = re.match(r"-D(SYNCBLOB_\w+)=(ON|OFF)$", word)
         if word.startswith("-DSYNCBLOB_"):
@@ -137,15 +134,14 @@ def check_script(words):
 
 
 def unquoted(word):
-    """Returns a word without its quotes. Refuses a word that would start another command."""
+    """Refuses a word that would start another command."""
     demand(re.match(r"\$\(|['\"]", word) or not re.search(r"[;&|()<>`]", word),
            f"{word}: nothing here understands this")
     return word if word.startswith("$(") else shlex.split(word)[0]
 
 
 def commands(text):
-    """Yields (words, source) of each command, without comments, assignments and redirections; a backslash continues
-    a line."""
+    """Yields (words, source) of each command. The words have no comments, assignments and redirections."""
     for line in text.replace("\\\n", " ").splitlines():
         source = []
         line = re.sub(r"(^|\s)#.*", "", line)
@@ -174,7 +170,7 @@ class Page:
                             "LD_LIBRARY_PATH": str(found[0].parent.parent)}
         self.flags = run("pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net", folder,
                          self.environment).split()
-        # The page itself must set the paths to the library.
+        # The page must set the paths to the library.
         (folder / "home").mkdir()
         (folder / "bin").mkdir()
         (folder / "bin/syncblob").symlink_to(pathlib.Path(options.cli).resolve())
@@ -226,19 +222,17 @@ class Page:
         self.compile("first", "first.c")
 
     def run_fragment(self, text):
-        """Runs statements within the program fragment.c. Detects memory leaks."""
         text = (HERE / "fragment.c").read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text})
 
     def run_files(self, texts):
-        """Compiles and runs one program, whose files are {name: text}."""
+        """Compiles and runs one program with the files {name: text}. Detects memory leaks."""
         for name, text in texts.items():
             (self.folder / name).write_text(text)
         self.compile("files", "-fsanitize=address", *(name for name in texts if name.endswith(".c")))
 
     def configure_project(self, text, *definitions):
-        """Configures a project in the page's folder; `text` is its CMakeLists.txt after the line
-        project()."""
+        """`text` is the project's CMakeLists.txt after the line project()."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (self.folder / "CMakeLists.txt").write_text(head + text)
         run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={CC}", *definitions],
@@ -249,8 +243,7 @@ class Page:
         run(["cmake", "--build", "project"], self.folder, self.environment)
 
     def configure_part(self, text):
-        """Configures a project that contains the repository as its folder syncblob;
-        tests/users/consumer/cmake.py builds such a project."""
+        """In this project, the folder syncblob is the repository. tests/users/consumer/cmake.py builds such projects."""
         (self.folder / "syncblob").unlink(missing_ok=True)
         (self.folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text)
@@ -284,7 +277,6 @@ class Page:
             check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Makes the path below ~ a link to the installed library, for the page's programs."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = self.folder / "home" / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)

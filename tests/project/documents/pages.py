@@ -1,4 +1,4 @@
-"""The pages of the repository, and the code blocks in them."""
+"""The pages of the repository and their code blocks."""
 import collections
 import functools
 import pathlib
@@ -37,14 +37,13 @@ def pages():
 
 
 def blocks(page):
-    """Yields the fenced blocks of a page."""
     text = page.read_text()
     for found in FENCED.finditer(text):
         yield Block(page, text.count("\n", 0, found.start(2)) + 1, found[1].split(), found[2])
 
 
 def prose(page):
-    """Yields (number, line) of the lines outside fenced blocks, and empty lines instead of the blocks."""
+    """Yields (number, line), with empty lines instead of fenced blocks."""
     text = FENCED.sub(lambda found: "\n" * found[0].count("\n"), page.read_text())
     yield from enumerate(text.splitlines(), 1)
 
@@ -59,8 +58,8 @@ def header_block(header):
 
 
 def malformed(page):
-    """Yields (number, complaint) of fences that blocks() does not recognise, and of the lines where indented
-    code without a fence begins. Within a list indented lines are text."""
+    """Yields (number, complaint) of fences that blocks() does not recognise, and of indented code. Indented lines
+    of a list are text."""
     blank, in_list = True, False
     for number, line in prose(page):
         if re.match(r"(?:[\s>*+-]|\d+[.)]\s)*(```|~~~)", line):

@@ -1,5 +1,5 @@
-/* Included before each source when clang's analyzer runs. The analyzer sees one source at a time,
-   so this header declares that the functions that report a failure never return SB_OK. */
+/* Included before each source when clang's analyzer runs. The analyzer does not see the source of
+   sb__fail and similar functions; these macros show which status the functions return. */
 #ifndef SB_TESTS_ANALYZER_H
 #define SB_TESTS_ANALYZER_H
 

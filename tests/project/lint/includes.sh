@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Reports source files that include unused headers:
-#   includes.sh BUILD_FOLDER JOBS FOLDER...
-# Reports only .c files: our headers include other headers for their users.
+# Reports .c files that include unused headers: includes.sh BUILD_FOLDER JOBS FOLDER...
+# Our headers include other headers for their users.
 set -euo pipefail
 
 build=$1 jobs=$2

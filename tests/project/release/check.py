@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks a release before any part of it is built.
 
-The version must be the same in every file that has it, and in the changelog; the crates must have
-the fields that a registry shows; and everything must be committed. Prints the version, and the
-crates in the order in which they can be published.
+The version must be the same in all files and the changelog; the crates must have the fields that a registry
+shows; everything must be committed. Prints the version, and the crates in an order in which they can be
+published.
 """
 
 import graphlib
@@ -57,7 +57,6 @@ def wrong_changelog(version):
 
 
 def wrong_abi(version):
-    """Returns the symbol version maps whose nodes do not have the version."""
     major, minor, _ = version.split(".")
     wrong = []
     maps = [path.relative_to(ROOT) for folder in ("c", "bindings")
@@ -80,8 +79,7 @@ def published():
 
 
 def wrong_manifests(packages):
-    """Returns the fields that a registry shows and that a crate lacks. If the crates name different
-    repositories, also returns these."""
+    """Returns fields that a registry shows and a crate lacks, and the repositories if they differ."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"
@@ -91,7 +89,7 @@ def wrong_manifests(packages):
 
 
 def in_order(packages):
-    """Returns the crates in an order in which each follows its dependencies."""
+    """Returns the crates, each after its dependencies."""
     needs = {package["name"]: {need["name"] for need in package["dependencies"]} for package in packages}
     return graphlib.TopologicalSorter({name: needs[name] & needs.keys() - {name} for name in needs}).static_order()
 

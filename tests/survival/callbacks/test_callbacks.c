@@ -1,6 +1,6 @@
-/* Makes every call on objects whose deleters make every other call on the same objects. Also makes
-   random calls. The callbacks of a random call (deleters, sources, sinks, progress functions and
-   parallel_for) make further random calls on the same objects if the headers permit such calls. */
+/* Makes every call on objects whose deleters make every other call on the same objects. Then makes
+   random calls whose callbacks (deleters, sources, sinks, progress functions, parallel_for) make
+   random calls, if the headers permit calls in that callback. */
 #include "every_call.h"
 
 /* --- every pair of calls -------------------------------------------------------------------- */
@@ -25,8 +25,8 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* Tries each outer call with each inner call; a deleter makes the inner call. Skips the remaining
-   inner calls if the outer call runs no deleter with this kind of storage. */
+/* Tries all pairs of calls. Skips the remaining pairs of an outer call that runs no deleter with
+   this kind of storage. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;

@@ -49,8 +49,8 @@ bool world_lacks(const char *function) {
     return false;
 }
 
-/* Returns whether `error` is not a failure: the file or the attribute does not exist, or the file
-   system does not support attributes. */
+/* Returns whether `error` means that there is no such file or attribute, or that the file system
+   does not support attributes. */
 static bool is_an_answer(const char *function, int error) {
     return strcmp(function, "fstatat") == 0
                ? error == ENOENT

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Values of `error` that are not errnos: each chooses what the call does instead of failing. */
+/* Values of `error` that are not errnos. */
 enum {
     SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
@@ -21,7 +21,7 @@ struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: no call fails */
     int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
-    int then;             /* the error of the call after number `last`; 0: that call succeeds */
+    int then;             /* the error of the next call after `last`; 0: this call succeeds */
 };
 
 void fault_set(struct system_fault fault);
@@ -45,7 +45,6 @@ struct world {
 extern struct world *world; /* NULL: the real file system */
 bool world_lacks(const char *function);
 
-/* Counts the descriptors that the program has opened. */
 struct descriptors {
     int open;          /* opened and not yet closed */
     bool closed_twice; /* close was called on a number that was not an open descriptor */
@@ -55,8 +54,7 @@ struct descriptors {
 
 extern struct descriptors descriptors;
 
-/* Removes the temporary files that failed or killed saves have left in a folder. Returns the number
-   of these files. */
+/* Removes the temporary files of failed or killed saves from a folder; returns their number. */
 int remove_leftovers(const char *folder);
 
 #endif

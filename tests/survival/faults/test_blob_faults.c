@@ -1,7 +1,7 @@
 /* Makes every call of every_call.c while the n-th allocation or the n-th device operation fails,
    for every n. A failed call must not change the shapes, handles, heads or bytes of the blobs, must
    not change its outputs, and must not destroy storage that is lent to it. The same call must then
-   succeed without a leak. The test faults.formats compares models. */
+   succeed without a leak. Models are compared in test_formats.c. */
 #include "blobs.h"
 #include "every_call.h"
 #include "pointers.h"
@@ -142,7 +142,6 @@ static void check_lost(const struct trial *t, struct world *w, struct seen *befo
     }
 }
 
-/* Checks a failed call and repeats it. */
 static void check_failed(const struct trial *t, struct world *w, struct seen *before,
                          struct seen *after) {
     struct seen now;

@@ -4,8 +4,7 @@
 #include "files.h"
 #include "nets.h"
 
-/* Messages of equal sizes, which differ in the numbers of layers and blobs, and in sizes of texts.
- */
+/* Messages of equal size with different numbers of layers and blobs, and different texts. */
 static const char *const layers[] = {
     "2:{5:4 6:{}}",   /* a type with a name, a blob */
     "2:{5:127 6:{}}", /* a type without a name */
@@ -32,9 +31,9 @@ static int is_refused(sb_status st, const unsigned char *out, size_t size) {
     return reports_change(st);
 }
 
-/* For every n, opens a message whose n-th and later reads return `after`, reads the message of a
-   layer, loads a blob, replaces or adds the blob, and saves. Counts in `refused` how often the
-   open, the read of the message, the save and the load report the change. */
+/* For every n, opens a model whose n-th and later reads return `after`, reads a layer's message,
+   loads a blob, replaces or adds a blob, and saves. Counts in `refused` how often the open, the read
+   of the message, the save and the load report the change. */
 static void change(const struct wire *before, const struct wire *after, int32_t format,
                    int refused[4]) {
     bool fired = true;
@@ -73,7 +72,7 @@ static void change(const struct wire *before, const struct wire *after, int32_t 
 
 TEST(a_source_that_changes_between_two_reads_is_refused) {
     enum { LAYERS = sizeof layers / sizeof *layers };
-    static const char filling[40000]; /* the second pass over the file reads the layers again */
+    static const char filling[40000]; /* larger than a window: the model must be read twice */
     struct wire nets[LAYERS];
     int refused[4] = {0}, pairs = 0;
     for (int i = 0; i < LAYERS; i++) {

@@ -22,7 +22,7 @@ static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 /* Where the bytes of models and blobs come from: memory, files, or callbacks. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
-/* The files: a net, a solver state, a blob, and the model to be opened. */
+/* Numbers of inputs: a net, a solver state, a blob, and the input of a call that opens a model. */
 enum { NET, STATE, RAW, OPENED, SOURCES };
 
 struct scene {
@@ -34,7 +34,7 @@ struct scene {
     struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
-    sb_model *net, *state, *raw;               /* a net and a solver state with edits; a blob */
+    sb_model *net, *state, *raw;               /* `net` and `state` have edits; `raw` is a blob */
     sb_blob *given, *single, *real, *integers; /* blobs of two or four values, with data and diff */
     sb_blob *shared, *sharer;                  /* these share data; `shared` has spare capacity */
     sb_model *made;
@@ -43,8 +43,8 @@ struct scene {
     size_t room;
 };
 
-/* Appends an old layer, which has a field longer than a window and two messages. (The test replaces
-   the blob of the second message.) Then appends long unknown fields and a layer without blobs. */
+/* Appends an old layer, long unknown fields, and a layer without blobs. The old layer has a field
+   longer than a window, and two messages; scene_open_from replaces the second message's blob. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = wire_of("1:'conv' 50:{[6000]1}");
@@ -60,7 +60,7 @@ static void put_net(struct wire *wire) {
     wire_write(wire, "2:{4:'relu'}");
 }
 
-/* The second blob of this solver state has a field for each value. */
+/* In this solver state, each value of the second blob is a separate field. */
 static void put_state(struct wire *wire) {
     struct wire unpacked = {0};
     for (int64_t i = 0; i < *large; i++)
@@ -175,7 +175,7 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* A fault that is still armed may make this call fail. */
+    /* May fail if a fault is still armed. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -241,13 +241,12 @@ static struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least;                      /* the fewest allocations if all bytes are in memory */
+    int least;                      /* minimum of allocations if all bytes are in memory */
     void (*put)(struct wire *wire); /* appends the bytes that the call opens */
     int32_t format;
 } rows[64];
 static int num_rows;
 
-/* Adds a row for a function that makes a call. */
 #define ROW_OF(name, steps, least, put, format)                                                    \
     __attribute__((constructor)) static void add_##name##_##put##_##format(void) {                 \
         rows[num_rows++] = (struct row){#name " " #put, name, steps, least, put, format};          \
@@ -417,7 +416,7 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
 /* The failing step, its error, and the status that the call must return. */
 struct failure {
     uint32_t step; /* 0: an allocation */
-    uint32_t only; /* tries only calls that also have this flag */
+    uint32_t only; /* the test tries only calls with this flag */
     int error;     /* of a system call */
     sb_status status;
     enum origin origin;
@@ -533,7 +532,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     if (descriptors.inherited)
         blame(row, n, "another program would inherit an open file");
     if (row->call == save_sink && how->step == REPORTS && n == 1)
-        assert_int_equal(s.sink.writes, 0); /* a save first measures the model, and reports this */
+        assert_int_equal(s.sink.writes, 0); /* the first report is from measuring the model */
     if (st != SB_OK) {
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {
@@ -545,7 +544,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         struct wire now = see(&s, true, !replaced);
         if (s.made || !same_seen(replaced ? &other : &before, &now))
             blame(row, n, "a failed call has changed something");
-        if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
+        if (s.rig.counting.live_blocks > blocks + 1) /* the list of edits may be a new block */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
         if (n == 1) { /* the same failure without an error to fill */
@@ -608,8 +607,7 @@ TEST(each_step_of_each_call_may_fail) {
         fail_each(&(struct failure){0, 0, 0, SB_ERR_OUT_OF_MEMORY, A_FILE});
 }
 
-/* The library also reads a file whose size is 0, because such a file may have bytes if it is in
-   /proc. */
+/* The library also reads a file of size 0: files in /proc have the size 0, but have bytes. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});
@@ -636,7 +634,6 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* A killed writer leaves the old file or the new one, and at most one temporary file. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + num_rows; row++) {
         bool killed = row->steps & REPLACES;

@@ -106,9 +106,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks that a failed call keeps the head. There are two exceptions. After a failure of queued
-   work, the head is the trial's first head. After an in-place write that loses the device, the head
-   is AT_CPU or LOST. */
+/* Checks that a failed call keeps the head. But failed queued work restores the trial's first head,
+   and an in-place write that loses the device leaves AT_CPU or LOST. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -183,7 +182,7 @@ static bool run_trial(struct trial *t) {
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
         table_is_current(t->start->head, call_kinds[t->call].side)) {
-        /* Reading the copy's source needs no wait. */
+        /* The call reads the source of the queued copy, which needs no wait. */
         const struct tally since = rig_since(&t->scene.rig, &before);
         demand(t, since.calls[SB_SIM_EVENT_WAIT] + since.calls[SB_SIM_STREAM_SYNCHRONIZE] == 0);
     }

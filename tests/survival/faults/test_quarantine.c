@@ -1,6 +1,5 @@
 /* Tests that storage that may still be in use is not freed, reused or passed to its deleter, even
-   if many waits in a row fail. The device runs its work as late as it can, which exposes any access
-   to storage that was reused too early. */
+   if many waits in a row fail. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"
@@ -30,7 +29,6 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* The deleter of the quarantined memory owns the last reference to the context. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     rig_open(&rig);
@@ -42,7 +40,7 @@ TEST(a_loan_that_owns_its_context_is_returned) {
     mem_fail_wait(mem);
     test_end(mem);
     sb_context_release(rig.context);
-    for (int i = 0; i < 32; i++) { /* until no armed fault is left */
+    for (int i = 0; i < 32; i++) { /* uses up all armed faults */
         end_another_context();
         assert_int_equal(owner.lent.deleted, 0);
     }
@@ -100,7 +98,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Releases the memory as `retire` does, then waits for its streams except the captured stream. */
+/* Calls `retire`, then waits for all streams of the memory except the captured stream. */
 static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     retire(crowd, mem);
     captured_stream = crowd->streams[CAPTURED];
@@ -141,8 +139,8 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     assert_int_equal(captured_waits, before);
 }
 
-/* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
-   event for the first memory, the event `between`, and the kernel `look`. */
+/* Puts two memories in quarantine for the captured stream. The order on that stream is: an event
+   for the first memory, the event `between`, the kernel `look`. */
 static void quarantine_one_after_the_other(struct crowd *crowd) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;

@@ -96,11 +96,9 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-/* The objects of a test: a folder with `file` and another file, a blob and a model. No file exists
-   at the path `made`. */
 struct scene {
     struct rig rig;
-    const char *file, *made;
+    const char *file, *made; /* paths in a folder that has one other file */
     sb_blob *blob;
     sb_model *model;                /* contains `blob`, and a blob of the other file */
     struct wire whole, whole_model; /* the bytes of complete files of `blob` and `model` */
@@ -187,9 +185,9 @@ static const struct {
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-/* Saves over a file whose mode depends on the seed, or through a link to a file that does not
-   exist. Every third file also has an access list. If a save cannot keep the list, the new mode
-   grants only permissions that every entry of the list grants. */
+/* Saves over a file whose mode depends on the seed, or through a link to `made`, which does not
+   exist. Every third file has an access list. If a save cannot keep the list, the new mode grants
+   only permissions that every entry of the list grants. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];

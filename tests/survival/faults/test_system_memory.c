@@ -7,11 +7,9 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* The linker option --wrap redirects every reference to X in this program to __wrap_X, which calls
-   the real function as __real_X. */
 static struct {
     bool armed;
-    int64_t left; /* requests until the fault: the request that makes `left` 0 fails */
+    int64_t left; /* the request that decreases this number to 0 fails */
     bool fired;
 } fault;
 
@@ -90,7 +88,6 @@ static struct row {
 } calls[16];
 static size_t num_calls;
 
-/* Defines a function that makes a call, and adds the function to the list. */
 #define CALL(name, least, expression)                                                              \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
         return expression;                                                                         \

@@ -43,8 +43,8 @@ def npy_bytes(shape):
 
 
 def write_zip(path, members):
-    """Writes a zip file. A member has a name, first bytes, and a number of MiB of zeros. Writes each MiB
-    separately to use little memory, because a child process inherits this program's peak of memory."""
+    """Writes a zip file with members (name, first bytes, MiB of zeros). Writes each MiB separately,
+    because a child process inherits this program's peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:
@@ -70,7 +70,7 @@ def bombs_to_read(program, folder):
 
 
 def bombs_to_refuse(folder):
-    """Yields names and paths, one file on the disk at a time. Each file has false sizes or counts."""
+    """Yields names and paths, one file on the disk at a time. The files have false sizes or counts."""
     def safetensors(header):
         path = folder / "bomb.safetensors"
         path.write_bytes(struct.pack("<Q", len(header)) + header)
@@ -97,7 +97,7 @@ def bombs_to_refuse(folder):
 
 
 def is_frugal(what, path, command, statuses):
-    """Runs a command on the file. Returns whether its exit status and its memory are allowed."""
+    """Returns whether the exit status and the memory of the command are allowed."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE)
     message = child.stderr.read().decode()

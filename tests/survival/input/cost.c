@@ -34,8 +34,8 @@ static const struct bomb *find_bomb(const char *name) {
     return NULL;
 }
 
-/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob. This work
-   is proportional to the file, so a cost per blob that grows with the file is visible. */
+/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob: a number
+   of calls proportional to the file, which reveals a cost per blob that grows with the file. */
 static void use_model(const sb_model *model) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -63,7 +63,6 @@ static void *saved(const sb_model *model, size_t *size) {
     return bytes;
 }
 
-/* Adds as many layers as the model has, and finds each added layer by its name. */
 static void add_layers(sb_model *model) {
     int64_t found;
     for (int64_t i = sb_model_num_layers(model); i > 0; i--) {
@@ -81,8 +80,7 @@ static void use_as_blob(const struct wire *wire) {
     sb_blob_destroy(blob);
 }
 
-/* Opens and uses a bomb. The limits of layers and blobs have their maxima, because a refusal would
-   end the work early. */
+/* Opens and uses a bomb, with no limit of layers and blobs: a refusal would end the work early. */
 static void read_bomb(int32_t format, const struct wire *wire) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_layers = limits.max_blobs = INT64_MAX;
@@ -103,7 +101,6 @@ static void read_bomb(int32_t format, const struct wire *wire) {
         use_as_blob(wire);
 }
 
-/* A context on the simulated device, with a block of its memory, and two streams. */
 struct scene {
     sb_context *context;
     sb_stream streams[2];
@@ -182,9 +179,8 @@ static void write_on_two_streams(int64_t count) {
 
 /* --- edits of a model ------------------------------------------------------------------------ */
 
-/* Adds a blob to each layer in a shuffled order. The factor 1000003 is prime, so that the loop
-   visits each layer once. Then replaces the blobs of the saved net from the last to the first. The
-   test behaviour.edits checks that searches are short after additions in any order. */
+/* Adds a blob to each layer in a shuffled order: the factor 1000003 is prime, so the loop visits
+   each layer once. Then replaces the blobs of the saved net from the last to the first. */
 static void edit_shuffled(int64_t count) {
     sb_model *model;
     size_t size;

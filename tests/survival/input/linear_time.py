@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Tests that time is linear. At ten times the size, a bomb may cost at most eleven times the instructions,
-and a case of the kind "counts" at most thirteen times: its sorted trees have a logarithmic cost. Callgrind
-counts the instructions inside the function work_on of cost.c. With --full, the bombs take half an hour.
+"""Tests that the cases of cost.c take linear time.
+
+At ten times the size, a bomb may take at most eleven times the instructions, and a case of the kind "counts"
+at most thirteen times, because sorted trees add a logarithmic cost. Callgrind counts the instructions inside
+work_on. With --full, the bombs take half an hour.
 """
 import argparse
 import concurrent.futures

@@ -171,7 +171,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     return (size_t)taken;
 }
 
-/* The limit counts handles, and it counts page-locked memory by its size class. */
+/* The limit also counts handles, and for page-locked memory the bytes of its size class. */
 TEST(the_limit_counts_what_a_read_allocates) {
     static const int64_t counts[] = {1, 1000, 16385, 20480, 300000};
     for (int device = 0; device < 2; device++)
@@ -185,8 +185,7 @@ TEST(the_limit_counts_what_a_read_allocates) {
             }
 }
 
-/* The fuzz target `differential` tests that the limits of layers, blobs, names and axes are exact.
- */
+/* The fuzz target `differential` tests the exact limits of layers, blobs, names and axes. */
 TEST(the_limits_of_a_context_apply_unless_a_read_has_its_own) {
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT;
     const struct wire net = wire_of("100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'}");

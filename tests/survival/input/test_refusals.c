@@ -1,7 +1,7 @@
 /* Tests calls that must be refused before anything changes: NULL for each pointer that a header
    does not mark [nullable]; flags of other calls and unknown flags, alone or with valid flags;
    parts other than data and diff; extreme numbers. tests/support/make_refusals.py generates the
-   calls from the headers. Queries return no status, so they must return a value. */
+   calls from the headers. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -50,7 +50,6 @@ static void world_open(struct world *w) {
     assert_ok(sb_reducer_create(w->comm, NULL, 0, NULL, &w->reducer, &err));
 }
 
-/* Checks that nothing was created or changed. */
 static void world_close(struct world *w) {
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
@@ -125,7 +124,6 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff_are_refused) {
     }
 }
 
-/* Builds with sanitizers also detect overflows inside the calls. */
 TEST_ON(world, extreme_numbers_are_refused) {
     static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                        INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
@@ -175,7 +173,7 @@ TEST_ON(world, impossible_sizes_are_refused) {
     mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
-    if (sizeof(size_t) == 4) /* a 32-bit process may be able to allocate half of its addresses */
+    if (sizeof(size_t) == 4) /* half of a 32-bit address space may be free */
         return;
     assert_true(st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED);
     assert_null(ptr);

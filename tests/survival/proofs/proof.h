@@ -37,9 +37,9 @@ uint64_t any_u64(void);
 int64_t any_i64(void);
 size_t any_size(void);
 
-/* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: calls
-   of read_tag in that source then call read_tag_contract. The definition of read_tag is unchanged,
-   because its first parameter begins with a word of FIRST_*. */
+/* If `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` precedes an included source, calls of
+   read_tag in that source call read_tag_contract. The definition of read_tag is unchanged, because
+   its first parameter begins with `struct` or `const`. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c

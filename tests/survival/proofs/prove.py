@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Runs ESBMC on every harness of this folder. Each proof must succeed, and must fail with each planted error.
+"""Runs ESBMC on every harness of this folder. Each proof must succeed; with --selftest, it must fail
+with each planted error.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
-A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, states
-how often loops are unwound ("--unwind N"); ESBMC also proves that N suffices. The comment also
-lists errors, 'planted: "OLD" -> "NEW"': OLD occurs once in the library's source. With --selftest
-NEW replaces OLD in a copy of the source, and the proof must find a claim that does not hold.
+README.md describes the comments of proofs.
 """
 import argparse
 import concurrent.futures
@@ -61,7 +59,7 @@ class Proof:
         raise Broken(" ".join(output.split()[-60:]))
 
     def plant(self, old, new, folder):
-        """Writes the source with the error to `folder`, which precedes the library on the search path."""
+        """Writes the source with the error to `folder`, which the search path lists before the library."""
         for name in re.findall(r'#include "(\w+/\w+\.[ch])"', self.harness.read_text()):
             source = ROOT / "c/src" / name
             if source.exists() and source.read_text().count(old) == 1:
@@ -73,7 +71,6 @@ class Proof:
 
 
 def prove(esbmc, proof):
-    """Returns (verdict, text, whether the proof holds)."""
     claim = proof.refusal(esbmc)
     return ("FAILED", f"{proof.name}: {claim}", False) if claim else ("proved", proof.name, True)
 

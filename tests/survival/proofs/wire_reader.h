@@ -1,8 +1,7 @@
 /* A reader at any place of a message, and the invariants and contracts of the functions of wire.c.
-   A proof sees NEAR bytes of the source: its first bytes, or the last bytes of the largest source.
-   No function reads more than ten bytes from reader->at on, or more than one byte before
-   reader->at. The position matters only at the end of the largest source, where sums of offsets
-   could wrap. */
+   `bytes` is the part of the source that a proof needs: each function reads at most one byte before
+   reader->at and ten bytes from there on. The part begins at offset 0, or ends at the largest
+   offset, where sums of offsets could wrap. */
 #ifndef SB_TESTS_PROOFS_WIRE_READER_H
 #define SB_TESTS_PROOFS_WIRE_READER_H
 

@@ -1,5 +1,5 @@
-/* Runs threads for tests. The flags with which one thread starts another thread do not order memory
-   accesses. The library alone must order these accesses, or ThreadSanitizer reports a race. */
+/* Runs threads for tests. The tests' flags do not order memory accesses: ThreadSanitizer reports a
+   race if the library does not order two accesses. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 

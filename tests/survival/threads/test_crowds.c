@@ -1,7 +1,4 @@
-/* Many threads make the same calls at once. An object that is created at its first use is created
-   once. A cap is never exceeded, and a request that fits is not refused because of another request.
-   All readers together cause one transfer, and calls on two memories do not wait for each other.
-   Each thread's progress counts the bytes that the thread reads from a shared model. */
+/* Many threads make the same calls at once. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -39,7 +36,6 @@ TEST_ON(rig, concurrent_first_touch_allocates_once) {
     }
 }
 
-/* The side of a memory to read, and streams for its readers. */
 struct race {
     sb_mem *mem;
     sb_stream streams[2];
@@ -88,8 +84,8 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
 
 /* --- two memories at once -------------------------------------------------------------------- */
 
-/* One memory is the left blobs' data and the right blobs' diff; the other memory is the left blobs'
-   diff and the right blobs' data. All bytes are 0, so that every order of the work gives 0. */
+/* The left blobs have the data x and the diff y, the right blobs the data y and the diff x. All
+   bytes are 0, so every order of the calls leaves 0. */
 struct crossed {
     sb_blob *left[2], *right[2];
 };
@@ -104,7 +100,6 @@ static void cross(void *arg, int member) {
     }
 }
 
-/* No call holds the locks of both memories, so the calls cannot deadlock. */
 TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     struct crossed c;
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
@@ -122,8 +117,7 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
 
 /* --- a cap ----------------------------------------------------------------------------------- */
 
-/* Thread 0 repeatedly requests more than the cap allows. The requests of the other threads together
-   are far below the cap. */
+/* Thread 0 always requests more than the cap allows. The other threads stay far below the cap. */
 static void ask(void *arg, int member) {
     struct sb__account *account = arg;
     size_t bytes = member ? SMALL : CAP;
@@ -144,7 +138,6 @@ TEST(a_request_that_fits_is_not_refused_because_of_another) {
     assert_int_equal(sb__counter_read(&account.live), SMALL);
 }
 
-/* Every thread requests a third of the cap. */
 static void compete(void *arg, int member) {
     for (int i = 0; i < ROUNDS; i++) {
         sb_mem *mem = NULL;
@@ -167,7 +160,6 @@ TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
 
 /* --- the host cache -------------------------------------------------------------------------- */
 
-/* An allocator that lets other threads run before it frees a block. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = test_aligned_alloc(alignment, bytes);
     return block && flags & SB_ALLOC_ZEROED ? memset(block, 0, bytes) : block;
@@ -269,7 +261,7 @@ static void check_values(sb_blob *blob, int64_t index) {
 
 /* Thread 1 cancels each of its loads, which must not affect other threads. */
 static void load_or_cancel(struct shared *s, int member) {
-    sb_blob *blob; /* not test_vector(), whose lock would order the threads */
+    sb_blob *blob; /* test_vector() would take a lock, which orders the threads */
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;

@@ -17,8 +17,7 @@
 
 static _Thread_local int64_t locks;
 
-/* Replaces the C library's function to count locks, unless a sanitizer already replaces the
-   function. */
+/* Counts locks, except in builds with sanitizers, which replace the same function. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -61,7 +60,6 @@ static void scale_close(struct scale *s) {
     rig_close(&s->rig);
 }
 
-/* Returns the number of locks, and of calls of the device, the allocator and parallel_for. */
 static int64_t calls_so_far(struct scale *s) {
     const int64_t locks_before = locks;
     const struct tally t = rig_tally(&s->rig);
@@ -69,11 +67,10 @@ static int64_t calls_so_far(struct scale *s) {
     int64_t calls = t.host_allocs + counting->object_calls + counting->free_calls + spread;
     for (int op = 0; op < SB_SIM_OP_COUNT; op++)
         calls += t.calls[op];
-    locks = locks_before; /* forgets the locks of rig_tally */
+    locks = locks_before; /* does not count the locks that rig_tally takes */
     return calls + locks;
 }
 
-/* Checks that `expr` succeeds without a lock and without a call of the device or the allocator. */
 #define assert_fast(s, expr)                                                                       \
     do {                                                                                           \
         int64_t before_ = calls_so_far(s);                                                         \
@@ -118,7 +115,6 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-/* Calls on small blobs on the host take no locks and call neither the device nor the allocator. */
 TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;
@@ -164,7 +160,6 @@ static void *take(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     return arena->bytes + at;
 }
 
-/* Does nothing: the test frees the whole arena. */
 static void ignore_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
 }
 

@@ -1,10 +1,7 @@
-/* Threads use shared objects, with and without failures. Several threads make every call that
-   reads, writes or retires storage, or that queues work on storage, while another thread makes
-   device operations fail. Each reader must find the bytes of the last writer. At the end, each loan
-   (lent storage) must have been returned once and not written after its return, each kernel must
-   have found the memory that it was queued for, and nothing may leak. The test locks each object so
-   that no thread reads the object while another thread writes it. SYNCBLOB_STRESS_SECONDS sets the
-   duration, which is 4 seconds by default. */
+/* Workers read, write and retire the storage of shared objects and queue kernels on it, while
+   another thread makes device operations fail. Each reader must find the bytes of the last writer.
+   Each loan (lent storage) must be returned once. Nobody may use a loan after its return, and
+   nothing may leak. SYNCBLOB_STRESS_SECONDS sets the duration, by default 4 seconds. */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -20,7 +17,7 @@ enum { MAX_LOANS = 4096, MAX_JOBS = 4096 };
 #define COUNT ((int64_t)48)
 #define BYTES ((size_t)COUNT * sizeof(float))
 
-/* Callers write floats from 1 to VALUES, whose sums and squares are exact. Deleters write TAKEN. */
+/* Workers write floats from 1 to VALUES: their sums and squares are exact. Deleters write TAKEN. */
 enum { VALUES = 100 };
 
 /* --- the objects of a round ------------------------------------------------------------------ */
@@ -30,13 +27,12 @@ enum manners { MERELY_COUNTS, TRIMS, SYNCHRONIZES, RELEASES_OWNER, ALL_MANNERS }
 struct loan {
     struct lent lent; /* must be first: the deleter's `user` points to it */
     sb_context *context;
-    enum manners manners; /* the library call that the deleter also makes */
+    enum manners manners; /* the library call that the deleter makes */
     bool accepted;
-    sb_dl_managed tensor; /* describes the lent storage, as if another program had made a tensor */
+    sb_dl_managed tensor; /* a tensor of the lent storage, as another program would make it */
     int64_t shape[1];
 };
 
-/* The lock lets either readers or one writer use its object, as the contract requires. */
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
@@ -157,7 +153,7 @@ static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     return loan;
 }
 
-/* Records whether the call to which the loan was passed has accepted the loan. */
+/* Records whether the call that received the loan has succeeded. */
 static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
     bool ok = is_ok(w->round, status);
     if (ok)
@@ -231,9 +227,9 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
-/* Reads on a stream, or at once through a pointer from a call without a stream. In the second case,
-   also launches a kernel on the legacy default stream. This kernel may find any value, because a
-   later writer does not wait for it. */
+/* Reads in a kernel on a stream, or at once through a pointer from a call without a stream. After
+   such a call, the kernel runs on the legacy default stream and may find any value, because later
+   writers do not wait for the kernel. */
 static void read_device(struct worker *w, struct object *o) {
     void *in = NULL;
     float values[COUNT];
@@ -302,7 +298,6 @@ static void share(struct worker *w, struct object *o) {
     sb_blob_destroy(copy);
 }
 
-/* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
     sb_mem *mem = sb_mem_retain(memory_of(o));
     mem = atomic_exchange(&w->round->parked, mem);
@@ -473,7 +468,6 @@ static void change_stream(struct worker *w, struct lane *lane) {
     unlock_lane(lane);
 }
 
-/* Changes the schedule, and allocates and frees device memory without the library. */
 static void control_device(struct worker *w) {
     sb_context *context = w->round->rig.context;
     const int32_t schedule = w->round->number % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY;

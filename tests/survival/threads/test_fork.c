@@ -67,8 +67,7 @@ static void read_current_bytes(struct estate *e) {
     sb_blob_destroy(loaded);
 }
 
-/* Hashes a name in a child. The first test must call this function, before this process has hashed
-   a name. */
+/* The first test must call this function: once the parent has a hash key, children keep the key. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[8] = {{0, 0}};
@@ -139,9 +138,8 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call must return FORKED in the child. Such calls return a pointer or a handle
-   of the device, read or write page-locked bytes, or use the device for another reason than to
-   replace storage. */
+/* Returns whether the call must return FORKED in the child. Calls that replace storage need not use
+   the device. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};
@@ -183,7 +181,7 @@ TEST(no_call_in_a_child_uses_the_device) {
         }
 }
 
-/* Memory that some drivers make unreadable in the child, and tensors of this memory. */
+/* Memory that some drivers make unreadable in the child. */
 struct locked {
     struct rig rig;
     sb_mem *mem;
@@ -230,7 +228,7 @@ TEST(page_locked_and_host_coherent_bytes_may_be_unreadable_in_a_child) {
         }
         assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &l.tensor, &err));
         in_child(touch_page_locked_bytes, &l);
-        assert_true(host_holds(l.mem, BYTES, 0)); /* the parent can read the bytes */
+        assert_true(host_holds(l.mem, BYTES, 0));
         l.tensor->deleter(l.tensor);
         rig_close(&l.rig);
     }
@@ -374,7 +372,6 @@ static void change_beside_the_lock(void *arg) {
     sb_mem_release(mem);
 }
 
-/* Calls that wait for a transfer also return FORKED. */
 static void wait_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     sb_blob *blob;
@@ -429,7 +426,7 @@ static void wait_for_a_slow_thread(void *arg) {
 
 TEST_ON(rig, a_child_waits_for_its_own_threads_without_a_limit) {
     rig_reopen_on(f, "cpu", 0);
-    /* The memory was never written, so that a write takes the lock. */
+    /* A write to a memory that was never written takes the lock. */
     in_child(wait_for_a_slow_thread, test_mem(f->context, BYTES));
 }
 
@@ -437,7 +434,7 @@ TEST_ON(rig, a_child_waits_for_its_own_threads_without_a_limit) {
 
 struct forge {
     struct estate estate;
-    sb_mem *shared; /* used by the threads, on the same context */
+    sb_mem *shared;
 };
 
 static void strike(struct busy *b) {
@@ -453,8 +450,6 @@ static void strike(struct busy *b) {
 
 TEST(forks_of_a_busy_process_do_not_hang) {
     struct forge f;
-    /* Sanitizers have locks that other threads may hold at the fork: AddressSanitizer's allocator,
-       ThreadSanitizer's stacks (before LLVM 19). */
     if (IS_SANITIZED) {
         print_message("skipped: sanitizers themselves may hang in forks of a busy process\n");
         test_skip();

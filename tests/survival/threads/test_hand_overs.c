@@ -210,7 +210,6 @@ static sb_status look_at_memories(struct stage *s, int which) {
     return SB_OK;
 }
 
-/* Checks that the tensor's bytes are 0, then ends the tensor. */
 static void end_tensor(sb_dl_managed_versioned *tensor) {
     assert_true(bytes_are(tensor->dl_tensor.data, BYTES, 0));
     tensor->deleter(tensor);
@@ -232,7 +231,7 @@ static sb_blob *blob_on(struct stage *s, sb_part part) {
     return blob;
 }
 
-/* Updates a blob on the device; all such blobs have one diff. */
+/* Updates a new blob on the device. Its diff is the stage's memory. */
 static sb_status update(struct stage *s, int which) {
     sb_blob *blob = blob_on(s, SB_DIFF);
     void *data;
@@ -243,7 +242,7 @@ static sb_status update(struct stage *s, int which) {
     return st;
 }
 
-/* Loses the device while it writes the memory. */
+/* Loses the device during a write of the stage's memory. */
 static sb_status spoil(struct stage *s, int which) {
     sb_blob *blob = blob_on(s, SB_DATA);
     void *data;
@@ -258,7 +257,7 @@ static sb_status (*const others[])(struct stage *s, int which) = {
     use_large_buffer, trim, use_stream_0,     use_stream, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories, export,     update,          spoil};
 
-/* Numbers the calls: first on the memory, then on the blob's data, then the calls in `others`. */
+/* Call numbers: first calls on the memory, then calls on the blob's data, then `others`. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 enum { SPOIL = ACTS - 1 };
 
@@ -314,8 +313,8 @@ static void make_ready(struct stage *s) {
     }
 }
 
-/* Runs every pair of calls, in order, on two threads. The sides are ready only if both calls are
-   const: the contract forbids other calls during a call that changes a ready side. */
+/* Runs every pair of calls, in order, on two threads. Only pairs of const calls also start with
+   ready sides: the contract forbids other calls during a call that changes a ready side. */
 TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)

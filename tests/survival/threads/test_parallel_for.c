@@ -215,11 +215,10 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     sb_context *context = context_with("cpu", steal_first, &thief);
     void *lent = calloc(1, bytes);
     assert_non_null(lent);
-    /* the first access to memory from the cache, which zeroes the memory */
+    /* Puts a buffer in the cache, which `thief.mem` will use and must zero. */
     sb_mem_release(mem_filled(context, bytes, 1));
     thief.mem = test_mem(context, bytes);
     assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));
-    /* read-only bytes are copied */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
     assert_true(bytes_are(mem_pointer(thief.mem, MUTABLE_CPU), bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));

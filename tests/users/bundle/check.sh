@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Tests the two files of c/bundle.py. Each COMPILER must compile the library without a warning. The
-# README's program must run with the compiled library, both as C and as C++. Fillers and arithmetic
-# must compute the same numbers as in the CMake build, even if the compiler may contract
-# expressions. For Windows, MinGW only checks that the library compiles without a warning:
-#   check.sh LIBRARY_PROGRAM COMPILER...
-# LIBRARY_PROGRAM is numbers.c, linked with the CMake build.
+# Tests the two files of c/bundle.py: check.sh LIBRARY_PROGRAM COMPILER...
+# Each COMPILER must compile the library without a warning, and the README's program must run as C and
+# C++. numbers.c must print the same as LIBRARY_PROGRAM (numbers.c linked with the CMake build), even if
+# the compiler may contract expressions. MinGW only compiles the library.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "$0")")

@@ -30,8 +30,7 @@ MEMORY_BOUND = 1.05
 
 
 def run(command, folder, log):
-    """Runs a program, whose output goes to LOG.out and LOG.err. Returns the program's exit status,
-    processor seconds and peak memory in MiB."""
+    """Runs a program; returns its exit status, processor seconds and peak memory in MiB."""
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
@@ -43,8 +42,7 @@ def read(log):
 
 
 def list_tests(program, caffe):
-    """Returns the tests for the CPU. Tests for the GPU have GPU in their names, as in Caffe's own
-    build."""
+    """Returns the tests for the CPU. Caffe's tests for the GPU have GPU in their names."""
     output = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=-*GPU*"], cwd=caffe,
                             check=True, text=True, capture_output=True).stdout
     tests = []
@@ -104,8 +102,7 @@ def check_tests(build, caffe, *names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
-    must be equal for own and ours."""
+    """Returns milliseconds per iteration, peak memory in MiB, and results that must be equal for own and ours."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -122,7 +119,7 @@ def train(build, name, net, iterations, under=()):
 
 
 def instructions(build, name, net):
-    """Returns an iteration's instructions, in millions."""
+    """Returns the millions of instructions per iteration."""
     counts = build / f"{name}.callgrind"
     callgrind = ["valgrind", "--tool=callgrind", "--toggle-collect=counted", "--log-file=/dev/null",
                  f"--callgrind-out-file={counts}"]
@@ -133,7 +130,7 @@ def instructions(build, name, net):
 
 
 def times(build, sides, net):
-    """Returns an iteration's milliseconds for each side (own, ours): the median of several rounds.
+    """Returns the milliseconds per iteration of each side (own, ours): the median of several rounds.
     In a round, the sides alternate."""
     def one_round():
         slices = [[train(build, name, net, ITERATIONS[net.stem] // SLICES)[0] for name in sides]

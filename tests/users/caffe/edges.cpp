@@ -1,7 +1,7 @@
 // Prints edge cases of Blob and SyncedMemory that forks may rely on, one a line. Caffe's own
-// classes and bindings/caffe must print the same. With an argument, prints the cases of the table
-// "Where the two differ" in c/guide/caffe.md, for Caffe's own classes:
-// tests/behaviour/test_differences.c has the same cases.
+// classes and bindings/caffe must print the same. With an argument, prints what Caffe's own classes
+// do in the cases of the table "Where the two differ" in c/guide/caffe.md;
+// tests/behaviour/test_differences.c has the library's results.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,7 +60,6 @@ void reshape() {
     std::printf("by a message: %s\n", like.shape_string().c_str());
 }
 
-// A class of a fork that derives from Blob and adds overloads.
 struct Image : Blob<float> {
     using Blob<float>::Reshape;
     void Reshape(int height, int width) {

@@ -15,7 +15,7 @@ from caffe_messages import read_descriptor  # noqa: E402
 
 SCHEMA = ROOT / "bindings/syncblob-net/schema/caffe.schema"
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
-# The schema's names for messages that have other names in this Caffe.
+# {this Caffe's name of a message: the schema's name}
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
 # Fields whose defaults differ between this Caffe and others: see the top of caffe.schema.
 OTHER_DEFAULTS = {
@@ -65,7 +65,6 @@ def read_schema(text):
 
 
 def schema_name(name):
-    """Returns the schema's name for a message or enum of Caffe."""
     last = name.rsplit(".", 1)[-1]
     if "." in name and last in SHARED_ENUMS:
         return last
@@ -75,8 +74,7 @@ def schema_name(name):
 
 
 def same_default(ours, theirs):
-    """Returns whether two defaults are equal. Numbers may be spelled in several ways. An empty text
-    and a missing default are equal."""
+    """Equal numbers may be spelled differently. An empty text equals a missing default."""
     try:
         return float(ours) == float(theirs)
     except (TypeError, ValueError):
@@ -95,7 +93,7 @@ def in_nets(messages, enums):
 
 
 def differences(ours, theirs):
-    """Yields the fields and values of Caffe that the schema lacks or defines differently."""
+    """Yields Caffe's fields and enum values that the schema lacks or defines differently."""
     (our_messages, our_enums), (messages, enums) = ours, theirs
     for name in sorted(in_nets(messages, enums)):
         target = schema_name(name)

@@ -3,9 +3,9 @@
     upgrade.py PROGRAM CAFFE SYNCBLOB NETS
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
-prototxts. Nets of random layers of the generations V0 and V1 are compared too. Both results are
-parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse the net. If
-Caffe reports that it did not convert a part of the net, syncblob must print a note.
+prototxts. Also compares nets of random V0 and V1 layers. The results must be equal messages, and
+syncblob must refuse the nets that Caffe refuses. If Caffe reports that it did not convert a part of a
+net, syncblob must print a note.
 """
 
 import difflib
@@ -26,7 +26,6 @@ V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5
     softmax_loss split tanh window_data""".split()
 # Fields of a V1 layer that Caffe drops. syncblob keeps batch_norm_param, and drops bn_param with a note.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
-# Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
 
 
@@ -150,8 +149,7 @@ class Draw:
 
 
 def of_caffe(program, net, folder):
-    """Returns two values. The first is Caffe's text, None if Caffe refused the net, or UNKNOWN. The
-    second is whether Caffe converted the whole net."""
+    """Returns (text, whether Caffe converted the whole net). The text is None for a refusal, or UNKNOWN."""
     out = folder / "caffe.prototxt"
     out.unlink(missing_ok=True)
     ran = subprocess.run([program, net, out], capture_output=True)
@@ -166,7 +164,6 @@ def of_syncblob(command, net):
 
 
 def difference(caffe, ours, messages):
-    """Returns the difference of the two results, or None."""
     (caffe, is_whole), (ours, without_notes) = caffe, ours
     if caffe is UNKNOWN:
         return None

@@ -1,4 +1,3 @@
-"""Runs commands and functions as tests."""
 import atexit
 import functools
 import os
@@ -25,7 +24,7 @@ def run(*command, cwd=None, status=0, environment=None):
 
 @functools.cache
 def work():
-    """Returns a folder outside the repository, which is removed at the end."""
+    """Returns a folder outside the repository. The folder is removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="syncblob-"))
     atexit.register(shutil.rmtree, folder)
     return folder
@@ -36,7 +35,7 @@ def fresh(name):
 
 
 def run_tests(functions, chosen):
-    """Runs the functions named test_*, or only the chosen tests; returns the exit status."""
+    """Runs the chosen tests, or all functions named test_*; returns whether a test failed."""
     tests = {name[5:]: unittest.FunctionTestCase(test) for name, test in functions.items()
              if name.startswith("test_")}
     suite = unittest.TestSuite(tests[name] for name in chosen or tests)

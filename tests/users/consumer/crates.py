@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Tests the Rust crates as users get them: crates.py [TEST...]
 
-Builds and runs rust/, a separate crate, in a fresh folder outside the repository. The crate depends
-on our crates by path, or on packed crates in a folder that serves as the registry. It uses the
-bundled library or installed libraries, and is built with the oldest supported Rust. Also checks the
-messages about missing dependencies, and the changes after which cargo builds the library again.
+Builds and runs the crate rust/ in a fresh folder outside the repository. The crate depends on our
+crates by path, or on packed crates in a folder that serves as the registry. The crate uses the bundled
+library or installed libraries, and is built with the oldest supported Rust.
 
-Needs libclang and the library's build dependencies. Uses the network only to download dependencies
-once. Variables (defaults): CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe
-files (../shared/data); SYNCBLOB_OLDEST_RUST, a folder with the oldest Rust's programs (rustup's).
+Needs libclang and the library's build dependencies. Downloads dependencies once. Variables (defaults):
+CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe files (../shared/data);
+SYNCBLOB_OLDEST_RUST, a folder with the programs of the oldest supported Rust (rustup's).
 """
 import functools
 import hashlib
@@ -31,7 +30,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# The environment without the variables that change how the library is found; tests set the variables.
+# The environment without the variables that change how the library is found. Tests set such variables.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -40,7 +39,6 @@ ENVIRONMENT = {
 
 
 def cargo(*options, cwd=SYS, target="debug", status=0, **environment):
-    """Runs cargo; returns its output."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
     return claims.run("cargo", *options, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
@@ -51,7 +49,6 @@ def write(path, text):
 
 
 def consumer(name, syncblob, syncblob_sys, lock=True):
-    """Creates a crate from rust/ with these dependencies."""
     crate = work() / name
     shutil.copytree(HERE / "rust", crate)
     write(crate / "Cargo.toml", f"""
@@ -90,7 +87,6 @@ def run_consumer(crate, *options, **environment):
 
 @functools.cache
 def packed():
-    """Packs the crates; returns the .crate files by name."""
     cargo("package", "--locked", "--no-verify", "--allow-dirty", "-p", "syncblob-sys", "-p", "syncblob",
           cwd=REPOSITORY)
     return {re.match(r"(.*)-\d+\.", path.name)[1]: path
@@ -105,8 +101,8 @@ def unpack(name, into):
 
 @functools.cache
 def vendored():
-    """Returns options and variables with which cargo's only registry is a folder that contains every
-    dependency and our packed crates."""
+    """Returns options and variables that replace cargo's registry by a folder of every dependency and our
+    packed crates."""
     registry = work() / "vendored"
     printed = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
                     registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
@@ -121,8 +117,8 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Installs the static library and, if `kind` is "shared", the shared library. Returns the
-    variables with which builds and programs find the library."""
+    """Installs the static library and, if `kind` is "shared", the shared library. Returns variables by
+    which builds and programs find the library."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -150,7 +146,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has all sources, headers and licences. Its size shows that it has little else."""
+    """The small size shows that the package has few other files."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
@@ -162,8 +158,6 @@ def test_packages_are_whole():
 
 
 def test_packed():
-    """The packed crates work from a folder that serves as registry, and the packed syncblob-sys
-    passes its tests."""
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
@@ -173,7 +167,6 @@ def test_packed():
 
 
 def test_only_a_compiler_is_needed():
-    """By default the build neither searches for nor links libraries other than the system's."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
     check(found <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, found)
@@ -268,8 +261,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """On a system without symbolic links, Git creates files that contain the links' targets. Such a
-    checkout builds with a warning; packing it fails with the reason."""
+    """On a system without symbolic links, Git creates files that contain the links' targets. The crate
+    then builds with a warning, but cargo cannot pack it and prints the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -288,8 +281,7 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script reports to cargo every file and variable that it reads, so that cargo
-    detects changes."""
+    """The build script reports to cargo every file and variable that it reads."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Tests the Debian packages of a build folder that is configured for packages: packages.sh BUILD
-# [MODEL [OUT]]. Makes the packages, checks them by lintian and unpacks them into a folder. Compiles
-# programs with the unpacked library through pkg-config, and runs the unpacked command, on MODEL if
-# given. Tests the archive, too. If all tests pass, copies the packages to the folder OUT.
+# Makes and tests the Debian packages and the archive of a build folder that is configured for packages:
+# packages.sh BUILD [MODEL [OUT]]. Checks the packages by lintian, compiles programs with the unpacked
+# library, and runs the unpacked command (on MODEL). If all tests pass, copies the packages to OUT.
 set -euo pipefail
 
 build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")} out=${3:+$(readlink -f "$3")}

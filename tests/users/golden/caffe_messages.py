@@ -1,8 +1,5 @@
-"""Makes Caffe's message classes for Google's protobuf from a caffe.proto.
-
-Uses only descriptors from protoc, never generated code, so that any protoc works with any Python
-protobuf.
-"""
+"""Makes Caffe's message classes for Google's protobuf from a caffe.proto. Uses protoc's descriptors and no
+generated code, so that any protoc works with any Python protobuf."""
 
 import pathlib
 import subprocess
@@ -12,7 +9,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def read_descriptor(proto):
-    """Returns the FileDescriptorProto of a .proto file."""
     proto = pathlib.Path(proto)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "descriptors")

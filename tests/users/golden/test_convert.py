@@ -1,9 +1,8 @@
-"""Tests that other programs can read the files that `syncblob convert` writes, and that `syncblob
-convert` converts the files that these programs write. The programs are Google's protobuf with Caffe's
-caffe.proto, and the Python packages safetensors and NumPy.
+"""Tests that Google's protobuf (with Caffe's caffe.proto), safetensors and NumPy read the files that
+`syncblob convert` writes, and that `syncblob convert` converts these programs' files.
 
 Names, shapes, types and the bits of all values must be equal; in a net also the layers' names and
-types. The lines of Python that `syncblob info` prints for an HDF5 file are run, too.
+types. For HDF5, the tests run the lines of Python that `syncblob info` prints.
 """
 
 import subprocess
@@ -22,8 +21,7 @@ LEGACY = ("num", "channels", "height", "width")
 
 
 def payload(blob, name):
-    """Returns the values and their type as a code of the module struct: doubles if present, else floats,
-    else NVCaffe's bytes."""
+    """Returns the values (doubles if present, else floats, else NVCaffe's bytes) and their struct code."""
     raw = getattr(blob, f"raw_{name}")
     for values, code in ((getattr(blob, f"double_{name}"), "d"), (getattr(blob, name), "f")):
         if len(values) or (code == "f" and not raw):
@@ -42,7 +40,7 @@ def array_of(blob):
 
 
 def layers_of(net):
-    """Returns name, type and blobs of each layer, in a net of any generation."""
+    """Returns (name, type, blobs) of each layer of a net of any generation."""
     if net.layer:
         return [(layer.name, layer.type, layer.blobs) for layer in net.layer]
     layers = []
@@ -55,8 +53,7 @@ def layers_of(net):
 
 
 def blobs_of(message, file_format):
-    """Returns, for each blob, the name that a conversion should choose, the layer's name and type, the blob's
-    number and its message."""
+    """Returns, for each blob: its name in a converted file, the layer's name and type, its number, its message."""
     if file_format == "blob":
         return [("blob", None, None, 0, message)]
     if file_format == "solverstate":
@@ -72,7 +69,7 @@ def tensors_of(message, file_format):
 
 
 def unique_names(layers):
-    """Returns unique names, according to the rule that --help and the README document."""
+    """Makes names unique by the rule of --help and the README."""
     names = [name for name, _, _ in layers]
     taken, met, unique = set(names), set(), []
     for index, name in enumerate(names):
@@ -97,7 +94,6 @@ def check_array(found, wanted, where):
 
 
 def check_arrays(found, wanted):
-    """Compares two dictionaries of arrays."""
     assert found.keys() == wanted.keys()
     for name, array in wanted.items():
         check_array(found[name], array, name)
@@ -121,7 +117,6 @@ def check_message(found, wanted, file_format):
 
 @pytest.fixture
 def convert(cli, tmp_path):
-    """Returns a function that converts a file into the test's folder and returns the new file."""
     def run_convert(source, target, *options):
         run = cli("convert", "--force", *options, source, target)
         assert (run.returncode, run.stdout) == (0, b""), run.stderr
@@ -130,7 +125,6 @@ def convert(cli, tmp_path):
 
 
 def test_files_of_caffe(cli, convert, messages, file):
-    """Tests all conversions of one of Caffe's files, and the conversions back."""
     wanted = tensors_of(file.message, file.format)
     begin = ["--names", "caffe"]
     if not file.path.suffix:
@@ -215,8 +209,8 @@ LAYERS = {"conv1": [(2, 3, 5, 5), (2,)], "relu1": [], "inception_3a/1x1": [(4, 3
 @pytest.mark.parametrize("name, dtype", [("net.caffemodel.h5", "<f4"), ("net.caffemodel.h5", "<f8"),
                                          ("net.solverstate.h5", "<f4")])
 def test_snapshots_in_hdf5(cli, convert, messages, tmp_path, name, dtype):
-    """A net's snapshot has the group "data", with a group for each layer, in which "0", "1", ... are the layer's
-    blobs; a solver's snapshot has its blobs in the group "history"."""
+    """In a net's snapshot, "data/LAYER/0", "data/LAYER/1", ... are a layer's blobs. In a solver's snapshot,
+    "history/0", ... are the blobs."""
     is_net = name == "net.caffemodel.h5"
     shapes = LAYERS if is_net else {"history": [(2, 3), (3,)]}
     blobs = {f"{layer}.{index}" if is_net else str(index): RNG.normal(size=shape).astype(dtype)

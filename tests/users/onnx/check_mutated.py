@@ -4,10 +4,9 @@ that onnx and onnxruntime accept.
 
     check_mutated.py PROGRAM NETS
 
-PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts. A
-converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
-the shapes in the file. If the net is small, onnxruntime also runs it, and its outputs must have the
-shapes in the file.
+PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts. In full
+mode, onnx.checker infers all shapes and compares them with the file. onnxruntime runs small nets, whose
+outputs must have the file's shapes.
 """
 
 import collections
@@ -27,8 +26,7 @@ MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides each `num_output` and `group` of at least 128 by THINNER. Counts of classes and boxes are not multiples of THINNER,
-    so they do not change."""
+    """Divides large multiples of THINNER, which are numbers of channels, not of classes or boxes."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
@@ -36,7 +34,6 @@ def thin(text):
 
 
 def check(stem):
-    """Returns the result of a net (refused or right), or raises Wrong."""
     path = stem.with_suffix(".onnx")
     if not path.exists():
         if not stem.with_suffix(".txt").read_text():

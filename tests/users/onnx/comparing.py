@@ -1,5 +1,5 @@
-"""Reads and writes Caffe's stored answers: one file for each module of cases, and nets.npz for whole nets.
-Compares a net's outputs with the answers."""
+"""Stores Caffe's answers, in a file for each module of cases and nets.npz for whole nets, and compares a
+net's outputs with the answers."""
 
 import functools
 import json
@@ -16,8 +16,8 @@ COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
 
 def sampled(array):
-    """Returns the stored values of an output: all values, or values at a constant step. The step
-    has no common factor with the size, so that the values are from every row and column."""
+    """Returns the values of an output that are stored: all, or values at a constant step. The step has no
+    common factor with the size, so that every row and column has stored values."""
     flat = array.reshape(-1)
     step = -(-flat.size // SAMPLE)
     while math.gcd(step, flat.size) > 1:
@@ -26,8 +26,7 @@ def sampled(array):
 
 
 class Wanted:
-    """An output of Caffe: its shape, its values (all, or only the stored values), and the
-    tolerance."""
+    """An output of Caffe, with its values (all, or only the stored values)."""
 
     def __init__(self, shape, values, tolerance, detections):
         self.shape, self.values = list(shape), values
@@ -43,8 +42,8 @@ class Wanted:
         return array_problem(self._kept(found), self.values.reshape(-1), tolerance)
 
     def difference(self, found):
-        """Returns the least tolerance that accepts the output `found`, which has the wanted shape;
-        None if detections differ by more than 1e-3."""
+        """Returns the least tolerance that accepts an output of the right shape; None for detections that
+        differ by more than 1e-3."""
         if self.detections:
             wanted, ladder = self.values.reshape(self.shape), numpy.geomspace(1e-8, 1e-3, 51)
             return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
@@ -55,8 +54,8 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Returns why the sizes that a graph declares are wrong, or None. Only the number of
-        detections may be undeclared."""
+        """Returns why the sizes that a graph declares are wrong, or None. Only the number of detections may be
+        undeclared."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None
         return f"the graph promises {sizes}, Caffe's shape is {self.shape}"
@@ -74,7 +73,6 @@ def distances(found, wanted):
 
 
 def array_problem(found, wanted, tolerance):
-    """Returns why the values of an output differ from Caffe's, or None."""
     apart = distances(found, wanted)
     bound = tolerance * largest(wanted)
     bad = ~(apart <= bound)  # true for a NaN
@@ -86,8 +84,7 @@ def array_problem(found, wanted, tolerance):
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """Returns why rows of detections differ from Caffe's, or None. The order must be Caffe's,
-    except among equal scores."""
+    """Rows must be in Caffe's order, except among equal scores."""
     if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:
         return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
     if found.shape[2] != wanted.shape[2]:
@@ -108,14 +105,13 @@ def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
 
 
 def by_label(rows):
-    """Returns rows of detections in Caffe's order: OpenCV 4 sorts them by score."""
+    """Returns detections in Caffe's order. OpenCV 4 sorts detections by score."""
     rows = rows.reshape(-1, 7)
     return rows[numpy.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))][None, None]
 
 
 def end_of_tie(rows, begin, allowed):
-    """Returns the end of the rows of one image and label whose scores are equal within the
-    tolerance."""
+    """Returns the end of a tie: rows of one image and label, whose scores change by at most `allowed` per row."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:
@@ -139,7 +135,7 @@ def load_answers(name):
 
 
 def save_answers(name, index, arrays):
-    """Writes a file. Groups the values' bytes by significance, which compresses better."""
+    """Groups the values' bytes by significance: such bytes compress better."""
     values = numpy.concatenate([array.reshape(-1) for array in arrays]).astype("<f4")
     planes = numpy.ascontiguousarray(values.view(numpy.uint8).reshape(-1, 4).T)
     text = json.dumps(index, separators=(",", ":")).encode()
@@ -163,7 +159,6 @@ def answers_of_module(name):
 
 
 def put_answers(name, row, cases):
-    """Stores the answers of a row of a module."""
     rows = answers_of_module(name)
     rows[row] = cases
     index = {row: [[digest, {output: array.shape for output, array in outputs.items()}]

@@ -62,7 +62,7 @@ class Draw:
 
 
 def counted(shape):
-    """Returns the values 1, 2, 3..., which show their origins when a layer moves them."""
+    """Returns the values 1, 2, 3..."""
     return numpy.arange(1, numpy.prod(shape, dtype=int) + 1, dtype=numpy.float32).reshape(shape)
 
 
@@ -86,8 +86,8 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """Adds a layer, without those parameters that are empty. If `bottoms` is an array, adds an input "data"
-        with these values as the bottom. Returns the layer's first top, or None."""
+        """Adds a layer, without empty parameters. If `bottoms` is an array, adds an input "data" with these
+        values as the bottom. Returns the layer's first top, or None."""
         if isinstance(bottoms, numpy.ndarray):
             bottoms = self.input("data", bottoms)
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))

@@ -5,12 +5,11 @@ with Caffe's.
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
-SYNCBLOB is our command. The folder ENVIRONMENTS has, for each program, a Python environment, or a file
-NAME.why with the reason of its absence (tests/release/users.sh makes the folder). An output is right if
-it is within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have
-any names and shapes: only their values are compared. The run fails if a net is right in a peer, and
-neither right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer
-does not run, the first reasons are printed.
+SYNCBLOB is our command. The folder ENVIRONMENTS (made by tests/release/users.sh) has a Python environment for
+each program, or a file NAME.why with the reason why there is none. An output is right if it is within its
+tolerance, and near if it is within 2e-3 of its largest value. The names and shapes of a peer's outputs are
+not compared. The run fails if a net is right in a peer, and neither right nor near in syncblob. --cases
+runs N cases of each row of the tables, and prints the first reasons why a peer does not run a layer.
 """
 
 import argparse
@@ -70,7 +69,6 @@ def run(command, folder, python, syncblob):
 
 
 def outputs_of(peer, folder, arguments):
-    """Returns the peer's outputs by name."""
     environment, commands = PEERS[peer]
     python = environment and arguments.environments / environment / "bin/python"
     for name in ("net.onnx", "outputs.npz"):
@@ -103,7 +101,7 @@ def as_declared(model, inputs):
 
 
 def problem(wanted, found, tolerance):
-    """Returns why the values differ from Caffe's, or None; the shape may differ."""
+    """Returns why the values differ from Caffe's, or None. The shape may differ."""
     if wanted.detections:
         return wanted.problem(by_label(found) if found.shape[-1] == 7 else found, tolerance)
     if found.size != numpy.prod(wanted.shape):
@@ -114,7 +112,7 @@ def problem(wanted, found, tolerance):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Returns the problem of the output with this name. If no output has the name, accepts any right output."""
+    """Returns the problem of the output `name`. If no output has this name, any right output has no problem."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]
@@ -160,7 +158,6 @@ def print_messages(answers):
 
 
 def check_nets(peers, arguments):
-    """Yields the results of all peers for each net."""
     kept = whole.Kept.read()
     for name in arguments.names or whole.names():
         if name in whole.NO_ANSWER:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Computes answers for the nets, and compares them with the stored answers or (--write) stores them.
+"""Computes answers for the nets and compares the answers with the stored ones, or stores them (--write).
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
     record.py forks - [--write] [ROW...]
 
-BUILD is the build folder of own_answers, which runs Caffe. OpenCV 4, which reads Caffe's nets, or
-references.py computes the answers for the layers of forks.
+BUILD is the build folder of own_answers, which runs Caffe. For layers of forks, OpenCV 4's importer or
+references.py computes the answers.
 """
 
 import argparse
@@ -54,8 +54,7 @@ def files_of(case, folder):
 
 
 def opencv_outputs(net):
-    """Returns OpenCV's output of a net with one output. Blobs without axes get one axis, since OpenCV cannot
-    read them otherwise."""
+    """Returns OpenCV's output of a net with one output. Gives blobs without axes one axis, which OpenCV needs."""
     import cv2  # not every environment has OpenCV
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
@@ -107,7 +106,7 @@ def shapes_of(lines):
 
 
 class Caffe:
-    """Writes one net and its inputs to a folder, and runs own_answers (which calls Caffe) on them."""
+    """Writes a net and its inputs to a folder, and runs own_answers on the net."""
 
     def __init__(self, build, name, folder):
         self.build, self.name, self.folder = build, name, folder
@@ -124,8 +123,7 @@ class Caffe:
 
 
 def tolerance(name, one, other):
-    """Returns the tolerance, relative to an output's largest value: four times the difference between two of
-    Caffe's answers."""
+    """Returns four times the difference between two of Caffe's answers, relative to the largest value."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
         sys.exit(f"{name}: two answers of Caffe's are too far apart for this net to be a test")

@@ -1,5 +1,5 @@
-"""Computes, in NumPy, layers of Caffe's forks that OpenCV's importer lacks, as the forks' sources do.
-Sums are doubles. A function's arguments are the layer's parameters, its blobs and its bottoms."""
+"""Computes layers of Caffe's forks that OpenCV's importer lacks, as the forks' sources do, but with sums in
+doubles. A function's arguments are the layer's parameters, its blobs and its bottoms."""
 
 import numpy
 
@@ -20,7 +20,6 @@ def run(net):
 
 
 def output_names(net):
-    """Returns the names of the outputs in Caffe's order."""
     written = {}
     for layer in net.messages:
         for name in layer.get("bottom", []):
@@ -128,7 +127,7 @@ def c3d_pooling(p, _, data):
 
 
 def interp(p, _, data):
-    """Interpolates linearly; the values at the corners stay the same."""
+    """Interpolates linearly between the corners, whose values do not change."""
     before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
     data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)
     for axis in (2, 3):

@@ -32,8 +32,7 @@ def temporary_folder():
 
 
 def by_command(command):
-    """Returns a converter that runs a command for each net; words such as {onnx} become names of
-    files."""
+    """Returns a converter that runs a command, in which names of files replace words such as {onnx}."""
     def convert(prototxt, model):
         with temporary_folder() as folder:
             files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
@@ -57,8 +56,8 @@ def reason(run):
 
 
 def check_model(model):
-    """Checks that a model (bytes, or the path of a file) is valid; returns the sizes that it
-    declares for its outputs, with None for an undeclared size."""
+    """Checks that a model (bytes, or a path) is valid. Returns the declared sizes of its outputs; an undeclared
+    size is None."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # onnx raises several classes
@@ -72,8 +71,7 @@ def check_model(model):
 
 
 def run_model(model, inputs):
-    """Returns the outputs by name. If no given input has the name of a model's input, passes the
-    inputs in order."""
+    """Returns the outputs by name. If no input has the name of a model's input, passes the inputs in order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT
@@ -89,7 +87,6 @@ def run_model(model, inputs):
 
 
 def check_outputs(subject, found, promised=None):
-    """Raises Wrong unless all outputs equal the subject's wanted outputs."""
     wanted = subject.wanted
     if subject.names_differ and len(found) == len(wanted):
         promised = promised and dict(zip(wanted, promised.values()))
@@ -105,8 +102,7 @@ def check_outputs(subject, found, promised=None):
 
 
 def check(subject, model):
-    """Raises Wrong unless a converted net computes Caffe's outputs, with the shapes that it
-    declares."""
+    """Raises Wrong unless a converted net computes Caffe's outputs with the shapes that the net declares."""
     check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 

@@ -53,8 +53,8 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name has no index, returns the row's first case that
-    has more than three detections and whose first two detections have the same label."""
+    """Returns the case with this name. If the name is a row's, returns the row's first case with more than
+    three detections, the first two with one label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]
@@ -63,7 +63,6 @@ def case_named(name):
 
 
 def planted_nets():
-    """Yields what is planted, the case, the net and the expected status."""
     for what, name, change, status in PLANTED:
         case = case_named(name)
         outputs = {each: output.values.copy() for each, output in case.wanted.items()}
@@ -82,7 +81,7 @@ def planted_nets():
 
 
 def checks():
-    """Yields (whether a result is the expected result, a message)."""
+    """Yields (whether a result is as expected, a message)."""
     for what, case, net, status in planted_nets():
         found = result(case, lambda *_, net=net: net)
         yield found.status == status, f"{what}: {found.status}, not {status}: {found.message}"

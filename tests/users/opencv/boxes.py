@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the outputs of Caffe's detectors in OpenCV 4, which imports Caffe's nets, and in OpenCV 5,
-for which syncblob.opencv converts the nets:
+"""Compares the outputs of Caffe's detectors in OpenCV 4, which reads Caffe's files, and in OpenCV 5, for
+which syncblob.opencv converts the nets:
 
     boxes.py run OUT.npz            stores the outputs of the installed OpenCV
     boxes.py compare FOUR.npz FIVE.npz
@@ -51,7 +51,6 @@ def opened(cv2, net):
 
 
 def compare(first, second):
-    """Prints how far the answers differ; returns whether they are near enough."""
     with np.load(first) as four, np.load(second) as five:
         print(f"OpenCV {four['version']} and {five['version']}")
         if set(four) != set(five):

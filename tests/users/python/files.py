@@ -1,4 +1,4 @@
-"""Models that the tests read: real files, if available, and models made here; and shared functions."""
+"""Models for the tests: real files, if available, and models made here."""
 import os
 import pathlib
 import subprocess
@@ -18,18 +18,16 @@ from wire import data as field, legacy, shape  # noqa: E402
 
 
 def resnet():
-    """Returns the path of the real net, or None."""
     path = os.environ.get("SYNCBLOB_TEST_RESNET")
     return pathlib.Path(path) if path else None
 
 
 def data():
-    """Returns the folder of small real files."""
     return pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
 def cifar10():
-    """Returns {name in the documentation: path} of three real files; {} if a file is missing."""
+    """Returns {name in the documentation: path} of real files; {} if a file is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -48,13 +46,12 @@ class InFolder(unittest.TestCase):
 
 
 def run_code(code):
-    """Runs code in another process; returns the ended process, with its output."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           timeout=DEADLINE, check=False)
 
 
 def has_gpu():
-    """Returns whether a GPU, or the fake NVIDIA libraries, can be used."""
+    """Returns whether there is a GPU, or the fake NVIDIA libraries."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -65,7 +62,6 @@ def has_gpu():
 
 
 def devices():
-    """Returns the devices that blobs can use here."""
     return ("cpu", "sim:0", "cuda:0") if has_gpu() else ("cpu", "sim:0")
 
 
@@ -76,8 +72,8 @@ def real_models():
 
 
 def made():
-    """Returns a net with the converter's special cases: a BatchNorm, a name that two layers share,
-    a layer without a name, a layer with more blobs than PyTorch has names for, doubles."""
+    """Returns a net with the converter's special cases: a BatchNorm, two layers with one name, a layer
+    without a name, a layer with more blobs than PyTorch has names for, doubles."""
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")
@@ -105,7 +101,7 @@ def layer(name, kind, bottoms, tops, blobs=(), more=b""):
     return field(100, b"".join(parts))
 
 
-# A net. Its caffemodel contains the connections, too, which cannot be guessed from the layers' names.
+# The caffemodel of this net has the connections, too. They cannot be guessed from the layers' names.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
@@ -121,7 +117,7 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """Returns the bytes of a caffemodel of the net in PROTOTXT."""
+    """Returns a caffemodel of the net in PROTOTXT."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731

@@ -1,5 +1,5 @@
-"""Tests that, through DLPack, an array can use a blob's memory, and a blob can use an array's memory. Nothing
-is copied, each sees the other's writes, and the memory lives until neither uses it."""
+"""Tests that arrays and blobs share memory through DLPack without a copy, see each other's writes, and keep the
+memory alive."""
 import concurrent.futures
 import ctypes
 import gc
@@ -32,7 +32,6 @@ class Sharing(unittest.TestCase):
         self.references = sys.getrefcount(self.base)
 
     def users(self):
-        """Returns the number of users of the base's memory."""
         gc.collect()
         return sys.getrefcount(self.base) - self.references
 
@@ -40,7 +39,6 @@ class Sharing(unittest.TestCase):
         return array.ctypes.data
 
     def of_base(self):
-        """Returns an array of the tested library that uses the base's memory."""
         return self.base[...]
 
     def values(self, array):
@@ -115,7 +113,6 @@ class Sharing(unittest.TestCase):
 
 
 def sharing_with(library):
-    """Returns the tests of Sharing with another library in place of NumPy."""
     return type(f"Sharing_{library.__name__}", (Sharing,), {
         "from_dlpack": staticmethod(library.from_dlpack), "pointer": lambda self, array: array.data_ptr(),
         "of_base": lambda self: library.from_dlpack(self.base)})

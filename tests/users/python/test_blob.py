@@ -13,7 +13,7 @@ import syncblob
 from syncblob import Blob
 
 def element_types():
-    """Returns the names of the element types that the module lists and NumPy has."""
+    """Returns the element types of the module that NumPy also has."""
     try:
         Blob(2, "nothing")
     except syncblob.DtypeError as error:
@@ -269,7 +269,7 @@ class Devices(unittest.TestCase):
         self.assertEqual((blob.data.tolist(), back.data.tolist()), ([1, 2, 3], [1, 2, 3]))
 
     def in_a_child(self, near):
-        """A forked child can use the parent's values on the host, and new blobs on a device."""
+        """A forked child can read the parent's values on the host and use a device for new blobs."""
         self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)
@@ -298,7 +298,6 @@ class Devices(unittest.TestCase):
 
 
 class Gpu(Devices):
-    """The same tests on a GPU, or on the fake NVIDIA libraries."""
     device, dlpack_device = "cuda:0", (2, 0)
 
     def setUp(self):

@@ -1,4 +1,4 @@
-"""Tests the module's documentation: every example, every page."""
+"""Tests the module's documentation: docstrings, examples and pages."""
 import ast
 import collections.abc
 import contextlib
@@ -49,7 +49,7 @@ class Docstrings(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """Tests the stubs' base classes. Another step compares all names and signatures, by mypy's stubtest."""
+    """Tests only base classes: another step compares the stubs' names and signatures."""
 
     def test_type_checkers_recognise_mappings(self):
         stub = ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8"))
@@ -76,8 +76,8 @@ def is_there(word):
 
 class Pages(files.InFolder):
     """Runs every block of Python on every page of the repository, except the blocks that
-    tests/users/golden runs. The blocks of a page run in order, as in one session. If a page shows
-    the output after a block that uses a real net, the output is compared."""
+    tests/users/golden runs. The blocks of a page are one session. Compares the output that a page shows
+    after a block that uses a real net."""
 
     @classmethod
     def setUpClass(cls):
@@ -93,7 +93,7 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """On each page with a block that requires all the words, runs the blocks that require no other words."""
+        """Runs blocks whose requirements are among `words`, on pages with a block that requires all `words`."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -105,8 +105,7 @@ class Kinds(files.InFolder):
             self.check(*row)
 
     def test_mistakes_are_refused(self):
-        """Each mistake would cause a wrong result if it were not refused. A refusal changes nothing and writes
-        no file."""
+        """Without the refusal, each mistake would cause a wrong result."""
         model = files.made()
         layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
         put = functools.partial(functools.partial, layer.__setitem__)
@@ -148,7 +147,6 @@ class Kinds(files.InFolder):
                              ("float32", [float(number) for number in expected]))
 
     def output_of(self, code):
-        """Returns the output of code in a separate process."""
         done = files.run_code(code)
         self.assertEqual(done.stderr, "")
         return done.stdout
@@ -168,7 +166,7 @@ class Kinds(files.InFolder):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """The module works only in the first interpreter that imports it, even after this interpreter ended."""
+        """Only the first interpreter that imports the module can use it, even after this interpreter has ended."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
@@ -204,7 +202,7 @@ class Kinds(files.InFolder):
 
 
 class Odd:
-    """An object whose attributes, which the module reads, have wrong types."""
+    """The attributes and methods that the module uses have wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):
@@ -234,8 +232,7 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
 
 
 class Anything(files.InFolder):
-    """Calls every callable of the module with every odd argument. A failure must be a Python
-    exception, not a panic."""
+    """Calls every callable of the module with every odd argument. No call may panic."""
 
     def call(self, name, function, /, *arguments, **named):
         try:

@@ -110,8 +110,7 @@ class Looking(files.InFolder):
             self.assertEqual(repr(found), f"<syncblob.{wanted}>")
 
     def test_texts_in_other_encodings(self):
-        """Texts that are not UTF-8 are decoded as by os.fsdecode: different texts stay different, and can
-        be written again."""
+        """As by os.fsdecode, different texts that are not UTF-8 stay different and can be written again."""
         names = [os.fsdecode(b"caf\xe9"), os.fsdecode(b"caf\xe8"), os.fsdecode(b"caf\xe9")]
         model = syncblob.Model(names[0])
         for name in names:
@@ -201,7 +200,7 @@ class Changing(files.InFolder):
             self.assertRaises(syncblob.UnsupportedError, call)
 
     def test_pickled_and_copied(self):
-        """A copy has the format and the limit of memory of the copied model, but not its other limits."""
+        """A copy keeps the model's format and limit of memory, but not its other limits."""
         state, vector = (syncblob.Model(format=name) for name in ("solverstate", "blobvector"))
         for model in (state, vector):
             model.add_blob([0.5])

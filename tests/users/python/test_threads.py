@@ -1,5 +1,4 @@
-"""Tests that long calls release the interpreter's lock, and that several threads may use an
-object."""
+"""Tests that long calls release the interpreter's lock, and that several threads may use an object."""
 import contextlib
 import gc
 import random
@@ -15,8 +14,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once. Raises an exception that a thread has raised. The threads
-    are daemons, because the interpreter's end does not wait for daemons: a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once; raises a thread's exception. The threads are daemons, for which
+    the interpreter does not wait: a stuck thread does not prevent the report."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
@@ -127,8 +126,8 @@ if not files.IS_NUMPY_1:  # NumPy 1 does not export read-only arrays
 class Copies(unittest.TestCase):
     @unittest.skipUnless(hasattr(time, "pthread_getcpuclockid"), "no clock of another thread")
     def test_no_copy_is_made_with_the_lock_held(self):
-        """Measures the time that the calling thread ran between two turns of another thread. On a
-        busy machine the other thread may not get a processor, so the best of many calls counts."""
+        """Measures how long the calling thread ran between two turns of another thread, in the best of many
+        calls: on a busy machine the other thread may not get a processor."""
         large = syncblob.Model("large")
         large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
         clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -198,8 +197,7 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_arrays_of_python_end_on_any_thread(self):
-        """NumPy's deleter acquires the interpreter's lock. A thread that releases an array does not hold
-        the lock at that time."""
+        """NumPy's deleter acquires the interpreter's lock, which the thread that releases an array does not hold."""
         def work(_):
             for _ in range(200):
                 blob = syncblob.from_dlpack(np.ones(10, "float32"))

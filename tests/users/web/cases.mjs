@@ -1,4 +1,4 @@
-// Files for the comparison of the page with the command: whole, broken, changed at random, large.
+// Files to compare the page with the command: whole, broken, changed at random, large.
 import fs from "node:fs";
 import path from "node:path";
 
@@ -13,7 +13,7 @@ const field = (number, bytes) => Buffer.concat([varint((number << 3) | 2), varin
 const text = (number, words) => field(number, Buffer.from(words));
 const dims = (shape) => field(7, field(1, Buffer.concat(shape.map(varint))));
 
-// A layer "fc" whose weights all have one value.
+// A net with one layer "fc".
 export function model(shape, values) {
   const blob = Buffer.concat([dims(shape), field(5, values)]);
   const layer = Buffer.concat([text(1, "fc"), text(2, "InnerProduct"), field(7, blob)]);
@@ -46,7 +46,7 @@ const safetensors = (shape, end) => {
   length.writeBigUInt64LE(BigInt(head.length));
   return Buffer.concat([length, head, Buffer.alloc(16)]);
 };
-// An archive with one stored member; the size that it declares may be wrong.
+// An archive with one stored member, whose declared size may be wrong.
 const npz = (member, size = member.length) => {
   const name = Buffer.from("w.npy"), local = Buffer.alloc(30), entry = Buffer.alloc(46), end = Buffer.alloc(22);
   local.writeUInt32LE(0x04034b50);
@@ -84,7 +84,7 @@ beyondFiles["length.caffemodel"] = Buffer.concat([Buffer.from([0xa2, 6]), varint
 beyondFiles["length.safetensors"] = Buffer.concat([Buffer.from("0200000001000000", "hex"), Buffer.from("{}")]);
 beyondFiles["member.npz"] = npz(npy([4]), 0xffffffff);
 
-// Random numbers from a seed, by mulberry32.
+// mulberry32
 export function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;

@@ -47,7 +47,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// Removes the numbers of system errors, which differ between page and command; the texts are equal.
+// Removes the numbers of system errors: only the texts are equal in page and command.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -69,7 +69,7 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   return page;
 }
 
-// `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
+// `special` maps an address to a delay in milliseconds, or to the status codes of its first responses, which fail.
 function serve(root, special = {}) {
   const seen = [];
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };
@@ -193,7 +193,6 @@ async function big({ browser, urls }) {
   }
 }
 
-// Tests a file that is too large, the keyboard, and the names of saved files.
 async function use({ browser }) {
   const page = await openPage(browser, pathToFileURL(single).href);
   const file = path.join(scratch, "huge.caffemodel");
@@ -223,7 +222,7 @@ async function use({ browser }) {
     const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
     if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
   }
-  // A chosen file, the kind to save, and the saved file's name, which must not be the chosen file's name.
+  // [the chosen file, the kind to save, the saved file's name]. The two names must differ.
   const taken = [["report.caffemodel", "html", "report.html"], ["made.npz", "npz", "made (1).npz"], ["report.html", "html", "report (1).html"]];
   const bytes = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   const [npz] = written({ "made.caffemodel": bytes }).map((file) => path.dirname(file));
@@ -250,7 +249,7 @@ const attempts = async (url) => {
   await new Promise((resolve) => setTimeout(resolve, 1500));
 };
 
-// Tries requests of the page and of its worker to another server and to the page's own server.
+// Tries requests from the page and its worker to another server and to the page's own server.
 async function requests({ browser, urls }) {
   const other = await serve(null), own = await serve(site);
   const open = path.join(scratch, "open.html");

@@ -1,4 +1,4 @@
-// What users do with the page: choices that follow one another quickly, files of each kind, drops, options, the keyboard.
+// What users do with the page: quick choices one after another, files of each kind, drops, options, the keyboard.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -37,7 +37,7 @@ async function dropAlong(page, elements, files) {
   await send("drop", elements.at(-1));
 }
 
-// Delays the texts of Blobs, which the page reads for the report. window.reads counts the reads that began.
+// Delays Blob.text(), by which the page reads the report. window.reads counts its calls.
 const slowTexts = (page) => page.evaluate(() => {
   const { text } = Blob.prototype;
   window.reads = 0;
@@ -57,7 +57,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   const [bad] = written({ "bad.caffemodel": "hello world\n" });
   const name = (i) => path.basename(model(i)), choose = (page, ...files) => page.setInputFiles("#files", files);
 
-  // `wanted` has the texts' beginnings, or values.
+  // `wanted` has values, or the beginnings of texts.
   function check(what, seen, wanted) {
     const is = (a, b) => (typeof b === "string" && b ? String(a).startsWith(b) : a === b);
     const wrong = Object.keys(wanted).filter((key) => !is(seen[key], wanted[key]));
@@ -65,7 +65,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
   const whole = (i) => ({ status: "Ready.", refusal: "", name: name(i), report: name(i) });
 
-  // A choice while an earlier choice starts or runs. The rows with `slow` choose files before the worker has started.
+  // Choices while an earlier choice starts or runs. In `slow` rows the first choice precedes the worker's start.
   async function races({ browser }) {
     const [one, two] = [1, 2].map((i) => path.join(scratch, `large${i}.caffemodel`));
     for (const file of [one, two]) large(file, 100);

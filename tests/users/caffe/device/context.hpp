@@ -8,7 +8,6 @@
 #include "syncblob/backend.h"
 #include "syncblob/syncblob.h"
 
-// Calls function(arguments..., &error), which must succeed.
 template <typename... Parameters, typename... Arguments>
 void must(sb_status (*function)(Parameters...), Arguments... arguments) {
     sb_error error;

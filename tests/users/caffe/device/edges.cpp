@@ -28,7 +28,6 @@ float read_device(const void *device, int index) {
     return values[index];
 }
 
-// Prints a value that the caller has read, and the head after this read.
 void report(const char *what, float value, SyncedMemory *memory) {
     std::printf("%s: %g, head %d\n", what, value, memory->head());
 }

@@ -1,5 +1,5 @@
-// A program ported from OpenCV 4 to OpenCV 5: opencv PROTOTXT MODEL OUT. With the fake OpenCV the
-// net is the ONNX file's bytes.
+// A program ported from OpenCV 4 to OpenCV 5: opencv PROTOTXT MODEL OUT. The fake OpenCV's net
+// holds the bytes of the ONNX file.
 #include <syncblob_opencv.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-"""Layers that move values, whose inputs are 1, 2, 3..., so that each value shows its origin; and connections
-between layers: inputs, layers in place, blobs that several layers read."""
+"""Layers that move values: their inputs are 1, 2, 3..., so that each value shows its origin. Also connections
+of layers: inputs, layers in place, blobs that several layers read."""
 
 import math
 
@@ -150,8 +150,7 @@ def input_layer(draw, net):
 
 
 def in_place_on_input(draw, net):
-    """Draws a layer that works in place on an input; in ONNX the output cannot have the input's
-    name."""
+    """In ONNX the output of an in-place layer cannot have the input's name."""
     net.names_differ = True
     net.layer("ReLU", draw.numbers(draw.shape(4)), "data")
     if draw.chance(50):
@@ -159,7 +158,6 @@ def in_place_on_input(draw, net):
 
 
 def chain_in_place(draw, net):
-    """Draws several layers that work in place on one blob, then layers that read the blob."""
     net.layer("Power", draw.numbers(draw.shape(4)), "x", power_param={"scale": 2})
     for kind in draw.sample(("ReLU", "TanH", "Sigmoid", "Dropout"))[:draw.between(1, 4)]:
         net.layer(kind, "x", "x")
@@ -179,7 +177,6 @@ def shared(draw, net):
 
 
 def phases(draw, net):
-    """Draws layers that each run in only one phase and have the same top."""
     net.layer("Power", counted(draw.shape(3)), "x", name="for_train", include={"phase": "TRAIN"},
               power_param={"scale": 7})
     rule = draw.choice(({"include": {"phase": "TEST"}}, {"exclude": {"phase": "TRAIN"}}))

@@ -1,4 +1,4 @@
-"""Layers that compute values from values: of one blob, of several blobs or of a blob and weights."""
+"""Layers that compute values from the values of blobs, with or without weights."""
 
 import functools
 import math
@@ -23,8 +23,8 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """Draws the field for an axis, counted from the first or the last axis. The field may be omitted for the
-    default axis. `old` is the name of an older field, which counts only from the first axis."""
+    """Draws the field for an axis, counted from the first or the last axis; may omit the default axis. The
+    older field `old` counts only from the first axis."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):
@@ -38,7 +38,6 @@ def some(draw, **options):
 
 
 def function(kind, deviation=1.0, **options):
-    """Returns a function that draws a layer with some of these options as parameters."""
     def draw_case(draw, net):
         parameters = some(draw, **options)
         in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower(),
@@ -165,7 +164,7 @@ def lrn_across(draw, net):
 
 
 def lrn_within(draw, net):
-    """Draws an LRN within channels. Caffe ignores the k of such a layer."""
+    """Caffe ignores the k of an LRN within channels."""
     parameters = some(draw, local_size=(1, 3, 5), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2))
     net.layer("LRN", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]), "norm",
@@ -189,7 +188,7 @@ def batch_norm(draw, net):
 
 
 def batch_norm_of_batch(draw, net):
-    """Draws a BatchNorm that uses the batch's mean and variance also in phase TEST."""
+    """The layer uses the batch's mean and variance also in phase TEST."""
     batch_norm_of(draw, net, {"use_global_stats": False, **some(draw, eps=(0.001, 0.01))}, 1)
 
 

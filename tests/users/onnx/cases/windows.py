@@ -17,7 +17,7 @@ def extent(kernel, dilation):
 
 
 def spell(draw, axes, windows, fields):
-    """Returns the windows' parameters, each written in one of its equivalent forms."""
+    """Writes each parameter of the windows in one of its equivalent forms."""
     parameters = {}
     for number, (word, long_word, default) in enumerate(fields):
         values = [each[number] for each in windows]
@@ -49,7 +49,6 @@ def channels(draw):
 
 
 def add_bias(draw, parameters, blobs, percent=30):
-    """Draws whether the layer has a bias; if so, adds the bias, with a number for each output."""
     if draw.chance(percent):
         parameters["bias_term"] = False
     else:
@@ -179,7 +178,7 @@ def rnn_weights(draw, inputs, outputs, static):
 
 
 def parameters_of(draw, kernels, pads, strides):
-    """Returns the parameters, each written in one of its equivalent forms."""
+    """Writes each parameter in one of its equivalent forms."""
     parameters = {}
     for word, values, default in (("kernel", kernels, None), ("pad", pads, 0), ("stride", strides, 1)):
         same = values[0] == values[1]
@@ -238,7 +237,7 @@ def pooling(draw, net):
 
 
 def ceil_mode(draw, net):
-    """Draws ceil_mode, a field of forks: if false, sizes are rounded down."""
+    """If ceil_mode, a field of forks, is false, sizes are rounded down."""
     draw_pooling(draw, net, ceil_mode=draw.choice((False, False, True)))
 
 

@@ -28,8 +28,7 @@ def mmdnn():
 
 
 def mnn():
-    """Calls the converter's module instead of MNN's command, because the command installs packages and
-    sends reports to MNN's makers."""
+    """MNN's command would install packages and send reports to MNN's makers, so this calls its module."""
     import _tools
     import MNN
 

@@ -1,5 +1,5 @@
-//! Tests a static program's unwinder: panics are caught, and values in unwound frames are dropped,
-//! on the first thread and on others.
+//! Tests the unwinder of a static program: on every thread, panics are caught and values in unwound
+//! frames are dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
