@@ -12,10 +12,10 @@
  *    text, as snprintf does; sb_model_read_values writes exactly the values that the caller
  *    requests.
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
- *    object; the text states how long the pointer is valid; without such a statement it is valid
- *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
- *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
- *    object of the call, is [borrowed].
+ *    object; the text states how long the pointer is valid; without such a statement, the pointer
+ *    is valid until the call returns. [nullable]: NULL is allowed, and the text states its meaning.
+ *    NULL for a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter,
+ *    the object of the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
  *    the name of a function stands for all codes of that function. Besides these, a
  *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's
@@ -34,8 +34,8 @@
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
  *    floating-point environment and do not change it. The documented results are those of C's
  *    default environment: rounding to nearest, subnormal numbers, no traps. In another environment
- *    (fesetround, FTZ, DAZ) a result may differ by one rounding, and thereby exceed a documented
- *    bound. If floating-point exceptions are trapped, a call may end the process.
+ *    (fesetround, FTZ, DAZ) a result may differ by one rounding, even if the documentation states a
+ *    stricter bound. If floating-point exceptions are trapped, a call may end the process.
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).
@@ -44,8 +44,8 @@
  *    SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A
  *    call returns SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a
  *    flag of another call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are
- *    not flags of calls: the library passes them, or structs hold them. Each of these sets begins
- *    at bit 0.
+ *    not flags of calls: the library returns them or passes them to callbacks, or structs contain
+ *    them. Each of these sets begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H
@@ -145,12 +145,13 @@ enum {
  *  default stream, or sb_context_stream's stream if the device has no default stream (OpenCL). */
 typedef struct sb_stream_handle *sb_stream;
 
-/** A callback that returns lent memory to the caller that lent it. A deleter runs exactly once,
- *  as the last step of the call that releases the memory, while the library holds no lock, and
- *  never on a thread of a device driver. A deleter may therefore do whatever the caller may do
- *  after that call: call the library on any object and destroy any object. An object that the call
- *  destroys no longer exists when the deleter runs. A pointer that the call returns is invalid if
- *  the deleter has freed the memory behind it. A deleter must not throw or longjmp. */
+/** A callback that runs when the library no longer uses memory that the caller has lent. A deleter
+ *  runs exactly once, as the last step of the call that releases the memory, while the library
+ *  holds no lock, and never on a thread of a device driver. A deleter may therefore do whatever the
+ *  caller may do after that call: call the library on any object and destroy any object. If the
+ *  call destroys an object, the object no longer exists when the deleter runs. If the call returns
+ *  a pointer to memory that the deleter frees, the pointer is invalid. A deleter must not throw or
+ *  longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs
