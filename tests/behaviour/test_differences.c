@@ -145,7 +145,7 @@ TEST(lending) {
     assert_ok(sb_blob_share_data(owner, sharer, &err));
     lent[4] = 60;
     assert_ok(sb_mem_set_cpu(data_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("the same with set_cpu_data of A's memory, and 60", element(sharer, 4));
+    show_number("the same, but A.data()->set_cpu_data with 60", element(sharer, 4));
     show_status("set_cpu_data with a misaligned pointer",
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     assert_ok(sb_mem_set_cpu(data_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));

@@ -315,7 +315,7 @@ void lending() {
     print("B shares A's data, A.set_cpu_data with 50: element 4 of B", "%g", sharer.cpu_data()[4]);
     lent[4] = 60;
     owner.data()->set_cpu_data(lent);
-    print("the same with set_cpu_data of A's memory, and 60", "%g", sharer.cpu_data()[4]);
+    print("the same, but A.data()->set_cpu_data with 60", "%g", sharer.cpu_data()[4]);
     odd.set_cpu_data(reinterpret_cast<float *>(bytes + 1));
     print("set_cpu_data with a misaligned pointer", "accepted");
     odd.data()->set_cpu_data(bytes + 1);
