@@ -68,12 +68,12 @@ typedef struct sb_backend {
 
     /* --- open and close: both required ---------------------------------- */
 
-    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
-     *  call leaves nothing open. NO_DEVICE means that no such device exists. */
+    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A call that
+     *  fails must leave nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. Before the call, the core has freed all memory
      *  and destroyed all events, but callers' streams may still exist. No other slot runs during or
-     *  after the call. The slot is also called on a lost device, and must not fail. */
+     *  after the call. The core also calls the slot on a lost device. The slot must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
@@ -85,26 +85,27 @@ typedef struct sb_backend {
      *  been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, frees the memory if
-     *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
-     *  that cannot be freed stays allocated until `close`. */
+     *  possible. The slot may wait for `stream` and may allocate memory, but cannot report a
+     *  failure: memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
-    /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
-     *  complete. The regions do not overlap: the core skips a copy between equal addresses. `dst`
-     *  may point to any byte of a block: the core adds offsets in bytes to the pointer that `alloc`
-     *  returned, which need not be a host address. The same applies to device pointers in all other
-     *  slots except `free`, but arithmetic receives only pointers to whole elements. */
+    /** Copies from host to device, queued on `stream`; the core keeps `src` unchanged until the
+     *  copy is complete. The regions do not overlap, because the core skips a copy between equal
+     *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
+     *  pointer that `alloc` returned, which need not be a host address. The same applies to device
+     *  pointers in all other slots except `free`, but arithmetic receives only pointers to whole
+     *  elements. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
-    /** Copies device to host, queued on `stream`; otherwise as upload. */
+    /** Copies from device to host, queued on `stream`; otherwise as upload. */
     sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err);
     /** Copies within the device between regions that do not overlap, queued on `stream`. */
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
-    /* --- pinned host memory: both slots or neither; if NULL: ordinary memory - */
+    /* --- page-locked host memory: both slots or neither; if NULL: ordinary memory */
 
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
@@ -134,9 +135,9 @@ typedef struct sb_backend {
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
      *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
      *  captured. The result of own_stream is always valid. NULL is valid if the device has a
-     *  default stream. A device may have no other streams. A caller creates streams with functions
-     *  of the driver or of a table from `extension`. If the handle is not an existing stream, the
-     *  driver defines the behaviour. */
+     *  default stream. A device need not support other streams. A caller creates streams with
+     *  functions of the driver or of a table from `extension`. If the handle is not an existing
+     *  stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
      *  queued the work returns the failure, even if another thread's wait has already returned the
@@ -176,7 +177,7 @@ typedef struct sb_backend {
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
-    /* --- arithmetic: all slots or none; if NULL: UNSUPPORTED on the device - */
+    /* --- arithmetic: all slots or none; if NULL, the core returns UNSUPPORTED */
     /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
        slot receives F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
        returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure of
@@ -203,7 +204,7 @@ typedef struct sb_backend {
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
-    /* --- numbers of the device's memory in DLPack (dlpack.h) ---------------- */
+    /* --- DLPack's numbers for the device's memory (dlpack.h) ---------------- */
 
     /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
      *  DLPack. The device "NAME:N" has DLPack's device id N. */
@@ -218,7 +219,7 @@ typedef struct sb_backend {
      *  cache itself. */
     void (*trim)(void *device);
 
-    /* --- default streams: optional; if NULL, they are ordered with the NULL stream */
+    /* --- default streams: optional; if NULL, all are ordered with the NULL stream */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
@@ -232,9 +233,10 @@ typedef struct sb_backend {
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
      *  0; a failure of the work is not a failure of the query. Never waits. A later event_wait must
-     *  still return the failure. The core calls this slot on the device of one context when another
-     *  context ends. DEVICE_LOST means that the work has ended; after any other failure the state
-     *  of the work is unknown. The core also calls the slot on a lost device. */
+     *  still return the failure. When a context ends, the core also calls this slot on the devices
+     *  of other contexts. DEVICE_LOST means that the work has ended. After any other failure the
+     *  core does not know whether the work has ended. The core also calls the slot on a lost
+     *  device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
     /* --- extensions: optional ------ */
@@ -279,8 +281,8 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 #define SB_BACKEND_ENTRY "syncblob_backend"
 
 /** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the
- *  library has no backend for this machine. May be called on any thread, and repeatedly: returns
- *  the same table each time. */
+ *  library has no backend for this machine. The library may call the function on any thread, and
+ *  several times; the function returns the same table each time. */
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
@@ -292,9 +294,9 @@ typedef const sb_backend *(*sb_backend_entry)(void);
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder names a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends
- *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is
- *  0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned
- *  NULL; this system has no shared libraries), as sb_backend_register. */
+ *  Errors: IO (the file cannot be opened, or the system's loader refuses it; in the second case
+ *  device_code is 0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the
+ *  entry returned NULL; this system has no shared libraries), as sb_backend_register. */
 SB_API SB_MUST_CHECK sb_status sb_backend_load(const char *path, const sb_backend **out,
                                                sb_error *err);
 

@@ -17,16 +17,15 @@
  *    NULL for a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter,
  *    the object of the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
- *    the name of a function stands for all codes of that function. Besides these, a
- *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's
- *    backend returns (backend.h).
+ *    the name of a function stands for all codes of that function. Every function may also return
+ *    INVALID_ARGUMENT for NULL, and any code that a slot of the caller's backend returns
+ *    (backend.h).
  *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
  *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
  *    paths are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list; for such a number, a function that
- *    returns the name of a constant returns "unknown". The behaviour is thus defined for every
- *    number.
+ *    int32_t. The behaviour is defined for every number: a function refuses a number outside the
+ *    list, and a function that returns names of constants returns "unknown" for such a number.
  *  - A struct with `struct_size` may grow in later versions: the caller sets `struct_size` to its
  *    own sizeof. The bytes beyond the library's sizeof are the "unknown tail", which must be zero.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
@@ -39,13 +38,13 @@
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).
- *  - The flags of all calls are bits of one uint32_t, and no two flags have the same bit:
- *    SB_READ_ONLY 0, SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6, SB_OPEN_MAPPED 7,
- *    SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A
- *    call returns SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a
- *    flag of another call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are
- *    not flags of calls: the library returns them or passes them to callbacks, or structs contain
- *    them. Each of these sets begins at bit 0.
+ *  - A flag of one call never has the same bit as a flag of another call: SB_READ_ONLY 0,
+ *    SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8
+ *    and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A call returns
+ *    SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a flag of another
+ *    call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are not flags of
+ *    calls: the library returns them or passes them to callbacks, or structs contain them. Each of
+ *    these sets begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H
@@ -58,8 +57,8 @@
  *  is ignored. */
 /** @def SB_BEGIN_DECLS Begins declarations with C linkage in C++. */
 /** @def SB_END_DECLS Ends the declarations of SB_BEGIN_DECLS. */
-/* On Windows a list of exports replaces SB_API. The static library is compiled with SB__STATIC, so
-   that a program that links it does not export the library's functions. */
+/* On Windows a list of exports replaces SB_API. The static library is compiled with SB__STATIC:
+   otherwise a program that links it would export the library's functions. */
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(SB__STATIC)
 #define SB_API __attribute__((visibility("default")))
 #else
