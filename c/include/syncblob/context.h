@@ -166,10 +166,11 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 
 /** Returns the device's stream on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
- *  the stream does nothing and returns UNSUPPORTED. The capture continues, and the library frees
- *  storage only after the capture. While a call runs, no capture may begin on a stream that the
- *  call uses: the call checks for captures only at its beginning. Calls on other contexts use the
- *  stream only when they trim or end a context while this context has storage in quarantine.
+ *  the stream does nothing and returns UNSUPPORTED. The failed call does not end the capture. The
+ *  library frees retired storage only after the capture. While a call runs, no capture may begin on
+ *  a stream that the call uses: the call checks for captures only at its beginning. Calls on other
+ *  contexts use the stream only when they trim or end a context while this context has storage in
+ *  quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
