@@ -72,7 +72,7 @@ typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
     /** Accepts all of the `size` bytes (above 0), or fails. After a failure the slot is not called
-     *  again. The library collects small pieces, and passes up to 4 KiB of them in one call. */
+     *  again. The library collects small pieces into calls of up to 4 KiB. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 

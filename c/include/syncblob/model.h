@@ -99,7 +99,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
  *      call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param progress [borrowed, nullable] for this call only; see sb_model_set_progress
+ *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,

@@ -88,19 +88,23 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
                                                 size_t capacity, size_t *out_size, sb_error *err);
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto (ReadProtoFromBinaryFile, then
- *  FromProto). Values are stored in the same way as sb_blob_from_proto stores them. The call reads
- *  all values into a second buffer before it writes existing storage, so that a failure changes
- *  nothing.
+ *  FromProto). The call stores values as sb_blob_from_proto does. The call reads all values into a
+ *  second buffer before it writes existing storage, so that a failure changes nothing.
  *
  *  The call detects that the file has changed during the read if the size, the time of the last
  *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
  *  file or changing its permissions also counts as a change; a save that replaces the file does
- *  not. Three kinds of changes are not detected, and the values may then be a mixture of old and
- *  new: a change that follows the last change before the call within one tick of the file system's
- *  clock (some milliseconds); stores through a shared mapping, since many file systems update the
- *  times only at the first store; and a change after which the writer resets mtime, on Windows or
- *  if hard links to the file are added or removed during the read. A file of size 0 that has bytes,
- *  as in procfs, results in IO. The call waits for leases of other processes on the file.
+ *  not. The call does not detect three kinds of changes, after which the values may be a mixture of
+ *  old and new values:
+ *   - a change within a tick of the file system's clock (some milliseconds) after the last change
+ *     before the call;
+ *   - stores through a shared mapping, since many file systems update the times only at the first
+ *     store;
+ *   - a change after which the writer resets mtime, on Windows or if hard links to the file are
+ *     added or removed during the read.
+ *
+ *  A file of size 0 that has bytes, as in procfs, results in IO. The call waits for leases of other
+ *  processes on the file.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits

@@ -34,7 +34,7 @@ SB_BEGIN_DECLS
 /** A reducer of one rank. */
 typedef struct sb_reducer sb_reducer;
 
-/** Options of a reducer, equal at all ranks. */
+/** Options of a reducer, which must be equal at all ranks. */
 typedef struct sb_reducer_options {
     size_t struct_size;  /**< sizeof(sb_reducer_options) of the caller */
     sb_part part;        /**< SB_DATA or SB_DIFF */
@@ -47,14 +47,14 @@ typedef struct sb_reducer_options {
     { sizeof(sb_reducer_options), SB_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: creates a reducer and registers blobs. Ranks compare the options, and the number,
- *  order, dtypes and shapes of the blobs. If two ranks differ, the call fails at every rank with a
- *  message that contains both values. If one rank fails before it sends (out of memory, a wrong
- *  argument), the call fails at every rank with that rank's message. The communicator remains
- *  usable in both cases. If the engine of one rank cannot begin the first reduction
- *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
- *  that rank retries the call or ends. If the engine of one rank fails later, that rank returns
- *  COMM_FAILURE, and the other ranks return the status with which their engine reports an ended
- *  rank.
+ *  order, dtypes and shapes of the blobs. If one of these values differs between two ranks, the
+ *  call fails at every rank with a message that contains both values. If one rank fails before it
+ *  sends (out of memory, a wrong argument), the call fails at every rank with that rank's message.
+ *  The communicator remains usable in both cases. If the engine of one rank cannot begin the first
+ *  reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they
+ *  wait until that rank retries the call or ends. If the engine of one rank fails later, that rank
+ *  returns COMM_FAILURE, and the other ranks return the status with which their engine reports an
+ *  ended rank.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
@@ -84,7 +84,7 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
  *  ready, and advances started buckets. It waits for other ranks only if the engine has no
  *  requests. If a bucket cannot start because memory ran out or a device failed, later calls retry
  *  the start.
- *  @param blob [borrowed] a registered blob, with the count of its registration
+ *  @param blob [borrowed] a registered blob, with the same count as at its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,
  *  FORKED. */
