@@ -316,8 +316,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
 SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
 
 /** Releases the memory of a part; other sharers still use it. The next call that needs the part
- *  creates a memory of zeros. Frees, for example, the diffs of a net that is no longer trained.
- *  Like sb_mem_release, the call waits for pending transfers.
+ *  creates a memory of zeros. Use this function, for example, to free the diffs of a net that is no
+ *  longer trained. Like sb_mem_release, the call waits for pending transfers.
  *  @param blob [nullable]
  *  @param part SB_DATA or SB_DIFF; any other value does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);

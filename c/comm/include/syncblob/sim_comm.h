@@ -26,8 +26,8 @@ SB_BEGIN_DECLS
 typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
-    uint32_t delay_microseconds; /**< the maximum random delay after which each rank completes an
-                                      operation; delays do not count towards the time limit; 0: no
+    uint32_t delay_microseconds; /**< each rank delays each operation at random, by at most this
+                                      time; delays do not count towards the time limit; 0: no
                                       delays */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */

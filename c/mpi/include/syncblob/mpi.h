@@ -14,8 +14,9 @@
  *
  * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).
  * MPI has no time limit: if a rank has ended, a call waits for that rank until MPI detects the end;
- * MPI then aborts the whole program by default. After a failure the library never frees memory of
- * incomplete requests, which MPI may still use, or MPI's communicator, since freeing it may wait.
+ * MPI then aborts the whole program by default. After a failure the library frees neither the
+ * memory of incomplete requests, which MPI may still use, nor MPI's communicator, since
+ * MPI_Comm_free may wait.
  *
  * Devices: the library passes only host memory to MPI; bytes of a device are copied through the
  * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
