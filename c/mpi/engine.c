@@ -267,9 +267,9 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles that a thread closed which may not call MPI. The next thread that creates or closes a
-   handle, and may call MPI, frees them. MPI_Finalize frees the MPI objects of the remaining
-   handles. */
+/* Handles that were closed on threads that may not call MPI. The next thread that may call MPI, and
+   that creates or closes a handle, frees these handles. MPI_Finalize frees the MPI objects of the
+   remaining handles. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {

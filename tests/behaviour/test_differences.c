@@ -107,7 +107,7 @@ TEST(lent_room) {
     shape_to(blob, 20);
     show("a blob of 10, lent 20 elements, reshaped to 20: data",
          host_of(blob, SB_DATA) == lent ? "as lent" : "new");
-    show("the same: diff",
+    show("diff of the same blob",
          value_at(SB_DTYPE_F32, host_of(blob, SB_DIFF), 4) > 0 ? "as it was" : "new");
 }
 
@@ -117,7 +117,7 @@ TEST(growth) {
     assert_ok(sb_blob_share_data(sharer, owner, &err));
     shape_to(owner, 40);
     show_number("B shares A's data, A grows to 40: element 4 of B", element(sharer, 4));
-    show("do A and B still share data", data_of(owner) == data_of(sharer) ? "yes" : "no");
+    show("do A and B share data then", data_of(owner) == data_of(sharer) ? "yes" : "no");
     write_part(large, SB_DATA);
     shape_to(large, 10);
     assert_ok(sb_blob_share_data(narrow, large, &err));

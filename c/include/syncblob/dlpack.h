@@ -15,8 +15,8 @@
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are out of date;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
- *    see the write until the next call for the other side (even a const call); after that call, a
- *    mutable call for the tensor's side must precede the next write;
+ *    see the write. After a call for the other side (even a const call), make a mutable call for
+ *    the tensor's side before you write again;
  *  - reads and writes through the tensor need the same exclusive access as calls of a sharer.
  *
  * Exported device bytes are ready for any stream. Before you use the bytes on a stream that is not

@@ -90,8 +90,8 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
  *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
- *  used parameter that is NaN; an infinite parameter other than value; min > max; max - min that is
- *  not a finite double; std < 0; sparse below -1, above d0, or set for another type than gaussian),
+ *  used parameter that is NaN, or is infinite and not `value`; min > max; max - min that is not a
+ *  finite double; std < 0; sparse below -1, above d0, or set for another type than gaussian),
  *  UNSUPPORTED (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of
  *  no known version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear
  *  needs four, with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a

@@ -36,8 +36,8 @@ typedef struct sb_source {
                              2^31 - 1 */
     /** Copies the bytes [offset, offset + bytes) of the source to `buffer`, and returns SB_OK only
      *  if all of these bytes were copied. The range is inside the source's size; `bytes` is above
-     *  0. If the program calls a const model on several threads, the slot runs on several threads
-     *  at once.
+     *  0. If the program uses a const model on several threads, the slot runs on several threads at
+     *     once.
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
      *  opening a model reads the source several times from its beginning to its end; loading a blob
@@ -90,7 +90,7 @@ typedef struct sb_progress {
      *  much more than a MiB: opening a model skips the values; and if a blob's diff is before its
      *  data in the file, `done` is already at the diff's end while the data are read. A return
      *  value other than 0 ends the library's call with SB_ERR_CANCELLED: nothing has changed,
-     *  except the contents of a sink. Runs on several threads at once if the program calls a const
+     *  except the contents of a sink. Runs on several threads at once if the program uses a const
      *  model on several threads. */
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
@@ -128,8 +128,8 @@ typedef struct sb_span {
 } sb_span;
 
 /** Creates a source of bytes in several pieces, such as a message received over a network, without
- *  joining them. The values of a blob are copied once, from the pieces to the blob. A read finds
- *  its piece in logarithmic time.
+ *  joining them. The values of a blob are copied once, from the pieces to the blob. The time to
+ *  find the piece of a read is logarithmic in the number of pieces.
  *  @param context [borrowed, nullable] the source retains the context, which allocates the list of
  *      pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their

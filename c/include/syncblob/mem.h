@@ -24,30 +24,31 @@
  * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
  * Calls on the memory that need the bytes also return the failure, until the library has set the
  * memory's head. After a failed transfer the library sets the head to the side from which the bytes
- * were copied; writes on the device after the transfer are lost. After failed arithmetic the memory
- * is LOST. After failed work of the caller on a stream, the library treats as LOST every memory
- * that the caller had last fetched for writing with that stream, unless a later call has made the
- * bytes current on the host. A memory is also LOST if arithmetic has computed its bytes from lost
- * bytes, or a transfer has copied lost bytes to it. A call that only queues work behind failed work
- * may succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
- * failed work should have written, even if other threads have waited for that work before. The
- * library cannot track work of the caller on the library's own stream, on a stream that the caller
- * did not pass, on a stream that two contexts use, or on a default stream if the pointer was
- * fetched without a stream. The library also cannot track which bytes the caller's work computes
- * from lost bytes. If several memories borrow the same bytes (Overlap), only the memory whose call
- * queued the work reports the failure: make a call on that memory before you read another memory.
- * If a wait fails although the work succeeds, the library does not treat the work as failed, but in
- * two cases it treats the device as lost. First, a wait for arithmetic that was queued without a
- * stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a
- * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
+ * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
+ * the memory is LOST. After failed work of the caller on a stream, the library treats as LOST every
+ * memory that the caller had last fetched for writing with that stream, unless a later call has
+ * made the bytes current on the host. A memory is also LOST if arithmetic has computed its bytes
+ * from lost bytes, or a transfer has copied lost bytes to it. A call that only queues work behind
+ * failed work may succeed; the wait for the later work then fails. No call returns a host pointer
+ * to bytes that failed work should have written, even if other threads have waited for that work
+ * before. The library cannot track work of the caller on the library's own stream, on a stream that
+ * the caller did not pass, on a stream that two contexts use, or on a default stream if the pointer
+ * was fetched without a stream. The library also cannot track which bytes the caller's work
+ * computes from lost bytes. If several memories borrow the same bytes (Overlap), only the memory
+ * whose call queued the work reports the failure: make a call on that memory before you read
+ * another memory. If a wait fails although the work succeeds, the library does not treat the work
+ * as failed, but in two cases it treats the device as lost. First, a wait for arithmetic that was
+ * queued without a stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second,
+ * the wait for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails
+ * twice in a row.
  *
- * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
- * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
- * through the legacy default stream. While any thread in the process captures a blocking stream,
- * CUDA forbids the use of the legacy stream. During such a capture, copies and arithmetic do not
- * wait for per-thread default streams: synchronise those streams first, or wait for the end of the
- * capture. Memory that is retired during the capture is freed after the capture (quarantine,
- * context.h).
+ * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
+ * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
+ * and thereby for kernels on per-thread default streams. While any thread in the process captures a
+ * blocking stream, CUDA forbids the use of the legacy stream. During such a capture, copies and
+ * arithmetic do not wait for per-thread default streams: synchronise those streams first, or wait
+ * for the end of the capture. Memory that is retired during the capture is freed after the capture
+ * (quarantine, context.h).
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access the memory
  * of a device directly, the two sides of an sb_mem are one storage, which sb_stats counts as device

@@ -250,8 +250,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
 
 /** Reshapes `blob` and loads the values of a blob of the model into it. Converts and stores the
  *  values as sb_blob_from_proto does, or for a file as sb_blob_load_file does. A blob without
- *  values results in LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the
- *  call copies that blob.
+ *  values results in LENGTH_MISMATCH, unless its count is 0. If the program has replaced or added
+ *  the blob (sb_model_set_blob, sb_model_add_blob), the call copies the new blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a `blob` of BF16; an announced blob), DTYPE_MISMATCH

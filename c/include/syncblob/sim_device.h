@@ -118,8 +118,9 @@ typedef struct sb_sim_device {
      *  pointer. */
     sb_status (*free)(void *device, void *ptr, sb_error *err);
     /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
-     *  or NULL if the range is not memory of the device. Sets `*out_ready`, unless `out_ready` is
-     *  NULL: 1 if the range's allocation has completed on its stream. */
+     *  or NULL if the range is not memory of the device. If `out_ready` is not NULL and the range
+     *  is memory of the device, sets `*out_ready` to 1 if the range's allocation has completed on
+     *  its stream, else to 0. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

@@ -21,7 +21,7 @@ typedef int32_t sb_conformance_outcome;
 /** The outcome of a claim. */
 enum {
     SB_CONFORMANCE_PASSED = 0, /**< the backend does what the claim states */
-    SB_CONFORMANCE_FAILED = 1, /**< the claim is not true of the backend */
+    SB_CONFORMANCE_FAILED = 1, /**< the backend violates the claim */
     SB_CONFORMANCE_SKIPPED = 2 /**< not tested, for example because a slot is NULL */
 };
 
