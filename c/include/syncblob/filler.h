@@ -26,7 +26,8 @@ enum {
     SB_FILLER_CONSTANT = 0,          /**< each element is `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
     SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
-    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) divided by its sum */
+    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), then divided by the sum of the row
+                                          (axis 0) */
     SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
     SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
     SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling; no random numbers */
@@ -80,7 +81,7 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
  *  @param out the caller sets `struct_size` (SB_FILLER_INIT); the call writes at most that many
  *      bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
- *  parameters that sb_blob_fill refuses for every blob), DATA_LIMIT. */
+ *  parameters that are invalid for blobs of every shape), DATA_LIMIT. */
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
                                                sb_error *err);
 

@@ -132,8 +132,8 @@ typedef struct sb_span {
  *  find the piece of a read is logarithmic in the number of pieces.
  *  @param context [borrowed, nullable] the source retains the context, which allocates the list of
  *      pieces
- *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
- *      bytes must not change as long as the source is used
+ *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order. The list is
+ *      copied; the bytes must not change as long as the source is used
  *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
  *      caller must call the source's `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),

@@ -215,8 +215,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
  *  sharers (sb_blob_set_cpu changes one blob). Storage of the library on that side is freed; the
  *  head moves to the host. A LOST memory is allowed.
- *  @param ptr [borrowed] until replaced, evicted, or released with the memory; aligned for the
- *      elements. The call cannot check the alignment, since a memory has no element type
+ *  @param ptr [borrowed] until the storage is replaced or evicted, or the memory is released; must
+ *      be aligned for the elements. The call cannot check the alignment, since a memory has no
+ *      element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if
@@ -330,8 +331,9 @@ enum {
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Only this call allocates and uses the device; it waits for device work
- *  that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). The call waits for device work that uses the bytes. Failures of
+ *  allocation or of the device occur only in this call. The caller's work on the bytes must end
+ *  before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after

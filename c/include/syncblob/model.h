@@ -96,8 +96,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
 /** Opens a source as a model.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*
- *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
- *      call fails
+ *  @param source [borrowed] the struct is copied; its `close` runs when the model is destroyed, and
+ *      never if this call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
@@ -111,7 +111,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
 /** Sets the progress callback of later calls on this model: a call that loads a blob or reads its
  *  values reports progress in bytes of the blob's message, and a save in bytes of the model. If
  *  several threads call the model, each call reports its own progress on its own thread.
- *  @param progress [borrowed, nullable] copied; NULL: no progress callback
+ *  @param progress [borrowed, nullable] the struct is copied; NULL: no progress callback
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
                                                      sb_error *err);

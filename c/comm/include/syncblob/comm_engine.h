@@ -104,7 +104,7 @@ typedef struct sb_comm_engine {
  *  other ranks.
  *  @param context [borrowed, nullable] the communicator retains the context, in which reducers
  *      allocate buckets
- *  @param engine [borrowed] outlives the communicator
+ *  @param engine [borrowed] must outlive the communicator
  *  @param user passed to `open`
  *  @param out [owned] sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (a table without a required slot, or with only some of the slots of

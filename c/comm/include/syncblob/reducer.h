@@ -55,7 +55,7 @@ typedef struct sb_reducer_options {
  *  wait until that rank retries the call or ends. If the engine of one rank fails later, that rank
  *  returns COMM_FAILURE, and the other ranks return the status with which their engine reports an
  *  ended rank.
- *  @param comm [borrowed] outlives the reducer
+ *  @param comm [borrowed] must outlive the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
  *      since the memory would be summed twice. The call does not detect blobs that will share a
