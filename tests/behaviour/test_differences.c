@@ -104,7 +104,7 @@ TEST(lent_room) {
     shape_to(blob, 20);
     show("a blob of 10, lent 20 elements, reshaped to 20: data",
          host_of(blob, SB_DATA) == lent ? "as lent" : "new");
-    show("the same: diff",
+    show("diff of the same blob",
          value_at(SB_DTYPE_F32, host_of(blob, SB_DIFF), 4) > 0 ? "as it was" : "new");
 }
 
@@ -114,7 +114,7 @@ TEST(growth) {
     assert_ok(sb_blob_share_data(sharer, owner, &err));
     shape_to(owner, 40);
     show_number("B shares A's data, A grows to 40: element 4 of B", element(sharer, 4));
-    show("do A and B still share data", data_of(owner) == data_of(sharer) ? "yes" : "no");
+    show("do A and B share data then", data_of(owner) == data_of(sharer) ? "yes" : "no");
     write_part(large, SB_DATA);
     shape_to(large, 10);
     assert_ok(sb_blob_share_data(narrow, large, &err));
@@ -142,7 +142,7 @@ TEST(lending) {
     assert_ok(sb_blob_share_data(owner, sharer, &err));
     lent[4] = 60;
     assert_ok(sb_mem_set_cpu(data_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("the same with set_cpu_data of A's memory, and 60", element(sharer, 4));
+    show_number("the same, but A.data()->set_cpu_data with 60", element(sharer, 4));
     show_status("set_cpu_data with a misaligned pointer",
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     assert_ok(sb_mem_set_cpu(data_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));

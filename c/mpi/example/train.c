@@ -1,4 +1,4 @@
-/* Trains multinomial logistic regression; the ranks divide each batch. The command
+/* Trains a multinomial logistic regression; each rank computes its part of each batch. The command
 
        mpirun -n 4 train STEPS [--save STEP PREFIX] [--restore PREFIX]
 
@@ -61,7 +61,8 @@ static double feature_of(uint64_t sample, int feature) {
 
 /* --- one step ------------------------------------------------------------------------------- */
 
-/* Replaces the scores by their gradient: their softmax, minus 1 at the label. Returns the loss. */
+/* Replaces the scores by their gradient: the softmax of the scores, minus 1 at the label. Returns
+   the loss. */
 static double softmax_loss(double scores[CLASSES], int label) {
     double most = scores[0], sum = 0;
     for (int c = 1; c < CLASSES; c++)

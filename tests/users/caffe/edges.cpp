@@ -277,7 +277,7 @@ void lent_room() {
     blob.Reshape(of(20));
     print("a blob of 10, lent 20 elements, reshaped to 20: data", "%s",
           blob.cpu_data() == lent ? "as lent" : "new");
-    print("the same: diff", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
+    print("diff of the same blob", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
 }
 
 void growth() {
@@ -286,7 +286,7 @@ void growth() {
     sharer.ShareData(owner);
     owner.Reshape(of(40));
     print("B shares A's data, A grows to 40: element 4 of B", "%g", sharer.cpu_data()[4]);
-    print("do A and B still share data", "%s", owner.data() == sharer.data() ? "yes" : "no");
+    print("do A and B share data then", "%s", owner.data() == sharer.data() ? "yes" : "no");
     large.mutable_cpu_data();
     large.Reshape(of(10));
     Blob<float> narrow(of(10));
@@ -314,7 +314,7 @@ void lending() {
     print("B shares A's data, A.set_cpu_data with 50: element 4 of B", "%g", sharer.cpu_data()[4]);
     lent[4] = 60;
     owner.data()->set_cpu_data(lent);
-    print("the same with set_cpu_data of A's memory, and 60", "%g", sharer.cpu_data()[4]);
+    print("the same, but A.data()->set_cpu_data with 60", "%g", sharer.cpu_data()[4]);
     odd.set_cpu_data(reinterpret_cast<float *>(bytes + 1));
     print("set_cpu_data with a misaligned pointer", "accepted");
     odd.data()->set_cpu_data(bytes + 1);
