@@ -203,7 +203,7 @@ TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
         {0, -1, "layer 0 has no blob -1; its number of blobs is 1"},
         {1, 0, "the model has no layer 1; its number of layers is 1"},
         {-2, 0, "the model has no layer -2; its number of layers is 1"},
-        {SB_NO_LAYER, 3, "no blob 3 is outside of layers; the number of such blobs is 0"},
+        {SB_NO_LAYER, 3, "there is no blob 3 outside of layers; the number of such blobs is 0"},
     };
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
     const struct wire net = wire_of("100:{7:{5:{}}}");

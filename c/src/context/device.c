@@ -1,5 +1,4 @@
-/* Calls the slots (function pointers) of the backend's table. Unless noted, a function fails if the
-   device is not usable, marks the device as lost after DEVICE_LOST, and updates the statistics. */
+/* Calls the slots (function pointers) of the backend's table. */
 #include "context/context.h"
 
 #include "base/error.h"

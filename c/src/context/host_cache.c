@@ -25,7 +25,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes) {
     return fits && is_cached_size(context, class) ? class : bytes;
 }
 
-/* Removes an entry; entries are sorted, oldest first. */
+/* Entries are sorted, oldest first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -52,8 +52,8 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* Acquires cache.lock. A forked child acquires the lock only if it is free, because it may stay
-   locked. */
+/* Acquires cache.lock. A forked child only tries, because a thread of the parent may have left the
+   lock locked. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);

@@ -53,7 +53,6 @@ struct sb__vectors {
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
-/* Returns the loops of SB_DTYPE_F32 or SB_DTYPE_F64. */
 static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vectors,
                                                    int32_t dtype) {
     return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;

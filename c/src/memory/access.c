@@ -1,12 +1,13 @@
-/* Implements the calls that read a side, that queue a transfer to a side, or that wait for such a
+/* Implements the calls that read a side, queue a transfer to a side, or wait for such a
    transfer. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, also adds
-   the events of the work that `mem`'s bytes depend on to the result's made_by. */
+/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, its result
+   depends on the work that wrote `mem`: adds mem->made_by and new events of the writers to the
+   result's made_by. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -81,7 +82,8 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* a failed call may have used another stream */
+    if (had_spare && side == SB_SIDE_GPU) /* the call that allocated it may have used another
+                                             stream */
         st = sb__after_users(mem, target, err);
     else if (had_spare)
         st = sb__await_users(mem, err);
@@ -99,7 +101,8 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     return sb__zero(mem, side, target, err);
 }
 
-/* Transfers bytes from the other side, into new storage if this side's storage is read-only. */
+/* Copies the other side's bytes to this side, into new storage if this side's storage may not be
+   written. */
 static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
                                struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -158,7 +161,8 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     }
     if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a failed call may add storage */
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a failed call may have added
+                                                                  storage */
     return st;
 }
 
@@ -204,8 +208,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* Reads a side and releases the retired storage. Not inlined, so that the fast paths need not save
-   registers. */
+/* Not inlined, so that the fast paths need not save registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,
                                                      const void **out, sb_error *err) {
@@ -223,7 +226,8 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retir
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
-/* On the library's stream, a read that needs a transfer to the device waits for the transfer. */
+/* If the work is queued on the library's stream, and the device's bytes are not current yet, waits
+   for the transfer. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;

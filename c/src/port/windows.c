@@ -169,8 +169,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* For libraries that the opened library needs, Windows searches the folder of that library, of the
-   program and of the system, but not PATH. */
+/* Windows searches for the libraries that this library needs in the folders of this library, of the
+   program and of the system, but not in PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];

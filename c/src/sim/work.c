@@ -1,4 +1,3 @@
-/* Executes the operations of the simulated device. */
 #include "host/arithmetic.h"
 #include "sim/device.h"
 

@@ -29,7 +29,6 @@ struct sb__sink sb__sink_count(void);
 struct sb__sink sb__sink_memory(void *memory, size_t capacity);
 struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 
-/* Returns whether the sink is a counter. */
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
 void sb__sink_varint(struct sb__sink *sink, uint64_t value);
