@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#define MAX_VARINT_BYTES 10
-#define WATCHED_BYTES    ((size_t)1 << 20)
+#define WATCHED_BYTES ((size_t)1 << 20)
 
 /* The size of sb_sink in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(((sb_sink *)0)->write))
@@ -112,24 +111,27 @@ static unsigned char *room(struct sb__sink *sink, size_t *size) {
     return outlet ? outlet->buffer + outlet->used : left > 0 ? sink->memory + sink->written : NULL;
 }
 
-void sb__sink_varint(struct sb__sink *sink, uint64_t value) {
-    uint8_t bytes[MAX_VARINT_BYTES];
+size_t sb__put_varint(uint8_t *out, uint64_t value) {
     size_t used = 0;
     for (; value >= 0x80; value >>= 7)
-        bytes[used++] = (uint8_t)(value | 0x80);
-    bytes[used++] = (uint8_t)value;
-    sb__sink_bytes(sink, bytes, used);
+        out[used++] = (uint8_t)(value | 0x80);
+    out[used++] = (uint8_t)value;
+    return used;
 }
 
-void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
-    sb__sink_varint(sink, (uint64_t)field << 3 | SB__WIRE_BYTES);
-    sb__sink_varint(sink, size);
+static size_t put_prefix(uint8_t *out, uint32_t field, uint64_t size) {
+    size_t used = sb__put_varint(out, (uint64_t)field << 3 | SB__WIRE_BYTES);
+    return used + sb__put_varint(out + used, size);
 }
 
 size_t sb__prefix_size(uint32_t field, uint64_t size) {
-    struct sb__sink count = sb__sink_count();
-    sb__sink_prefix(&count, field, size);
-    return (size_t)count.written;
+    uint8_t prefix[SB__TWO_VARINTS];
+    return put_prefix(prefix, field, size);
+}
+
+void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
+    uint8_t prefix[SB__TWO_VARINTS];
+    sb__sink_bytes(sink, prefix, put_prefix(prefix, field, size));
 }
 
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
