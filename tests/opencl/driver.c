@@ -83,7 +83,7 @@ struct memory {
 static struct memory *memories;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Must be called with the lock held. */
+/* The caller must hold `lock`. */
 static struct memory *find(cl_context context, const void *ptr) {
     struct memory *memory = memories;
     while (memory && !((!context || memory->context == context) &&

@@ -77,7 +77,7 @@ static void one_cublas(int32_t code, const char *words) {
     assert_true(is_loaded("libcublas.so.12") != is_loaded("libcublas.so.13"));
 }
 
-/* PyTorch loads cuBLAS from a private folder before the library does. */
+/* Like PyTorch, loads cuBLAS from another folder before the library does. */
 static void cublas_12_is_loaded(int32_t code, const char *words) {
     assert_non_null(dlopen(FAKE_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
     one_cublas(code, words);

@@ -210,7 +210,7 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
-/* After a call without a stream, later writers do not wait for the kernel. */
+/* After a read without a stream, later writers do not wait for the kernel. */
 static void read_device(struct worker *w, struct object *o) {
     void *in = NULL;
     float values[COUNT];
