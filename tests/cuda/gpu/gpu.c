@@ -7,9 +7,9 @@
 
 struct driver driver;
 sb__cu_context primary;
-static sb_context *running; /* the context of the open stage */
+static sb_context *running;
 
-/* Retains device 0's primary context until the process ends, since its creation takes long. */
+/* Retains the primary context until the process ends, because its creation is slow. */
 static void keep_primary_context(void) {
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
@@ -33,7 +33,6 @@ static void open_driver(void) {
     driver.is_fake = dlsym(library, "fake_live") != NULL;
 }
 
-/* Opens the driver. Returns GPU_SKIPPED if there is no device; the reason is printed. */
 static int begin(void) {
     const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
     sb_context *context;

@@ -1,10 +1,9 @@
-/* Tests calls on a source whose bytes change between two reads. A call that measured the old bytes
-   must fail, or write as many bytes as it reports. */
+/* Tests calls on a source whose bytes change between two reads. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
 
-/* Messages of equal size with different numbers of layers and blobs, and different texts. */
+/* Messages of equal size with different contents. */
 static const char *const layers[] = {
     "2:{5:4 6:{}}",   /* a type with a name, a blob */
     "2:{5:127 6:{}}", /* a type without a name */
@@ -21,8 +20,6 @@ static bool reports_change(sb_status st) {
     return st == SB_ERR_IO && strstr(err.message, "changed") != NULL;
 }
 
-/* Checks that a successful call has written as many bytes as it reports. Returns whether the call
-   reports the change. */
 static int is_refused(sb_status st, const unsigned char *out, size_t size) {
     if (st != SB_OK)
         assert_int_equal(st, SB_ERR_IO);
@@ -31,9 +28,7 @@ static int is_refused(sb_status st, const unsigned char *out, size_t size) {
     return reports_change(st);
 }
 
-/* For every n, opens a model whose n-th and later reads return `after`, reads a layer's message,
-   loads a blob, replaces or adds a blob, and saves. Counts in `refused` how often the open, the read
-   of the message, the save and the load report the change. */
+/* The n-th and later reads of the model return `after`. */
 static void change(const struct wire *before, const struct wire *after, int32_t format,
                    int refused[4]) {
     bool fired = true;

@@ -1,7 +1,4 @@
-/* Tests calls that must be refused before anything changes: NULL for each pointer that a header
-   does not mark [nullable]; flags of other calls and unknown flags, alone or with valid flags;
-   parts other than data and diff; extreme numbers. tests/support/make_refusals.py generates the
-   calls from the headers. */
+/* Tests calls that must be refused before anything changes. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -179,7 +176,7 @@ TEST_ON(world, impossible_sizes_are_refused) {
     assert_null(ptr);
 }
 
-/* Cases that make_refusals.py omits: calls that need another model, and pointers within structs. */
+/* make_refusals.py omits calls that need another model, and pointers within structs. */
 TEST_ON(world, null_is_refused_for_nets_and_within_structs) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     const sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};

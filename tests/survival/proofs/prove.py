@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Runs ESBMC on every harness of this folder. Each proof must succeed; with --selftest, it must fail
-with each planted error.
+"""Runs ESBMC on every harness of this folder. With --selftest, each proof must fail with each planted error.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
-README.md describes the comments of proofs.
+README.md describes how to write a harness.
 """
 import argparse
 import concurrent.futures
@@ -36,7 +35,7 @@ class Proof:
         self.errors = [[json.loads(text) for text in error] for error in ERROR.findall(comment)]
 
     def refusal(self, esbmc, folders=()):
-        """Returns None if every claim is proved, otherwise the claim that does not hold."""
+        """Returns the claim that does not hold, or None."""
         includes = [*folders, FOLDER, ROOT / "c/src", ROOT / "c/include", ROOT / "tests/support"]
         command = [esbmc, str(self.harness), "--function", self.name, "--unwind", self.unwind, *CHECKS,
                    *(word for folder in includes for word in ("-I", str(folder)))]
@@ -59,7 +58,6 @@ class Proof:
         raise Broken(" ".join(output.split()[-60:]))
 
     def plant(self, old, new, folder):
-        """Writes the source with the error to `folder`, which the search path lists before the library."""
         for name in re.findall(r'#include "(\w+/\w+\.[ch])"', self.harness.read_text()):
             source = ROOT / "c/src" / name
             if source.exists() and source.read_text().count(old) == 1:

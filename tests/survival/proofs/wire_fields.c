@@ -1,5 +1,4 @@
-/* Proves the functions that read numbers and fields, given the contracts of the functions that they
-   call. */
+/* Proves the functions of wire.c that read numbers and fields. */
 #include "wire_reader.h"
 
 static sb_status skip_group_contract(struct sb__reader *of, const struct sb__path *in, uint32_t end,
@@ -26,8 +25,7 @@ static sb_status skip_group_contract(struct sb__reader *of, const struct sb__pat
 #undef read_tag
 #undef read_value
 
-/* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. Only a number that
-   is cut or has more than 64 bits is MALFORMED.
+/* sb__wire_varint: reads a varint of at most ten bytes before `end`.
    --unwind 11: ten bytes
    planted: "reader->at >= end || !in_window"
         -> "!in_window"
@@ -142,7 +140,7 @@ void wire_value(void) {
           (field.type == SB__WIRE_FIXED64 && size == 8));
 }
 
-/* sb__wire_next: reads the next complete field before `end`; sets field->number to 0 at the end.
+/* sb__wire_next: reads the next field before `end`; sets field->number to 0 at the end.
    --unwind 1: there is no loop
    planted: "if (reader->at >= end || short"
         -> "if (reader->at > end || short"

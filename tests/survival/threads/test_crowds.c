@@ -13,8 +13,6 @@
 #define BYTES  ((size_t)2048)
 #define ROUNDS (test_is_quick() ? 200 : 5000)
 
-/* --- first uses ------------------------------------------------------------------------------ */
-
 static void touch_first(void *arg, int member) {
     sb_mem *mem = arg;
     const void *ptr = NULL;
@@ -82,10 +80,7 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
     race_readers(f, 0);
 }
 
-/* --- two memories at once -------------------------------------------------------------------- */
-
-/* The left blobs have the data x and the diff y, the right blobs the data y and the diff x. All
-   bytes are 0, so every order of the calls leaves 0. */
+/* All bytes are 0, so every order of the calls leaves 0. */
 struct crossed {
     sb_blob *left[2], *right[2];
 };
@@ -115,9 +110,7 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     assert_true(bytes_are(mem_pointer(x, MUTABLE_CPU), BYTES, 0));
 }
 
-/* --- a cap ----------------------------------------------------------------------------------- */
-
-/* Thread 0 always requests more than the cap allows. The other threads stay far below the cap. */
+/* Thread 0 always requests more than the cap allows. */
 static void ask(void *arg, int member) {
     struct sb__account *account = arg;
     size_t bytes = member ? SMALL : CAP;
@@ -157,8 +150,6 @@ TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
     assert_true(f->counting.peak_bytes <= CAP && stats.host_peak <= CAP);
     assert_true(stats.host_peak >= CAP / 3);
 }
-
-/* --- the host cache -------------------------------------------------------------------------- */
 
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = test_aligned_alloc(alignment, bytes);
@@ -210,8 +201,6 @@ TEST(a_request_that_fits_beside_the_memory_in_use_succeeds) {
     }
 }
 
-/* --- a shared model -------------------------------------------------------------------------- */
-
 #define BLOBS 8
 
 static const int64_t counts[] = {50000};
@@ -222,7 +211,6 @@ struct shared {
     sb_model *model;
 };
 
-/* This thread's progress, which `report` updates. */
 static _Thread_local struct {
     uint64_t done, total;
     bool cancels;
@@ -259,7 +247,6 @@ static void check_values(sb_blob *blob, int64_t index) {
         assert_true(values[i] == (float)index + (float)i);
 }
 
-/* Thread 1 cancels each of its loads, which must not affect other threads. */
 static void load_or_cancel(struct shared *s, int member) {
     sb_blob *blob; /* test_vector() would take a lock, which orders the threads */
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));

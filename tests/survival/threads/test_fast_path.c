@@ -1,7 +1,4 @@
-/* If a side is ready and no work is pending, a request for the side's pointer takes no lock and
-   calls no function of the device or the allocator. Const calls on current host data do not write
-   to the library's objects, so that any number of threads can share the cache lines of a blob or
-   model. */
+/* Tests that requests for a ready side take no lock and call no function of the device. */
 #include "blobs.h"
 #include "nets.h"
 #include "pointers.h"
@@ -13,11 +10,9 @@
 
 #define BYTES ((size_t)256)
 
-/* --- counting ------------------------------------------------------------------------------- */
-
 static _Thread_local int64_t locks;
 
-/* Counts locks, except in builds with sanitizers, which replace the same function. */
+/* Sanitizers replace pthread_mutex_lock, too. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -31,7 +26,7 @@ int pthread_mutex_lock(pthread_mutex_t *mutex) {
 }
 #endif
 
-static int64_t spread; /* calls of parallel_for */
+static int64_t spread;
 
 static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     spread++;
@@ -42,7 +37,7 @@ static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int6
 struct scale {
     struct rig rig;
     sb_mem *mem;
-    sb_blob *blob, *source; /* blobs of BYTES bytes, with data and diff on the host */
+    sb_blob *blob, *source;
 };
 
 static void scale_open(struct scale *s) {
@@ -79,8 +74,6 @@ static int64_t calls_so_far(struct scale *s) {
             fail_with("%s made %d locks or calls", #expr, (int)(calls_so_far(s) - before_));       \
     } while (0)
 
-/* --- the tests -------------------------------------------------------------------------------- */
-
 TEST_ON(scale, slow_paths_are_counted) {
     const int64_t calls = calls_so_far(f), locks_before = locks;
     (void)mem_pointer(f->mem, CPU_DATA);
@@ -92,13 +85,13 @@ TEST_ON(scale, slow_paths_are_counted) {
 TEST_ON(scale, a_request_for_a_ready_side_is_fast) {
     const void *in;
     void *out;
-    assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err)); /* HEAD_AT_CPU */
+    assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err));
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_cpu(f->mem, &out, &err));
-    assert_ok(sb_mem_gpu(f->mem, &in, &err)); /* SYNCED */
+    assert_ok(sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
-    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err)); /* HEAD_AT_GPU */
+    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_ok(sb_mem_mutable_cpu(f->mem, &out, &err));
@@ -138,8 +131,6 @@ TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     assert_ok(sb_blob_gpu(f->blob, SB_DATA, &in, &err));
     assert_fast(f, sb_blob_gpu(f->blob, SB_DATA, &in, &err));
 }
-
-/* --- const calls, while all memory of the library is read-only ------------------------------- */
 
 #define ARENA_BYTES ((size_t)16 << 20)
 

@@ -1,4 +1,4 @@
-/* Settings, counters, faults, contexts, and each thread's stack of contexts. */
+/* Settings, counters, faults and contexts of the fake driver. */
 #include "driver.h"
 
 #include <stdarg.h>
@@ -347,8 +347,6 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Fails if a capture of any context forbids unsafe calls, and invalidates such captures: creating
-   or destroying a context may wait for other contexts. cuda.h does not document this case. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -369,7 +367,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* The flags remain set when the primary context is destroyed and created again. */
+/* The driver keeps the flags when the primary context is destroyed and created again. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN_ON(device);
     fake.contexts[device].flags = flags;
@@ -409,8 +407,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 
 READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
-/* Loads a kernel at its first launch. Loading may synchronise the context: see "Lazy Loading" in
-   the CUDA C++ Programming Guide. */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)
@@ -485,8 +481,6 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* Returns whether the stream's capture forbids unsafe calls on this thread. The function is in this
-   file because the capture mode belongs to the thread. */
 static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)

@@ -1,4 +1,4 @@
-/* Streams, events and queued work. */
+/* Streams, events and queued work of the fake driver. */
 #include "driver.h"
 
 #include "base/draw.h"
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns this thread's default stream in the context; the first call creates the stream. The
-   stream is ordered only with the legacy default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && s->thread == fake_thread())
@@ -49,8 +47,7 @@ static CUstream find_known(CUstream handle) {
 
 READS(int, fake_knows, (CUstream handle), find_known(handle) != NULL)
 
-/* Finds a live stream of any context. Reports an unknown handle as a violation, because the
-   driver's behaviour is then undefined (cuda.h). */
+/* By cuda.h, the driver's behaviour is undefined for an unknown handle. */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
@@ -73,7 +70,6 @@ static CUstream blocking_capture(CUcontext context) {
     return NULL;
 }
 
-/* Fails if a capture forbids work on the stream; invalidates that capture. */
 static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
@@ -99,9 +95,7 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Returns whether the legacy default stream has work that was queued before `turn` and for which
-   blocking streams must wait. Blocking streams do not wait for event records; cuda.h does not
-   document this exception. */
+/* Blocking streams do not wait for event records; cuda.h does not document this exception. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -110,7 +104,6 @@ static bool legacy_holds(CUcontext context, uint64_t turn) {
     return false;
 }
 
-/* Returns a stream whose first item must run before the first item of `stream`, or NULL. */
 static CUstream blocker(CUstream stream) {
     const struct item *item = stream->head;
     CUcontext context = stream->context;
@@ -178,9 +171,6 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
-/* Returns a failure that a call of `thread` must return for the stream, or CUDA_SUCCESS. Once a
-   wait has returned a failure, only the thread that queued the failed item gets the failure
-   again. */
 static CUresult failure_for(CUstream stream, int64_t thread) {
     for (int i = 0; i < stream->failure_count; i++)
         if (stream->failures[i].thread == thread || !stream->failures[i].is_reported)
@@ -215,7 +205,6 @@ static void run_record(CUstream stream, const struct item *item) {
     end_failure(stream, item->thread);
 }
 
-/* Runs an item. On a lost device, only completes events and allocations, and frees memory. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -264,16 +253,13 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream's first item is a closed gate, a kernel that cannot end yet. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
-   other item instead. The search ends, because an item waits only for items that were queued
-   earlier. Returns false at a closed gate. */
+/* The loop ends, because an item waits only for items that were queued earlier. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -284,8 +270,7 @@ static bool try_first(CUstream stream) {
     return true;
 }
 
-/* Runs the first item of `stream`. While a gate is closed, releases the lock, so that another
-   thread can open the gate. */
+/* Releases the lock at a closed gate, because another thread opens the gate. */
 static void run_first(CUstream stream) {
     while (stream->head && !try_first(stream)) {
         fake_unlock(NULL);
@@ -305,7 +290,7 @@ static void try_stream(CUstream stream) {
         ;
 }
 
-/* Returns a stream with queued work, or NULL. Running a stream's last item may free the stream. */
+/* Running a stream's last item may free the stream. */
 static CUstream with_work(CUcontext context) {
     CUstream s = context->streams;
     while (s && !s->head)
@@ -372,9 +357,7 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
     return false;
 }
 
-/* Prepares the checks of a copy. An upload's source must not change until the copy runs; with the
-   random schedule, the copy may read pageable memory early. A download's target is filled with
-   rubbish until the copy runs. */
+/* A download's target is filled with rubbish until the copy runs. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -406,7 +389,6 @@ static void drop_item(const struct item *item) {
         free(item->user);
 }
 
-/* Counts work on a captured stream as a node of the graph, and does not queue the work. */
 static CUresult capture(CUstream stream, const struct item *item) {
     stream->captured_from->nodes++;
     if (item->operation == RECORD) {
@@ -485,8 +467,6 @@ COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
         enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
-/* Queues work of the fake cuBLAS or NCCL. This is not a call of the driver, so fake_fail cannot
-   make it fail. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -543,8 +523,6 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Checks a call that queries or waits for `stream`. Fails, and invalidates the capture, if `stream`
-   is captured. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (result || !is_capturing(stream))
@@ -567,7 +545,6 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return c.context->lost ? c.context->lost : result;
 }
 
-/* Runs the stream's work up to a closed gate, so that memory that the work frees becomes free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -581,7 +558,6 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        /* The only flags that exist are for captures. */
         return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
@@ -630,13 +606,12 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
         run_first(record->stream);
     trim_pools(event->context->device);
     for (CUstream s = event->context->streams; s && record->failure; s = s->next)
-        if (s == record->stream) /* a destroyed stream may not exist any more */
+        if (s == record->stream) /* `record->stream` may have been freed */
             mark_reported(s);
     return event->context->lost ? event->context->lost : record->failure;
 }
 
-/* The first query of a recorded event runs no work, so it returns NOT_READY unless the event is
-   complete. Later queries run the stream's work. Only waits return a transient failure. */
+/* The first query of a recorded event runs no work. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -648,7 +623,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return record->done ? event->context->lost : CUDA_ERROR_NOT_READY;
 }
 
-/* Fails without a current context, because cuda.h lists INVALID_CONTEXT without a condition. */
+/* Fails without a current context: cuda.h lists INVALID_CONTEXT without a condition. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     BEGIN(INITIALISED);
     if (!c.context)
@@ -670,7 +645,6 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     return CUDA_SUCCESS;
 }
 
-/* Begins a capture in the global mode, the only mode that the tests use. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -683,8 +657,6 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture on all streams. Unlike a real driver, accepts a capture whose other streams were
-   not joined back to the first stream. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
