@@ -1,5 +1,4 @@
-/* Tests typed accessors, sb_blob_reclaim_cpu and a shrink that fails. The fuzz target reshape
-   compares the bytes, capacity, sharing and loans of blobs with a reference model. */
+/* Tests typed accessors of blobs, sb_blob_reclaim_cpu and a shrink that fails. */
 #include "blobs.h"
 #include "pointers.h"
 

@@ -441,7 +441,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* Pinned memory counts as its size class; eight classes lie between two powers of two. */
+/* Pinned memory that the cache can keep counts as its size class. There are eight classes between
+   two powers of two. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;

@@ -363,7 +363,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* A digit each for the owner, named users, the group, a named group, the mask and others. */
+/* `digits` has a digit for the owner, named users, the group, a named group, the mask and
+   others. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);

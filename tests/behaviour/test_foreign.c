@@ -1,4 +1,4 @@
-/* Tests that errors describe a file that is not a Caffe message, if the file's kind is certain. */
+/* Tests that errors describe files that are not Caffe messages. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"

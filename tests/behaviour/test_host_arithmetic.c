@@ -143,7 +143,7 @@ static double value_to_convert(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* `from` and `to` are the sizes of a value. */
+/* `from` and `to` are the sizes of a value before and after the conversion. */
 struct way {
     sb__convert *run;
     size_t from, to;

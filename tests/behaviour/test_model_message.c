@@ -84,7 +84,7 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         /* one row with a field per value, one row with two packed fields */
         {BYTES_OF("\x2d-+*/\x2d-*+.\x2d-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\4-+*/\x2a\10-*+.-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        /* three rows: raw_data; no values; a packed field between two empty packed fields */
+        /* raw_data; no values; a packed field between two empty packed fields */
         {BYTES_OF("\x50\1\x62\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
         {BYTES_OF(""), NONE, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},

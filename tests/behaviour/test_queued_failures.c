@@ -435,7 +435,7 @@ TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     }
 }
 
-/* A set of streams gives the last and the first of 64 streams the same bit. */
+/* In a set of streams, the last of the created streams has the same bit as the first. */
 TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     sb_stream last = NULL;
     const void *in;

@@ -22,7 +22,6 @@ void rig_open_options(struct rig *rig, sb_context_options options);
 /* Destroys the objects made since rig_open. Fails if an object, a buffer or a file that rig_path
    did not name remains. */
 void rig_close(struct rig *rig);
-/* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_reopen_options(struct rig *rig, sb_context_options options);
 

@@ -106,7 +106,6 @@ static void end_legacy_tensor(sb_dl_managed *self) {
     end_piece(self->manager_ctx, ((struct lent_piece *)self->manager_ctx)->ptr);
 }
 
-/* Makes a tensor of 2 x 3 floats. */
 static struct lent_piece *tensor(struct world *w) {
     struct lent_piece *p = piece(w, 6 * sizeof(float), false);
     p->shape[0] = 2;

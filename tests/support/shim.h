@@ -14,7 +14,7 @@ struct shim {
     void *device; /* of the other backend */
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[SHIM_FAULTS];
-    sb_stream streams[SHIM_STREAMS]; /* created by the test; `close` destroys them */
+    sb_stream streams[SHIM_STREAMS]; /* the test's streams, which `close` destroys */
     sb_sim_schedule schedule;        /* only shim_target uses this member */
     uint64_t random;                 /* only shim_target uses this member */
     struct shim *next;

@@ -109,7 +109,6 @@ void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,
                           const char *expression, const char *file, int line);
 
-/* Fails the running test with a formatted message. */
 #define fail_with(...) support_fail(__FILE__, __LINE__, __VA_ARGS__)
 void support_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));

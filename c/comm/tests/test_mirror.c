@@ -8,7 +8,7 @@
 #include <syncblob/sim_comm.h>
 
 #define MOST MIRROR_BLOBS
-enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* the size of a large blob for two ranks */
+enum { LARGE = (2 * 128 << 10) / sizeof(float) };
 
 /* Sizes in floats: of the blobs, from the last to the first, and of the messages. A negative size
    marks a blob that is sent in place. */

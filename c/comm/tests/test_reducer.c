@@ -140,7 +140,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_error(INVALID, sb_reducer_ready(reducer, all[i], &err),
                      "the blob was not registered");
     assert_status(INVALID, sb_reducer_wait(reducer, &err));
-    assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
+    assert_ok(sb_comm_barrier(comm, &err));
     for (int step = 0; step < 2; step++) {
         assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(INVALID, sb_reducer_ready(reducer, blobs[0], &err));

@@ -170,7 +170,7 @@ TEST_ON(bench, a_call_that_fails_now_or_later_has_done_nothing) {
     }
 }
 
-/* A step of this thread or, with OTHER, of a new thread. With FAILS, a wait returns a failure. */
+/* OTHER: a new thread makes the step. FAILS: the wait returns a failure. */
 enum step { END, UPLOAD, WAIT, RECORD, WAIT_FOR_FIRST, WAIT_FOR_LAST, FAILS = 8, OTHER = 16 };
 
 static const unsigned int scripts[][10] = {

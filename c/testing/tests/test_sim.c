@@ -381,7 +381,6 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     assert_int_equal(target[63], 0);
 }
 
-/* The rubbish is written as soon as the earlier work that may need the old bytes is done. */
 TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
     set_schedule(f, SB_SIM_LAZY, 0);
     char host[64], old[64];
@@ -611,7 +610,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Of two faults that are due at the same call, the fault that was planted first takes effect. */
+/* If two faults are due at the same call, the fault that was armed first takes effect. */
 TEST_ON(sim, several_faults_may_be_armed) {
     sb_context *context = f->context;
     fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW);

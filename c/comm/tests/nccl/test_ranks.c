@@ -463,8 +463,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* SENT: data may have been sent. UNSENT: no data was sent. WISHED: as UNSENT; UNSUPPORTED is
-   ignored. */
+/* SENT: data may have been sent. UNSENT: no data was sent. WISHED: as UNSENT, and the status
+   UNSUPPORTED is ignored. */
 enum when { WISHED, UNSENT, SENT };
 
 struct failing {

@@ -1,5 +1,5 @@
-/* An engine of two ranks, where the other rank sends the same values as this rank. A sum is twice
-   the data sent; each broadcast byte is `fill`. */
+/* Simulates two ranks; the second rank sends the same values as the first. A sum is twice the data
+   sent, and each broadcast byte is `fill`. */
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
@@ -26,7 +26,7 @@ struct mirror {
     sb_status failure;    /* IO or COMM_FAILURE also overwrites the buffer */
     bool tests_are_done;  /* `test` reports that a request is done */
     bool keeps;           /* an abandoned request may still write to its memory */
-    int fill;             /* the byte that the other rank sends */
+    int fill;             /* the byte that the second rank sends */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned, spoiled;
     int64_t second; /* calls of `start` while another request was in flight */
@@ -35,7 +35,7 @@ struct mirror {
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
 extern const sb_comm_engine mirror_engine_at_once; /* without requests */
-extern const char *const mirror_cause;             /* the message of a failure */
+extern const char *const mirror_cause;
 
 void mirror_forget(struct mirror *mirror);
 
@@ -59,7 +59,6 @@ void mirrored_add(struct mirrored *m, sb_dtype dtype, int64_t count, double star
 void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head);
 /* Returns whether the data of blob i is start, start + step, ... Does not move the head. */
 bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step);
-/* Creates a reducer of the data of all blobs. */
 void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes);
 
 #endif
