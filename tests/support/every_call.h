@@ -36,7 +36,6 @@ struct world {
     uint64_t random;
 };
 
-/* The storage that the blobs' memories borrow. */
 enum world_storage {
     WORLD_HOST_READ_ONLY,   /* head at the host */
     WORLD_HOST_OUTDATED,    /* read-only, head at the device */
@@ -58,8 +57,8 @@ void world_close(struct world *world);
 struct every_call {
     const char *name;
     void (*run)(struct world *world);
-    bool ends;     /* destroys one of the objects */
-    bool is_const; /* changes none of the objects */
+    bool ends;
+    bool is_const;
 };
 
 extern struct every_call every_call[];

@@ -37,7 +37,7 @@ struct test_source {
     struct test_fault fault;   /* counts calls of read_at and, unless `other` is set, of version */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;
-    _Atomic size_t bytes;   /* sum of the sizes of all reads */
+    _Atomic size_t bytes;
     _Atomic size_t largest; /* most bytes of one read */
     bool outside;           /* a read requested 0 bytes, or bytes past the end */
 };

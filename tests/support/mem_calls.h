@@ -56,7 +56,6 @@ struct call_arguments {
     void *user;
 };
 
-/* `*out` receives the pointer that the call returns, if any. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 

@@ -30,7 +30,6 @@ bool is_read_only(int32_t kind);
 /* The context has pinned host memory if the state needs it. Current sides hold CURRENT, other sides
    STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
 
 #endif

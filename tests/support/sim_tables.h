@@ -4,7 +4,6 @@
 
 #include <syncblob/backend.h>
 
-/* Returns the constant table of a device with host-coherent memory. */
 const sb_backend *coherent_table(void);
 
 /* A captured stream, as for a CUDA graph, refuses events and waits. */

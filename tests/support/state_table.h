@@ -14,13 +14,13 @@ enum work {
     ALLOC, /* storage of unspecified contents on the call's side */
     COPY,  /* one transfer to the call's side */
     ADOPT, /* the caller's storage on the call's side */
-    FREE,  /* the storage of the call's side is freed */
+    FREE,
     REFUSE
 };
 
 struct state_cell {
     enum work work;
-    int32_t head; /* the head after the call */
+    int32_t head;
 };
 
 state_newest sides_of_head(int32_t head);
@@ -31,8 +31,8 @@ struct state_cell state_cell(int32_t head, enum call call);
 struct loan; /* each file that includes this header defines struct loan */
 
 struct side {
-    int32_t kind;      /* SB_STORAGE_* */
-    struct loan *loan; /* the loan of borrowed storage */
+    int32_t kind; /* SB_STORAGE_* */
+    struct loan *loan;
 };
 
 struct memory_state {
@@ -45,13 +45,13 @@ struct memory_state {
 
 struct plan {
     sb_status status; /* SB_OK, or the reason why the table refuses the call */
-    int32_t head;     /* the head after the call */
-    int32_t side;     /* the side on which the call works */
-    bool allocates;   /* the library allocates storage on that side */
-    bool on_device;   /* the allocated storage is memory of the device */
-    bool copies;      /* bytes are copied from the other side */
-    bool waits;       /* the call waits instead of copying: both sides are one storage */
-    bool moves;       /* current bytes move from the side's read-only storage to new storage */
+    int32_t head;
+    int32_t side;
+    bool allocates;
+    bool on_device; /* the allocated storage is memory of the device */
+    bool copies;
+    bool waits; /* the call waits instead of copying: both sides are one storage */
+    bool moves; /* current bytes move from the side's read-only storage to new storage */
     bool zeroes;
     bool drops; /* the side no longer uses its old storage */
     bool adopts;

@@ -10,7 +10,6 @@ struct wire {
     size_t size, room;
 };
 
-/* Initialises a struct wire with the bytes of a string literal. */
 #define W(s)                                                                                       \
     { (unsigned char *)(s), sizeof(s) - 1, 0 }
 
@@ -43,7 +42,6 @@ void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first)
 /* Appends the fields of `format`: 1:5 is a number, 1:f0.5 a float, 1:'conv' a text, 1:{...} a
    message. [2 3]100 is a blob of the shape 2 x 3 with the values 100, 101, ... */
 void wire_write(struct wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns a new message with the fields that the format describes. */
 struct wire wire_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif
