@@ -1,5 +1,4 @@
-/* Tests updates, sums, scaling and copies: the results, and the side on which each call runs.
-   test_host_arithmetic.c tests the accuracy of sums. The fuzz target reshape tests shapes. */
+/* Tests updates, sums, scaling and copies: the results, and the side on which each call runs. */
 #include "blobs.h"
 
 #define COUNT 10
@@ -10,13 +9,13 @@ static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};
 struct values {
     int32_t dtype;
     size_t bytes;
-    double data[COUNT], diff[COUNT]; /* room for either dtype */
+    double data[COUNT], diff[COUNT];
 };
 
 static struct values values_of(int32_t dtype) {
     struct values v = {.dtype = dtype, .bytes = COUNT * sb_dtype_size(dtype)};
-    fill_values(dtype, COUNT, -4, 1, v.data);  /* -4 .. 5 */
-    fill_values(dtype, COUNT, 10, -2, v.diff); /* 10 .. -8 */
+    fill_values(dtype, COUNT, -4, 1, v.data);
+    fill_values(dtype, COUNT, 10, -2, v.diff);
     return v;
 }
 
@@ -99,7 +98,6 @@ TEST(integers_and_halves_have_no_arithmetic) {
             assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, part, 2, &err));
         }
         assert_true(sum == -1);
-        /* Arguments are checked before the dtype. */
         assert_status(INVALID, sb_blob_asum(blob, SB_DATA, NULL, &err));
         assert_status(INVALID, sb_blob_sumsq(blob, SB_DIFF + 1, &sum, &err));
         assert_status(INVALID, sb_blob_scale(blob, -1, 2, &err));
@@ -108,8 +106,6 @@ TEST(integers_and_halves_have_no_arithmetic) {
 
 static const float zeros[COUNT];
 
-/* A copy runs on the side of the source's head. If the source was never written, the copy zeroes
-   the target on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -120,7 +116,6 @@ static uint64_t copied_bytes(struct rig *rig) {
     return stats.host_copy_bytes + stats.device_copy_bytes;
 }
 
-/* Copies a part to a blob of the same context or, if `across`, of another context. */
 static void copy(struct rigs *rigs, bool across, int32_t source_head, int32_t target_head,
                  sb_part part) {
     float values[COUNT], old[COUNT];
@@ -143,7 +138,7 @@ static void copy(struct rigs *rigs, bool across, int32_t source_head, int32_t ta
 
     assert_int_equal(t.downloads, across && source_head == SB_HEAD_AT_GPU);
     assert_int_equal(t.uploads, 0);
-    assert_int_equal(since.downloads, 0); /* the target's old bytes are not downloaded */
+    assert_int_equal(since.downloads, 0);
     assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
     assert_true(mem_holds(bystander, old, SIZE));
     assert_true(mem_holds(to, source_head ? values : zeros, SIZE));

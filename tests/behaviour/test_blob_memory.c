@@ -1,5 +1,4 @@
-/* Tests typed accessors, sb_blob_reclaim_cpu and a shrink that fails. The fuzz target reshape
-   compares the bytes, capacity, sharing and loans of blobs with a reference model. */
+/* Tests typed accessors of blobs, sb_blob_reclaim_cpu and a shrink that fails. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -8,7 +7,6 @@
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 
-/* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
 TEST_ON(rig, lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         rig_reopen_on(f, "sim:0", 0);
@@ -38,8 +36,6 @@ struct loan {
     static void name(struct loan *l) {                                                             \
         __VA_ARGS__;                                                                               \
     }
-/* Defines a step that exports the blob's data as a tensor, executes `...`, and imports the tensor
-   as the data of `to`. */
 #define IMPORT(name, exports, to, flags, ...)                                                      \
     STEP(name, assert_ok(exports(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)); __VA_ARGS__;   \
          assert_ok(sb_blob_from_dlpack(to, SB_DATA, l->tensor, flags, &err)); l->tensor = NULL)
@@ -83,7 +79,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* the call `then` has ended the loan */
+            bool left_it = l.lent.deleted;
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
@@ -122,7 +118,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
                 assert_status(MISMATCH, sb_blob_mutable_cpu_##name(other, SB_DATA, &to, &err));    \
                 assert_status(MISMATCH, sb_blob_cpu_##name(other, SB_DATA, &from, &err));          \
                 assert_status(MISMATCH, sb_blob_at_##name(other, SB_DATA, &at, 1, &value, &err));  \
-                assert_true(from == to && value == (type)101); /* unchanged */                     \
+                assert_true(from == to && value == (type)101);                                     \
                 test_end(other);                                                                   \
             }                                                                                      \
         test_end(blob);                                                                            \

@@ -1,4 +1,4 @@
-/* Tests contexts: options, devices, backends, allocators, caps, statistics and the host cache. */
+/* Tests contexts with their devices, allocators, limits, statistics and host cache. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -41,7 +41,7 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     const sb_limits of_read = {SIZE, 0, 0, 6, 5, 4}, both = {SIZE, 9, 7, 6, 5, 4},
                     with_defaults = {SIZE, 9, 7, 1000000, 65536, 8};
     sb_context *context = test_context(CONTEXT_OPTIONS(.limits = &of_context));
-    memset(&of_context, 0, sizeof of_context); /* the context has a copy */
+    memset(&of_context, 0, sizeof of_context);
     assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
     assert_true(same_limits(&found, &both));
     assert_ok(sb__limits_resolve(context, NULL, &found, &err));
@@ -83,11 +83,10 @@ TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_context_release(context);
 }
 
-/* A caller's backend. Most tests open its device as "plain:0". */
 struct device {
     struct plain plain;
     sb_backend table;
-    sb_context *context; /* NULL until the test creates it */
+    sb_context *context;
     size_t owned_before;
 };
 
@@ -122,7 +121,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_mem *mem = test_filled(f->context, 64, 0x41);
     ptr = mem_pointer(mem, OVERWRITE_CPU);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the push is over, so the device's bytes do not change */
+    memset(ptr, 0x42, 64);
     assert_true(bytes_are(mem_pointer_on(mem, GPU_DATA_ON, NULL), 64, 0x41));
     memset(mem_pointer_on(mem, MUTABLE_GPU_ON, NULL), 0x43, 64);
     assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
@@ -183,9 +182,9 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     sb_context_trim(f->context);
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* the device is now lost */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
     sb_context_trim(f->context);
-    assert_int_equal(f->plain.trims, 1); /* a lost device is not trimmed */
+    assert_int_equal(f->plain.trims, 1); /* sb_context_trim does not trim a lost device */
     assert_ok(sb_context_extension(f->context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &f->plain);
     assert_ptr_equal(device, &f->plain);
@@ -238,8 +237,6 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* A call without a stream returns a device pointer that the caller may use on the default stream.
-   The library must call after_default before it uses or frees the memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -258,7 +255,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(f->plain.afters, exposed);
             f->plain.afters = 0;
             f->plain.after = SB_OK;
-            test_end(blob); /* the library calls after_default before it frees the memory */
+            test_end(blob);
             assert_int_equal(f->plain.afters, exposed);
         }
 }
@@ -311,7 +308,6 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* A table has all required slots for pinned memory or none; likewise for streams and arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
     static const struct {
@@ -351,7 +347,6 @@ static sb_stream no_stream(void *device) {
     return NULL;
 }
 
-/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
 TEST_ON(device, an_own_stream_that_is_null_is_refused) {
     sb_status (*const ready)(void *, sb_error *) = plain_ready;
     for (size_t slot = offsetof(sb_backend, own_stream);
@@ -377,7 +372,6 @@ static sb_status no_check SLOT_POINTER {
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
-/* A call that needs a slot which the device lacks fails before it copies bytes. */
 TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
@@ -428,7 +422,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     sb_mem *mem = test_mem(f->context, 64);
     assert_error(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err),
                  "alloc of plain:0 returned SB_OK and NULL");
-    memset(mem_pointer(mem, MUTABLE_CPU), 0x31, 64); /* uses ordinary memory instead */
+    memset(mem_pointer(mem, MUTABLE_CPU), 0x31, 64);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
 }
 
@@ -447,8 +441,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* Pinned memory that the cache can keep counts as its whole size class; there are eight classes
-   between two powers of two. Other pinned memory counts as its exact size. */
+/* Pinned memory that the cache can keep counts as its size class. There are eight classes between
+   two powers of two. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -488,7 +482,6 @@ TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     }
 }
 
-/* At first the blob and the cache use all but about 10 kB of the cap. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     for (int what = 0; what < 2; what++) {

@@ -1,5 +1,5 @@
-/* Runs the cases of the table "Where the two differ" in c/guide/caffe.md, and compares the results
-   with this library's column. tests/users/caffe/edges.cpp runs the same cases with Caffe. */
+/* Compares the library with its column of the table "Where the two differ" in c/guide/caffe.md.
+   tests/users/caffe/edges.cpp runs the same cases with Caffe. */
 #include "blobs.h"
 #include "files.h"
 
@@ -7,7 +7,6 @@
 
 static int num_shown;
 
-/* Returns the guide's table without backticks, valid until the test ends. */
 static const char *read_table(void) {
     struct wire page = wire_of_file(SB_SOURCE_DIR "/c/guide/caffe.md");
     wire_raw(&page, "", 1);
@@ -21,7 +20,6 @@ static const char *read_table(void) {
     return table;
 }
 
-/* Asserts that the table's row `what` has `does` in the column after Caffe's. */
 static void show(const char *what, const char *does) {
     char begin[200], result[40];
     snprintf(begin, sizeof begin, "\n| %s | ", what);
@@ -168,7 +166,7 @@ TEST(arithmetic) {
 }
 
 TEST(messages) {
-    /* Both messages have data 1.9, -1.9 and one dimension: 2 in `small`, 2^32 + 2 in `large`. */
+    /* `small` has the dimension 2, `large` the dimension 2^32 + 2; their data is 1.9, -1.9. */
     static const struct wire small =
         W("\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02");
     static const struct wire large =

@@ -1,6 +1,5 @@
-/* Tests the library in floating-point environments that the caller has set. The same calls must
-   succeed and fail, the same bytes must be copied, and numbers may differ only by rounding. The
-   library must leave the environment unchanged. */
+/* Tests that the library works in the caller's floating-point environment and leaves it
+   unchanged. */
 #include "base/half.h"
 #include "blobs.h"
 #include "nets.h"
@@ -11,14 +10,13 @@
 
 #ifdef __SSE2__
 #include <immintrin.h>
-#define SUBNORMALS_ARE_ZERO 0x8040u /* for results (FTZ) and operands (DAZ) */
+#define SUBNORMALS_ARE_ZERO 0x8040u /* flush-to-zero, denormals-are-zero */
 #endif
 
-#define COUNT 490 /* of the shape 2 x 5 x 7 x 7 */
+#define COUNT 490
 
 static const int64_t shape[] = {2, 5, 7, 7};
 
-/* Doubles. Some are beyond a float's range or precision. */
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
@@ -26,7 +24,7 @@ enum { SPECIALS = sizeof specials / sizeof *specials };
 
 struct results {
     int count;
-    double numbers[20000]; /* the values and statuses that the calls returned */
+    double numbers[20000];
 };
 
 static void take(struct results *results, double number) {
@@ -55,8 +53,6 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Computes sums and arithmetic in place on the host and, unless `context` is NULL, on the device of
-   `context`. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -76,7 +72,6 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message with the special values in the dtype `from` into a blob of the dtype `to`. */
 static void convert(struct results *results, int32_t from, int32_t to) {
     sb_blob *source = test_vector(NULL, from, SPECIALS), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -100,7 +95,6 @@ static void convert(struct results *results, int32_t from, int32_t to) {
     free(bytes);
 }
 
-/* A float represents every F16 and every BF16, so these conversions do not round. */
 static void convert_halves(void) {
     for (uint32_t half = 0; half < 0x10000; half++) {
         const bool is_nan = (half & 0x7fff) > 0x7c00;
@@ -133,7 +127,6 @@ static uint32_t control_word(void) {
 #endif
 }
 
-/* Allows a relative error. If both values are beyond a float's range, compares only the signs. */
 static bool is_near(double a, double b) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);

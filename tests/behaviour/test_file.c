@@ -1,5 +1,4 @@
-/* Tests files on a real file system: refused paths, links, permissions, access lists, changes. The
-   calls run in the test's folder, so that the names "file" and "other" are paths. */
+/* Tests files on a real file system: paths, links, permissions, access lists and changes. */
 #include "blobs.h"
 #include "child.h"
 #include "files.h"
@@ -15,14 +14,14 @@
 #include <time.h>
 
 enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534 };
-enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer holds */
+enum { COUNT = 50000 }; /* more floats than a window or a buffer holds */
 
 struct folder {
     struct rig rig;
     const char *path;
-    int here; /* a descriptor of the folder that was current before the test */
+    int here;
     sb_blob *blob;
-    sb_model *model; /* a solver state with the blob */
+    sb_model *model;
 };
 
 static sb_blob *new_blob(int64_t count) {
@@ -50,7 +49,6 @@ static void folder_close(struct folder *folder) {
 
 enum { READ_BLOB, OPEN_MODEL, OPEN_MAPPED, READERS };
 
-/* Reads the file of write_blob or write_model. A failed read must not change the blob. */
 static sb_status read_with(int reader, const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
     sb_model *model = NULL;
@@ -122,13 +120,12 @@ static sb_model *open_model(uint32_t flags) {
 #define NOT_REGULAR " cannot be replaced: it is not a regular file"
 #define NOT_WRITTEN " cannot be written: "
 
-static char endless[10000], dots[4095]; /* a path that is too long, and the text of a link */
+static char endless[10000], dots[4095];
 
-/* Calls must refuse each path and leave it unchanged. In rows with `link`, "file" is a link. */
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
-        int reads, writes; /* the errors; 0: not tried */
+        int reads, writes; /* errno; 0: not tried */
         const char *words;
     } rows[] = {
         {"", NULL, ENOENT, ENOENT, NOT_WRITTEN},
@@ -145,8 +142,8 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"file", "not/there", ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"file", "not/", ENOENT, ENOENT, "\"not/\"" NO_FOLDER},
         {"file", "fifo", EINVAL, EINVAL, "\"fifo\"" NOT_REGULAR},
-        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* with "./" the text is too long */
-        {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open must not block */
+        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" */
+        {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open of a FIFO must not block */
     };
     memset(endless, 'a', sizeof endless - 1);
     for (size_t i = 0; i < sizeof dots - 1; i++)
@@ -166,9 +163,8 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     }
 }
 
-/* A file that the kernel generates has a size of 0, but is not empty. */
 TEST_ON(folder, sizes_of_files_are_checked) {
-    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data of 2^30 bytes, all in a hole */
+    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data of 2^30 bytes */
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_non_null(strstr(err.message, "has a size of 0, but contains bytes"));
     file_write("file", "", 0);
@@ -187,7 +183,7 @@ TEST_ON(folder, sizes_of_files_are_checked) {
 TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(mkdir("inside", 0700) | symlink("../other", "inside/first"), 0);
     const char *const texts[] = {"other", rig_path(&f->rig, "other"), "inside/first"};
-    for (int i = 0; i < 3; i++) { /* a relative link, an absolute link, a link to a link */
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(symlink(texts[i], "file"), 0);
         assert_ok(write_blob(f, "file", &err));
         assert_saves(f, "file", "other");
@@ -197,7 +193,7 @@ TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(unlink("inside/first") | rmdir("inside"), 0);
 }
 
-/* The system follows at most 40 links. */
+/* Linux follows at most 40 links. */
 TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     for (int count = 39; count <= 41; count += 2) {
         char link[8] = "0", next[8];
@@ -217,8 +213,6 @@ TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* The text of a link in /proc/self/fd may no longer be the path of the open file. If a save
-   replaced the file, the descriptor would still refer to the old file. */
 TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -227,19 +221,17 @@ TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     const int descriptors[] = {open("file", O_RDWR | O_CLOEXEC),
                                memfd_create("syncblob-memory", MFD_CLOEXEC), ends[1], ends[0]};
     for (int i = 0; i < 6; i++) {
-        if (i == 3) /* the text of the first link now ends in "(deleted)" */
+        if (i == 3) /* the kernel now appends " (deleted)" to the text of the first link */
             assert_true(file_holds("file", "old") && unlink("file") == 0);
         (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptors[i % 3]);
         check_writers(f, link, EINVAL, "leads to an open file");
     }
-    assert_int_equal(symlink(link, "file"), 0); /* a link to a link in /proc/self/fd */
+    assert_int_equal(symlink(link, "file"), 0);
     check_writers(f, "file", EINVAL, "leads to an open file");
     for (int i = 0; i < 4; i++)
         (void)close(descriptors[i]);
 }
 
-/* The kernel follows a link to an open folder in /proc/self, whatever the link's text is. The path
-   of the current folder may be longer than PATH_MAX. */
 TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     enum { LEVELS = 30 };
     char path[64], name[201] = "";
@@ -259,7 +251,6 @@ TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     (void)close(folder);
 }
 
-/* If a process has closed its standard input, the next file that it opens has descriptor 0. */
 TEST_ON(folder, descriptor_0_works_like_any_other) {
     const int kept = dup(0), closed = close(0);
     const sb_status written = write_blob(f, "file", &err);
@@ -287,7 +278,7 @@ static void change(int how, const sb_model *model) {
     const struct timespec long_ago = {1000, 0}, pause = {0, 30000000};
     const struct timespec times[] = {long_ago,
                                      {1000 + (how == A_SECOND_LATER), how == A_NANOSECOND_LATER}};
-    (void)nanosleep(&pause, NULL); /* so that the file's times differ */
+    (void)nanosleep(&pause, NULL); /* a later change then has another time */
     if (how == SAVED)
         assert_ok(sb_model_save_file(model, "file", &err));
     if (how == LINKED || how == UNLINKED)
@@ -300,9 +291,6 @@ static void change(int how, const sb_model *model) {
     (void)close(fd);
 }
 
-/* After a change of its file, reads of a model fail, even if a program has restored the
-   modification time: no program can set the ctime. A hard link that is created or removed is not a
-   change. A save removes a hard link of the old file, but the model still reads the old file. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)
@@ -329,8 +317,7 @@ TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
         }
 }
 
-/* Drops the rights of root, but stays in the group OURS. Releases the child's copy of the rig's
-   context, which valgrind would report as possibly lost. */
+/* Releases the child's copy of the rig's context, which valgrind would report as possibly lost. */
 static void become_nobody(struct folder *f) {
     const gid_t groups[] = {OURS};
     child_wants(geteuid() != 0 ||
@@ -355,7 +342,6 @@ static void is_denied(void *f) {
     }
 }
 
-/* A save creates and renames files, which requires no read permission for the folder. */
 TEST_ON(folder, access_to_the_folder_decides) {
     static const struct {
         mode_t folder;
@@ -377,8 +363,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* `digits`: the permissions of owner, named users, group, named group, mask and others. The mode of
-   a file with a list has the mask as its group bits. */
+/* `digits` has a digit for the owner, named users, the group, a named group, the mask and
+   others. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);
@@ -399,7 +385,6 @@ static void set_list(const char *path, const char *which, const struct wire *lis
     test_skip();
 }
 
-/* Asserts that "file" has this list; NULL: no list. */
 static void assert_list(const struct wire *expected) {
     unsigned char bytes[4000];
     const ssize_t size = getxattr("file", ACCESS, bytes, sizeof bytes);
@@ -407,15 +392,12 @@ static void assert_list(const struct wire *expected) {
     assert_wire(&found, expected ? expected : &(struct wire){0});
 }
 
-/* A save by root keeps the owner, group and access list of the old file. After a save by a user who
-   is not in the old group, the new group and others have only permissions that the old group and
-   others both had. If the file had a list, every entry must have granted these permissions. */
 TEST_ON(folder, nobody_gets_more_access) {
     static const struct {
         uid_t writer;
         gid_t group;
         mode_t mode;
-        const char *list; /* NULL: `mode` */
+        const char *list; /* NULL: no list */
         gid_t kept;
         mode_t after;
     } rows[] = {
@@ -456,7 +438,6 @@ TEST_ON(folder, nobody_gets_more_access) {
     }
 }
 
-/* A second hard link to the old file keeps the old bytes. */
 TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     static const mode_t modes[] = {0600, 0664, 0400, 06755}, masks[] = {0, 022, 027};
     for (int i = 0; i < 4; i++) {
@@ -476,8 +457,6 @@ TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     }
 }
 
-/* Only new files get the folder's default list. If a list has more entries than the library reads,
-   only the owner keeps access. */
 TEST_ON(folder, lists_of_folders_and_lists_that_are_too_long) {
     const struct wire all = list_of("777777", 1), none = list_of("664464", 290);
     file_write("file", "old", 3);

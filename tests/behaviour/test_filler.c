@@ -1,5 +1,4 @@
-/* Tests fillers: refused parameters, the side that is written, scales that depend on the shape, and
-   FillerParameter messages. */
+/* Tests fillers: refused parameters, the written side, scales, and FillerParameter messages. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -9,11 +8,10 @@
 struct refusal {
     const char *part;
     sb_filler filler;
-    const int64_t *misfit; /* a shape that does not fit the filler; NULL: the shape fits */
+    const int64_t *misfit;
     int32_t axes;
 };
 
-/* SB_FILLER_INIT with the given values of members. */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -64,7 +62,6 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
             fail_with("%s: element %lld was written", what, (long long)i);
 }
 
-/* The fuzz target filler tests which shapes each type of filler accepts. */
 TEST(wrong_parameters_and_shapes_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *row = &refusals[i];
@@ -217,7 +214,7 @@ TEST(wrong_messages_name_field_and_offset) {
     static const struct {
         const char *message, *part;
         int64_t offset;
-        size_t cut; /* the number of bytes cut from the end of the message */
+        size_t cut; /* bytes removed from the message's end */
     } rows[] = {
         {"2:f1 1:'xavier\n'", "type: there is no filler \"xavier\\x0a\"", 5, 0},
         {"1:''", "type: there is no filler \"\"", 0, 0},

@@ -1,6 +1,5 @@
-/* Tests the fillers' numbers: they must be the golden values, bit for bit, for every compiler,
-   optimisation, instruction set and order of tasks, and must agree with Philox and the formulas.
-   CMakeLists.txt compiles this test and the fillers' sources several times. */
+/* Tests that the fillers' numbers are the same for every compiler, instruction set and order of
+   tasks. CMakeLists.txt compiles this test and the fillers' sources several times. */
 #include "blobs.h"
 #include "filler/random.h"
 #include "host/vectors.h"
@@ -38,7 +37,7 @@ static const char *const golden_names[] = {"constant", "uniform", "gaussian", "p
                                            "xavier",   "msra",    "bilinear", "sparse gaussian"};
 
 struct golden {
-    int filler; /* the argument of golden_filler */
+    int filler;
     int32_t dtype;
     uint64_t seed;
     double values[3]; /* elements 0, 77 and 299 of shape 4 x 3 x 5 x 5 */
@@ -49,7 +48,6 @@ static const struct golden goldens[] = {
 #include "filler_golden.inc"
 };
 
-/* Returns eight bytes as one number: a double, or two floats with the first in the lower half. */
 static uint64_t word_of(const char *bytes, int32_t dtype) {
     uint32_t first, second;
     uint64_t word;
@@ -62,8 +60,7 @@ static uint64_t word_of(const char *bytes, int32_t dtype) {
     return (uint64_t)second << 32 | first;
 }
 
-/* Returns the FNV-1a hash of the 64-bit words; bytes after the last whole word are ignored. A
-   change of any bit of a word changes the hash. */
+/* Returns the FNV-1a hash of the 64-bit words. */
 static uint64_t hash_of(const void *bytes, size_t size, int32_t dtype) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i + 8 <= size; i += 8) {
@@ -91,7 +88,7 @@ static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
     return golden;
 }
 
-/* Prints each differing row as text for filler_golden.inc, which an intended change must update. */
+/* If a change of the numbers is intended, copy the printed rows to filler_golden.inc. */
 TEST(numbers_are_the_golden_ones) {
     bool is_golden = true;
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
@@ -110,8 +107,6 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Returns the words that Philox computes for element i. A group has 8 lanes, whose counters are
-   consecutive. The counter of a lane serves `per_lane` elements, which are 8 apart. */
 static struct drawn words_of(uint64_t seed, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
@@ -132,8 +127,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* The Box-Muller method, with an angle of at most an eighth of a turn. Two random bits mirror the
-   point. */
+/* The Box-Muller method, in long double. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, i, per_lane);
@@ -153,7 +147,6 @@ static void assert_near(long double expected, double found, long double relative
         fail_with("element %llu is %.17g, not %.17Lg", (unsigned long long)i, found, expected);
 }
 
-/* The golden numbers also cover other ranges, means and deviations. */
 TEST(numbers_are_those_of_philox) {
     const sb_filler fillers[] = {filler_of(SB_FILLER_UNIFORM), filler_of(SB_FILLER_GAUSSIAN)};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
@@ -173,11 +166,9 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* The first elements of the sequences: 0, or shortly before the counter exceeds 32 bits. */
+/* The last two sequences start shortly before the counter exceeds 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* `whole` has the values of the slowest kernels. The kernels `kind` must compute the same values
-   for each part of the sequence. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -208,11 +199,11 @@ static void run_backwards(void *user, int64_t tasks, void (*task)(void *arg, int
 }
 
 static const int64_t large_shapes[][4] = {
-    {3, 1, 301, 301},   /* long rows, of several tasks each */
-    {65537, 1, 1, 1},   /* rows of one element; the last task has one element */
+    {3, 1, 301, 301},   /* several tasks for each row */
+    {65537, 1, 1, 1},   /* the last task has one element */
     {30011, 1, 3, 3},   /* short rows */
     {1, 1, 515, 515},   /* one row */
-    {2, 1, 256, 256},   /* one task per row */
+    {2, 1, 256, 256},   /* one task for each row */
     {1, 1, 2051, 2051}, /* a row of more than 64 * 65536 elements */
 };
 
@@ -228,7 +219,7 @@ static void check_tasks(const int64_t *shape, int filler, int32_t dtype) {
         if (memcmp(a, b, (size_t)sb_blob_count(alone) * sb_dtype_size(dtype)) != 0)
             fail_with("%s of %lld rows: numbers depend on the order of tasks", golden_names[filler],
                       (long long)shape[0]);
-        if (made.type != SB_FILLER_POSITIVE_UNITBALL) /* the tasks of this filler are rows */
+        if (made.type != SB_FILLER_POSITIVE_UNITBALL) /* this filler runs a task for each row */
             assert_int_equal(tasks, (sb_blob_count(alone) - 1) / 65536 + 1);
     }
     test_end(shared);

@@ -1,6 +1,4 @@
-/* Tests arithmetic, conversions and copies on the host for each kind of vector instructions, the
-   accuracy of sums, and blobs of more than 2^31 elements. A large array is one small file, the
-   tile, mapped many times at consecutive addresses. */
+/* Tests arithmetic, conversions and copies on the host for each kind of vector instructions. */
 #include "blobs.h"
 
 #include "host/arithmetic.h"
@@ -18,8 +16,8 @@
 
 static const struct sb__parallel alone = {NULL, NULL};
 
-/* Maps tiles at consecutive addresses; the last tile may be cut off. Returns NULL, with errno, if
-   the machine cannot map the tiles. Free the tiles with munmap. */
+/* Maps a file of `tile` bytes repeatedly, as an array of `bytes` bytes that needs little memory.
+   Returns NULL, with errno, if the machine cannot map the file. */
 static void *map_tiles(size_t tile, size_t bytes) {
     const int file = memfd_create("tile", MFD_CLOEXEC);
     char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,10 +43,8 @@ static double uniform(uint64_t *seed) {
     return (double)(int64_t)(test_random(seed) >> 11) * 0x1p-52 - 1.0;
 }
 
-#define MOST 2100 /* more than two blocks; a block is four groups of 256 */
+#define MOST 2100 /* more than two blocks of 4 * 256 elements */
 
-/* Returns a value between -1 and 1 or, sometimes, 0, -0 or a value whose square is outside a
-   float's range. */
 static float value_of_any_size(uint64_t *seed) {
     static const float specials[] = {0.0F, -0.0F, 3e38F, -1e-30F, FLT_MIN / 8, 1e19F};
     double v = uniform(seed);
@@ -56,9 +52,8 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns a value whose sums are rounded even in double, so that another order of additions gives
-   another sum. All values of a lane of a vector have similar magnitudes: otherwise the largest
-   value would hide the others. */
+/* The values of a vector lane have similar magnitudes: otherwise the largest value would hide the
+   others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -73,7 +68,6 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the loops of a kind with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     enum { LOOPS = 2 + SB__PLACES };
@@ -107,7 +101,6 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
                             (const char *)x + bytes - loops->element_size, loops->element_size);
 }
 
-/* Checks that axpy with y = x reads each element before it writes the element. */
 static void check_alias(const struct sb__loops *loops, int32_t dtype, const void *x,
                         int64_t count) {
     double room[MOST];
@@ -129,7 +122,7 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
                                                    : value_of_any_size(&random)) /
                           3;
             const struct sb__vectors *kind = sb__vectors_kinds[k];
-            check_sums(kind, x + seed % 4, count); /* not aligned */
+            check_sums(kind, x + seed % 4, count);
             check_loops(&kind->f32, SB_DTYPE_F32, seed % 2 ? -0.7 : -0.0, x + seed % 4, count);
             check_loops(&kind->f64, SB_DTYPE_F64, seed % 2 ? -0.7 : -0.0, wide + seed % 4, count);
             check_alias(&kind->f32, SB_DTYPE_F32, x + seed % 4, count);
@@ -139,7 +132,6 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
 
 enum { MOST_CONVERTED = 70, OFFSETS = 9 };
 
-/* Returns a random value, possibly beyond a float's range or precision. */
 static double value_to_convert(uint64_t *seed) {
     static const double specials[] = {
         0.0,    -0.0,  INFINITY, -INFINITY, 1e300,      -1e300,
@@ -151,19 +143,17 @@ static double value_to_convert(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* A conversion: `from` and `to` are the sizes of a value before and after the conversion. */
+/* `from` and `to` are the sizes of a value before and after the conversion. */
 struct way {
     sb__convert *run;
     size_t from, to;
 };
 
-/* Writes `v` as a double, or as the float that the compiler's conversion returns. */
 static void put_sized(double v, size_t size, void *out) {
     const float narrow = (float)v;
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Checks a conversion of unaligned buffers, and that no byte outside the target is written. */
 static void check_conversion(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST_CONVERTED * sizeof(double) + OFFSETS],
         to[(MOST_CONVERTED + 1) * sizeof(double) + OFFSETS], wanted[sizeof to];
@@ -196,7 +186,6 @@ TEST(every_kind_of_vectors_converts_every_value) {
 
 enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, AROUND = 130 };
 
-/* Checks a copy at an offset in a cache line. The copy must not write a byte outside the target. */
 static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) {
     static unsigned char from[LONGEST + AROUND], to[sizeof from], expected[sizeof from];
     const size_t room = bytes + AROUND;
@@ -209,7 +198,6 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
     assert_memory_equal(to, expected, room);
 }
 
-/* A large copy alternates between cache lines of two pages. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     static const size_t sizes[] = {
         TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
@@ -228,7 +216,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* The method of copying changes near these sizes. A copy on several threads runs `tasks` tasks. */
+/* The library changes its method of copying near these sizes. */
 TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
@@ -262,7 +250,6 @@ TEST(copies_of_every_size_are_complete) {
 
 #define PIECE ((int64_t)1 << 17) /* elements */
 
-/* Returns the sum of `count` elements, which are 1 in even pieces and `odd` in odd pieces. */
 static double sum_of_pieces(int64_t count, double odd) {
     double sum = 0;
     for (int64_t at = 0; at < count; at += PIECE)
@@ -270,7 +257,6 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of integers are exact, so a sum differs if a piece is omitted or added twice. */
 TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
@@ -296,7 +282,7 @@ TEST(sums_of_many_pieces_are_complete) {
 }
 
 TEST(updates_of_many_pieces_change_each_element_once) {
-    enum { MORE = 4, SMALL = 1 << 14 }; /* smaller arrays are scaled by a direct call */
+    enum { MORE = 4, SMALL = 1 << 14 };
     static const struct {
         int64_t count, tasks;
     } updates[] = {{SMALL - 1, 0}, {SMALL, 0}, {PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};
@@ -334,8 +320,7 @@ TEST(updates_of_many_pieces_change_each_element_once) {
     free(y);
 }
 
-/* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
-   most six float additions; a sum of squares also has the rounding error of a product. */
+/* A block's sum has the rounding errors of at most six float additions. */
 TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];
@@ -356,7 +341,7 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
             assert_true(off_square <= 7 * 0x1p-24);
             worst = off > worst ? off : worst;
         }
-    assert_true(worst > 0); /* some sum was rounded */
+    assert_true(worst > 0);
 }
 
 #define CHUNK_BYTES ((size_t)32 << 20)
@@ -365,8 +350,7 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Lends `mem` a chunk of floats of `value`, mapped MAPS times at consecutive addresses. Skips the
-   test if the machine cannot map the chunk. */
+/* Lends `mem` one chunk of floats, mapped MAPS times; skips the test if the mapping fails. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {
@@ -383,8 +367,7 @@ static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
 }
 
-/* Each float of the chunk is 256 or 257 elements of the blob, so an update or a scaling changes the
-   float 256 or 257 times. */
+/* Each float of the chunk is 256 or 257 elements of the blob. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;
@@ -420,7 +403,7 @@ TEST(calls_reach_past_two_to_the_31) {
         if (x[i] != (i < PART ? -(1000.0f - 2.0f * MAPS) : 1000.0f - 2.0f * (MAPS - 1)))
             fail_with("element %lld of a chunk is %g", (long long)i, (double)x[i]);
 
-    /* The copy's last chunk is separate memory, so its bytes show how many elements were copied. */
+    /* Separate memory for the copy's last chunk shows how many elements were copied. */
     float *end = mmap(target + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     assert_ptr_equal(end, target + CHUNK * (MAPS - 1));

@@ -1,4 +1,4 @@
-/* Tests opening nets of the three generations, solver states and blobs: listings, loads, errors. */
+/* Tests opening nets of the three generations, solver states and blobs. */
 #include "blobs.h"
 #include "nets.h"
 
@@ -35,7 +35,7 @@ TEST(test_three_generations_list_the_same) {
         assert_error(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err),
                      "no layer is named \"relu\\x00\"");
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_find_layer(model, NULL, 1, &found, &err));
-        assert_int_equal(found, 1); /* the failed calls changed nothing */
+        assert_int_equal(found, 1);
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
     }
@@ -50,8 +50,7 @@ struct opened {
     int32_t format;
 };
 
-/* Opens the message as `requested`. The model must have the format `format`; if `format` is
-   SB_FORMAT_AUTO, the message must be refused. */
+/* The open must fail if `format` is SB_FORMAT_AUTO. */
 static void check_open(const struct opened *row, int32_t requested, int32_t format) {
     sb_model *model = NULL;
     print_message("  %s\n", row->claim);
@@ -127,7 +126,6 @@ TEST(test_a_file_is_opened_only_as_its_own_format) {
         check_open(&rows[i], rows[i].format, rows[i].format);
 }
 
-/* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         int number, field;
@@ -141,7 +139,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 numbers its layer types. Caffe later used some of these numbers for other layer types. */
+/* Caffe later used some of C3D's type numbers for other layer types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         int number;
@@ -161,7 +159,7 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
                 {-1, "-1", "-1"}};
     for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
         struct wire net = wire_of("1:'net'");
-        /* One layer has a blob of C3D and a blob of Caffe. */
+        /* Layer 3 has a blob of C3D and a blob of Caffe. */
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
                        is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 6:'----++++'} 6:{[1]1}" : "");
@@ -171,7 +169,6 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     }
 }
 
-/* Like mapped files, these bytes begin at a page boundary, but the library must not unmap them. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;

@@ -1,6 +1,4 @@
-/* Tests the values that reads store. NVCaffe's fields raw_data and raw_diff are bytes that contain
-   values of one of five types. Blobs of integers are read from all fields. If a value does not fit
-   in an integer type, the read fails and the blob is unchanged. */
+/* Tests the values that reads store, also from the fields raw_data and raw_diff of NVCaffe. */
 #include "blobs.h"
 #include "halves.h"
 #include "nets.h"
@@ -47,7 +45,7 @@ TEST(every_half_is_exact_as_a_float_and_as_a_double) {
                                   : memcmp(&found, &value, sizeof value) == 0;
         uint32_t expected;
         memcpy(&expected, &narrow, sizeof expected);
-        if (is_half_nan(i)) /* a float that is NaN keeps sign and payload */
+        if (is_half_nan(i)) /* a NaN keeps its sign and payload */
             expected = (i >> 15) << 31 | 0x7f800000 | (i & 1023) << 13;
         if (floats[i] != expected || !is_right)
             fail_with("half %04x: %08x and %a, not %08x and %a", i, floats[i], found, expected,
@@ -112,7 +110,6 @@ static struct wire message_of(const double *values, int64_t count) {
     return wire;
 }
 
-/* Reads the message into a blob of I32 or U32 and compares the blob's values with `expected`. */
 static void check_read(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
     sb_blob *blob = test_vector(NULL, dtype, 0);
     assert_ok(read_wire(blob, &wire, &err));
@@ -132,7 +129,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_read(raw_of(DOUBLE, (double[]){-8}, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
 }
 
-/* Computes the ends of a type's range as powers of 2, because 2^63 - 1 is not a double. */
+/* Computes the ends from powers of 2, because 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
@@ -162,7 +159,6 @@ TEST(each_integer_type_accepts_its_range_and_nothing_else) {
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
-/* The error message has enough digits to distinguish the value from the next float or double. */
 TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
@@ -176,7 +172,6 @@ TEST(a_fraction_is_reported_with_enough_digits) {
                    "element 1 is 1.000000119, which i32 does not");
 }
 
-/* The element that does not fit is in the second field of values, past the field's first chunk. */
 TEST(the_element_and_its_offset_are_reported) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];

@@ -234,7 +234,7 @@ void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times) {
 }
 
 struct test_loan {
-    sb_context *context; /* NULL: host memory */
+    sb_context *context;
     void *ptr;
 };
 

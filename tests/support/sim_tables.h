@@ -4,11 +4,9 @@
 
 #include <syncblob/backend.h>
 
-/* Returns the table of a device with host-coherent memory. @return [borrowed] a constant */
 const sb_backend *coherent_table(void);
 
-/* Returns the table of a device with a stream that is being captured, as for a CUDA graph: an event
-   cannot be recorded on the stream, and a wait for the stream fails. Other work succeeds. */
+/* A captured stream, as for a CUDA graph, refuses events and waits. */
 sb_backend captured_table(void);
 
 extern sb_stream captured_stream; /* NULL: no stream is captured */

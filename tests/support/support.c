@@ -132,7 +132,6 @@ void test_own_loan(void *thing, void (*end)(void *thing)) {
     add_owned((struct owned){thing, end, true});
 }
 
-/* Removes the latest entry with this address from the list. */
 static struct owned remove_owned(const void *thing) {
     struct owned found = {0};
     pthread_mutex_lock(&owned_lock);

@@ -1,5 +1,4 @@
-/* Tests collectives of simulated ranks on host memory: results, refused calls, and the status at
-   other ranks if a rank fails. */
+/* Tests collectives of simulated ranks on host memory. */
 #include "halves.h"
 #include "port/threads.h"
 #include "tasks.h"
@@ -18,7 +17,7 @@ TEST(every_op_combines_the_values_of_all_ranks) {
     }
 }
 
-/* Each of 16 barriers is delayed by up to 10 ms; the limit of 1 ms does not include the delay. */
+/* The limit of 1 ms does not include the delays. */
 TEST(operations_complete_as_late_as_requested) {
     const sb_sim_comm_options late =
         RANK_OPTIONS(.delay_microseconds = 10000, .limit_milliseconds = 1);
@@ -139,7 +138,6 @@ TEST(a_planted_failure_may_be_removed) {
     assert_ok(sb_comm_barrier(comm, &err));
 }
 
-/* The calls of a rank, as the messages of other ranks describe them. */
 static const char *const calls[] = {
     "all-reduces 3 f64, op 0", "all-reduces 4 f64, op 0",  "all-reduces 3 f32, op 0",
     "all-reduces 3 f64, op 3", "broadcasts 24 u8, root 0", "broadcasts 24 u8, root 1",
@@ -191,7 +189,6 @@ struct failing {
     sb_sim_comm_failure mode;
 };
 
-/* Rank 1 fails at its n-th of three operations. All ranks return COMM_FAILURE; no rank hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
     double value = 1;
@@ -227,7 +224,6 @@ TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
     }
 }
 
-/* Rank 1 calls late, and rank 2 has ended: the message at rank 0 must name rank 2. */
 static void come_late(sb_comm *comm, void *arg) {
     _Atomic int *done = arg;
     sb_error err = {.code = 0};

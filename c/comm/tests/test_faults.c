@@ -1,7 +1,5 @@
-/* Makes every call of a communicator and of a reducer while the n-th allocation, device operation
-   or call of the engine fails, for every n. Afterwards the bytes and heads must be those before the
-   call or those after a successful call. A retry must be possible unless the engine may have sent
-   bytes. Nothing may leak. Both ranks make the same calls. */
+/* Tests calls of communicators and reducers while the n-th allocation, device operation or engine
+   call fails. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "mirror.h"
@@ -13,14 +11,11 @@
 #define MOST  40
 #define RANKS 3 /* ranks that CREATE_RANKS creates */
 
-/* Failures besides the faults of blobs.h. HANDLE: calloc, which allocates handles, fails
-   (FAULT_ALLOC is a failure of the context's allocator). UNSENT, SENT: the engine's call that
-   begins an operation fails before or after it has sent bytes. */
+/* HANDLE: calloc fails. UNSENT, SENT: the engine fails before or after it has sent bytes. */
 enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
 
-/* ALL_REDUCE to STEP use the blobs. */
 enum call {
     ALL_REDUCE,
     SEND,
@@ -113,12 +108,12 @@ static void world_close(struct world *w) {
         const size_t bytes = (size_t)counts[i] * sizeof *values;
         values_of(i, values);
         bytes_get(w->lent[i].context, w->lent[i].ptr, found, bytes);
-        assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
+        assert_memory_equal(found, values, bytes);
     }
     rig_close(&w->rig);
 }
 
-/* Makes one step; after a failure, a second call continues with the call that failed. */
+/* Makes a step; a second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
@@ -172,7 +167,6 @@ static bool is_changed_by(const struct setting *setting) {
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
 }
 
-/* Returns whether the blob holds its values from before the call or, if `after`, the new values. */
 static bool holds(struct world *w, int blob, bool after) {
     float values[MOST] = {0};
     const size_t bytes = (size_t)counts[blob] * sizeof *values;
@@ -186,15 +180,12 @@ static bool holds(struct world *w, int blob, bool after) {
     return mem_holds(data_of(w->blobs[blob]), values, bytes);
 }
 
-/* Returns whether the blob's bytes are lost or on a lost device. */
 static bool is_out_of_reach(struct world *w, int blob) {
     const int32_t head = sb_mem_head(data_of(w->blobs[blob]));
     return head == SB_HEAD_LOST ||
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-/* Counts the blobs and values that are wrong: old bytes are right if `before`, new bytes if
-   `after`. */
 static int64_t num_wrong(struct world *w, bool before, bool after) {
     const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
     int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);
@@ -204,7 +195,6 @@ static int64_t num_wrong(struct world *w, bool before, bool after) {
     return wrong;
 }
 
-/* Checks that a blob, even after a failure, can be reshaped, written and read. */
 static void check_use(struct world *w, sb_blob *blob) {
     const int64_t longer = 500;
     void *out;
@@ -280,7 +270,7 @@ static bool check_engine(struct world *w, int kind, int64_t nth, sb_status st,
     return false;
 }
 
-/* Checks a failure that is not the engine's. Returns whether the call may be retried. */
+/* Checks a failure of the device or of an allocation. Returns whether the call may be retried. */
 static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, bool fired) {
     const struct setting *s = w->setting;
     const enum fault fault = kind < FAULTS ? (enum fault)kind : FAULT_ALLOC;
@@ -309,7 +299,6 @@ static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, b
     return st != SB_OK && sb_context_device_status(w->rig.context) == SB_OK;
 }
 
-/* Makes the call while the n-th operation fails. Returns false if there is no n-th operation. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool is_engine = kind > HANDLE;
     sb_error *const to = is_engine && nth % 2 == 0 ? NULL : &err;

@@ -1,5 +1,4 @@
-/* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
-   delays; errors of ranks that disagree; the state after a failure. */
+/* Tests the reducer on simulated ranks. */
 #include "blobs.h"
 #include "port/threads.h"
 #include "tasks.h"
@@ -7,7 +6,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
     for (size_t i = 0; i < 5; i++) {
@@ -142,7 +140,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_error(INVALID, sb_reducer_ready(reducer, all[i], &err),
                      "the blob was not registered");
     assert_status(INVALID, sb_reducer_wait(reducer, &err));
-    assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
+    assert_ok(sb_comm_barrier(comm, &err));
     for (int step = 0; step < 2; step++) {
         assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(INVALID, sb_reducer_ready(reducer, blobs[0], &err));
@@ -157,7 +155,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     }
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
-    assert_ok(sb_reducer_ready(reducer, blobs[0], &err)); /* the bucket cannot start */
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[1], &as_before, 1, NULL, &err));
     assert_ok(sb_reducer_wait(reducer, &err));
@@ -255,8 +253,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 calls a barrier while rank 0 polls the bucket in flight and rank 2 waits for this
-   bucket. */
+/* Rank 1 calls a barrier while rank 0 polls the current bucket and rank 2 waits for the bucket. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -292,7 +289,6 @@ TEST(a_difference_is_reported_at_once) {
     ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
 }
 
-/* Rank 1 fails in its step, and destroys its blobs, before the other ranks begin the step. */
 static void abandon_first(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     struct net net;

@@ -1,5 +1,5 @@
-/* Passes every struct with a struct_size to libsyncblob-comm, with each size up to a few bytes more
-   than the current size. No fixture: the file must compile with headers of other versions. */
+/* Passes structs of all sizes to libsyncblob-comm. The file must compile with headers of other
+   versions. */
 #include "struct_sizes.h"
 
 #include <syncblob/comm_engine.h>

@@ -1,5 +1,4 @@
-/* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
-   leave, and the failure of every call in turn. A rank is a thread with a device. */
+/* Tests communicators over a fake NCCL, each rank on its own thread. */
 #include "child.h"
 #include "fail_calloc.h"
 #include "fixture.h"
@@ -24,7 +23,7 @@ struct team {
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
     uint8_t id[SB_NCCL_ID_BYTES];
-    bool is_lost; /* a device of the test is lost */
+    bool is_lost;
 };
 
 static void team_open(struct team *team) {
@@ -48,7 +47,7 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
 
-/* The caller must have destroyed the communicators. */
+/* The caller must first destroy the communicators. */
 static void team_close(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
@@ -84,8 +83,7 @@ TEST(sums_are_those_of_all_ranks) {
             run_ranks(size, LONG_LIMIT, tasks[i]);
 }
 
-/* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
-   memory, which must be accessible. Without peers NCCL copies the data. */
+/* NCCL stores directly into a peer's memory, which must therefore be accessible. */
 TEST(peers_get_access_to_pools) {
     for (int peers = 0; peers < 2; peers++) {
         struct team team;
@@ -114,7 +112,6 @@ static void write_values(void *user) {
         values[i] = (float)value_of_rank(net_dtypes[1], kernel->rank, 1, i);
 }
 
-/* Queues a kernel on the context's stream or the default stream, and reduces without waiting. */
 static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -162,7 +159,6 @@ TEST(blobs_of_other_devices_go_through_the_host) {
     run_ranks(1, LONG_LIMIT, reduce_elsewhere);
 }
 
-/* Creates a rank of the team by its id. The creation fails if the team is not complete. */
 static void make_by_id(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -184,11 +180,10 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     run_team(f, reduce_values);
 }
 
-/* What makes rank 1 fail while the ranks exchange NCCL's id over another communicator. */
 struct obstacle {
     enum { NOTHING, NO_CONTEXT, NO_RANK, CUT, IN_NCCL } what;
-    const char *function; /* the function of NCCL whose first call fails, for IN_NCCL */
-    const char *text;     /* part of the message at the other ranks */
+    const char *function;
+    const char *text;
     struct team *team;
 };
 
@@ -200,7 +195,7 @@ static void make_over_obstacle(sb_comm *other, void *arg) {
     sb_error err, poison;
     if (obstacle->what == NO_RANK && rank == 1)
         return;
-    if (obstacle->what == CUT && rank == 1) /* fails after all ranks have connected */
+    if (obstacle->what == CUT && rank == 1) /* the call fails after all ranks have connected */
         expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
     support_poison_error(&err);
     poison = err;
@@ -241,12 +236,12 @@ TEST(ranks_connect_through_another_communicator_or_all_fail) {
         ranks_run(3, NULL, make_over_obstacle, &obstacle);
         assert_true(!obstacle.function == !fake_fired());
         if (i == 0)
-            assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
+            assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1);
         team_close(&team);
     }
 }
 
-/* The device "cuda:0" below belongs to a caller's backend with the same name as CUDA's. */
+/* The device "cuda:0" belongs to a caller's backend named "cuda". */
 TEST_ON(team, contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
@@ -320,7 +315,7 @@ TEST_ON(team, a_loss_that_creation_finds_is_a_failure) {
     f->is_lost = true;
 }
 
-/* A failed upload makes rank 0 lose its device, which NCCL needs even for host memory. */
+/* NCCL needs the device even for host memory. */
 TEST_ON(team, calls_after_a_loss_change_no_blob) {
     double value = 5;
     struct net net;
@@ -362,7 +357,6 @@ TEST_ON(team, a_forked_child_cannot_use_nccl) {
 static void do_nothing(sb_comm *comm, void *arg) {
 }
 
-/* If the nth handle cannot be allocated, the ranks already created are destroyed without a wait. */
 TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     int64_t failures = 0;
     open_contexts(f, 3);
@@ -385,7 +379,6 @@ TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     run_team(f, do_nothing);
 }
 
-/* Fills the diffs, one of them on the host, and makes a step. Stops when a call fails. */
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     sb_status st = SB_OK;
     for (int b = 0; b < NET_BLOBS && st == SB_OK; b++)
@@ -414,7 +407,6 @@ TEST(a_reducer_may_be_destroyed_in_its_step) {
     run_ranks(2, SHORT_LIMIT, end_in_a_step);
 }
 
-/* Rank 1 makes no call, and once the check fails whether rank 0's memory is still in use. */
 TEST_ON(team, a_transient_failure_leaks_no_memory) {
     double value = 1;
     open_team(f, 2, FAULT_LIMIT);
@@ -471,8 +463,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* When a collective fails. SENT: data may have been sent. UNSENT: no data was sent, so a retry is
-   possible. WISHED: no data was sent, and the collective ignores UNSUPPORTED. */
+/* SENT: data may have been sent. UNSENT: no data was sent. WISHED: as UNSENT, and the status
+   UNSUPPORTED is ignored. */
 enum when { WISHED, UNSENT, SENT };
 
 struct failing {
@@ -554,11 +546,10 @@ TEST(a_failure_to_create_an_id_is_reported) {
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
     assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
-    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
+    assert_non_null(strstr(err.message, ": a rank has gone"));
 }
 
-/* Destroying a rank waits for the other ranks, which may still read the rank's data. Creation also
-   succeeds if ncclGroupEnd returns ncclInProgress. */
+/* The creation also succeeds if ncclGroupEnd returns ncclInProgress. */
 TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
@@ -595,8 +586,6 @@ static void check_creation(const char *function, int32_t code, sb_status st) {
         fail_with("%s: %d, %d: %s", function, st, err.device_code, err.message);
 }
 
-/* Makes the n-th call of `function` fail, and returns whether there was an n-th call. If creation
-   fails, the communicators that already exist must be destroyed without waiting for ranks. */
 static bool fails_in_turn(const char *function, int64_t nth) {
     const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;
@@ -611,7 +600,7 @@ static bool fails_in_turn(const char *function, int64_t nth) {
     assert_true(st == SB_OK || fake_calls("ncclCommFinalize") == finalized);
     const bool fired = fake_fired() != NULL;
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    /* If ncclCommDestroy fails, NCCL leaks the communicator. */
+    /* NCCL leaks a communicator whose ncclCommDestroy fails. */
     const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0;
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);

@@ -41,7 +41,6 @@ static void fill(const sb_comm_buffer *buffer, int value) {
     free(bytes);
 }
 
-/* Overwrites a buffer (NULL: none) after a failure, unless the engine has sent nothing. */
 static void spoil(struct mirror *mirror, const sb_comm_buffer *buffer) {
     if (!buffer || (mirror->failure != SB_ERR_IO && mirror->failure != SB_ERR_COMM_FAILURE))
         return;
