@@ -1,4 +1,5 @@
-/* A user's test: the simulated device is out of memory, and the call must report that. */
+/* Uses libsyncblob-testing: the simulated device is out of memory, and the call must report this
+ * status. */
 #include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that check.py finds wrong nets. The outputs of each net are constants: Caffe's answers with a
-planted error."""
+"""Tests that check.py finds wrong nets, whose constant outputs are Caffe's answers with a planted error."""
 
 import sys
 
@@ -15,7 +14,6 @@ from comparing import detections_problem
 
 
 def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs=()):
-    """Returns a net whose outputs are these arrays for all inputs."""
     sizes = {**dict.fromkeys(detections, [1, 1, "rows", 7]), **(sizes or {})}
     info = helper.make_tensor_value_info
     nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.array(array, order="C")))
@@ -27,7 +25,7 @@ def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs
 
 
 def changed(amount, at=0):
-    """Returns a function that adds `amount` times an array's largest magnitude to the value at `at`."""
+    """Adds `amount` times the array's largest magnitude to the value at `at`."""
     def change(array):
         array.reshape(-1)[at] += amount * abs(array).max()
         return array
@@ -53,8 +51,9 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name is a row's, returns the row's first case with more than
-    three detections, the first two with one label."""
+    """`name` names a case, or a row. Of a row, takes a case with at least four detections, two of them with one
+    label.
+    """
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]
@@ -81,7 +80,6 @@ def planted_nets():
 
 
 def checks():
-    """Yields (whether a result is as expected, a message)."""
     for what, case, net, status in planted_nets():
         found = result(case, lambda *_, net=net: net)
         yield found.status == status, f"{what}: {found.status}, not {status}: {found.message}"

@@ -51,7 +51,7 @@ class Basics(files.InFolder):
         full.data[...], full.diff[...] = 2, 0.5
         full.to_device()
         bfloat16 = Blob(3, "bfloat16")
-        bfloat16.__dlpack__()  # allocates its memory
+        bfloat16.__dlpack__()  # allocates the memory of bfloat16
         for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8"), bfloat16):
             for again in (pickle.loads(pickle.dumps(blob)), copy.copy(blob), copy.deepcopy(blob)):
                 self.assertEqual(repr(again), repr(blob))
@@ -211,7 +211,7 @@ class Arrays(unittest.TestCase):
             self.assertTrue(files.IS_NUMPY_1)
             return
         base[0] = 5
-        self.assertEqual(blob.asum_data(), 7)  # the memory is shared; blob.data would copy it
+        self.assertEqual(blob.asum_data(), 7)  # blob.data would copy the shared memory
         blob.scale_data(2)
         self.assertEqual((base.tolist(), blob.data.tolist()), ([5, 1, 1], [10, 2, 2]))
 
