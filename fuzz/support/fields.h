@@ -13,8 +13,8 @@ struct field {
     unsigned type;
     uint64_t value;
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes; /* the value, after the tag and, for BYTES, the length */
-    size_t size;          /* the value's size; a GROUP's value includes its end tag */
+    const uint8_t *bytes;
+    size_t size; /* the value's size; a GROUP's value includes its end tag */
 };
 
 struct fields {

@@ -24,7 +24,7 @@ struct loan {
 struct lender {
     struct loan loans[LOANS_MAX];
     int count;
-    bool blind; /* bytes are not checked from now on */
+    bool blind; /* bytes are no longer checked */
 };
 
 /* Returns NULL if out of memory, or if LOANS_MAX loans exist. */

@@ -28,7 +28,6 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
     check_equal(watched_growth(run->watched), 0);
 }
 
-/* Returns NULL if the message is refused. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
@@ -109,7 +108,6 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
     return trial_begin(run, dtype, small, 2);
 }
 
-/* If the old storage has room for `size` bytes, the part must have kept the storage. */
 static void check_part(const struct trial *trial, sb_part part, const void *expected, size_t size) {
     const unsigned char *now = blob_at(trial->blob, part), byte = (unsigned char)(FILL + part);
     if (size > 0 && expected)
@@ -182,7 +180,7 @@ static sb_status load(const struct run *run, struct way *way, const void *expect
                       : sb_blob_from_proto(trial.blob, run->bytes, run->size, SB_PROTO_RESHAPE,
                                            way->limits, &call_error));
     way_end(run, way, st);
-    check_equal(way->closed, 0); /* a source is borrowed */
+    check_equal(way->closed, 0); /* the library borrows the source */
     if (way->limits && st == SB_OK)
         fuzz_check(sb_blob_num_axes(trial.blob) <= way->limits->max_axes, "%d axes",
                    sb_blob_num_axes(trial.blob));

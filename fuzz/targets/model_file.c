@@ -96,7 +96,6 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         check_equal(blob_has(blob, SB_DIFF), info->diff_count > 0);
 }
 
-/* Returns NULL if the file has no data for the blob. */
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -293,7 +292,6 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
     } while (st != SB_OK);
 }
 
-/* The saved file must end with the new blob and the bytes that followed the old blob. */
 static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
                        const sb_blob *blob) {
     struct wire saved = save(model);
@@ -320,7 +318,7 @@ static void check_replace(const struct run *run, sb_model *model) {
                "%zu bytes at %lld are beyond the file", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
-        set_blob(run, model, place, blob); /* replaces the replacement */
+        set_blob(run, model, place, blob);
     check_ok(sb_model_blob_info(model, place.layer, place.index, &new, &call_error));
     fuzz_check(new.offset == -1 && new.size == 0 && new.count == 3,
                "the new blob has %lld values at %lld", (long long)new.count, (long long)new.offset);
@@ -465,7 +463,7 @@ static sb_status open_way(const struct run *run, struct way *way, const void *us
 /* --- everything ---------------------------------------------------------------------------- */
 
 static void check_format(const struct run *run, int32_t format) {
-    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS; /* for the second opening */
+    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS;
     const sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     struct opened opened;
     open_bytes(run, format, &opened);

@@ -16,8 +16,7 @@
 #define EXTRA_MAX   64
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
 
-/* The reference model cannot predict whether memory suffices for numbers of elements between these
-   limits. */
+/* The reference model cannot predict whether memory suffices for counts between these limits. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
 #define MEMORY_CAP   ((size_t)16 << 20) /* absurd counts need more bytes */
@@ -70,7 +69,7 @@ struct world {
     int which; /* DATA or DIFF */
     uint32_t variant;
     uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked` is NULL or &mask */
-    /* The memories that the step's call uses, in the order in which the uses may fail. */
+    /* The memories that the step's call uses, in the order in which a use may fail. */
     struct use {
         struct plain_memory *memory;
         enum call call;
@@ -245,7 +244,6 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* Replaces dimensions by 1 if the count is between SMALL_COUNT and ABSURD_COUNT. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -527,7 +525,6 @@ static void share(struct world *w) {
         take_memory(w);
 }
 
-/* Returns NULL if the call failed. */
 static sb_mem *handle_of(struct world *w, struct pair *pair) {
     sb_mem *mem;
     if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &call_error)))

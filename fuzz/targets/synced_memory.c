@@ -373,8 +373,7 @@ static void succeed(struct world *w, const struct request *r, int32_t storage, v
         use_pointer(w, r, out);
 }
 
-/* If a stream that wrote the memory fails, the memory's bytes and copies of them in flight are
-   lost. */
+/* If a stream that wrote the memory fails, the bytes are lost, also in copies in flight. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;

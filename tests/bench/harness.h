@@ -22,7 +22,7 @@ struct contestant {
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* of the payload; 0: the goal applies to any size */
+    size_t bytes; /* the payload's size; 0: any size */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */
@@ -35,7 +35,7 @@ struct contest {
 
 struct result {
     double best, median;
-    double ratio; /* the median of the library's time / this time */
+    double ratio; /* the median of the library's time divided by the contestant's time */
 };
 
 struct bench {

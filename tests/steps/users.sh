@@ -58,7 +58,7 @@ check_hardened_program() { # PROFILE
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
-# Only tests use the wheel of the profile dev.
+# Only tests use the wheel of cargo's profile dev.
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)

@@ -122,7 +122,7 @@ def measure_first(name, model, prototxt):
     start = time.perf_counter()
     arrays = load()
     seconds = time.perf_counter() - start
-    peak = memory("VmHWM") - before - (memory("RssFile") - code)  # without pages of programs
+    peak = memory("VmHWM") - before - (memory("RssFile") - code)  # excludes the pages of programs
     values = sum(array.nbytes for array in arrays.values())
     total = sum(float(abs(array.astype("float64")).sum()) for array in arrays.values())
     print(json.dumps({"seconds": seconds, "peak": peak, "values": values, "sum": total}))

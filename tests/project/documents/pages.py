@@ -10,7 +10,7 @@ FENCED = re.compile(r"^```([^`\n]*)\n((?:(?!```).*\n)*)```[ \t]*$", re.MULTILINE
 
 
 class Block(collections.namedtuple("Block", "page line info text")):
-    """`line` is the number of the block's first line. `info` has the words after the fence."""
+    """`line` is the number of the block's first line. `info` has the words after the opening fence."""
 
     @property
     def language(self):

@@ -9,7 +9,7 @@ import collections
 
 
 class Mutant:
-    """A planted error. Its `id` does not depend on line numbers."""
+    """A planted error, whose `id` does not depend on line numbers."""
 
     def __init__(self, path, line, function, what):
         self.path, self.line, self.function, self.what = path, line, function, what
@@ -33,10 +33,7 @@ class Wrap:
 
 
 class Choice:
-    """An edit with several mutants of an expression.
-
-    `original` and each alternative's function return C code for given names of the operands.
-    """
+    """An edit with several mutants of an expression."""
     rank = 3
 
     def __init__(self, span, holes, original, alternatives):

@@ -36,7 +36,7 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """Until the tests are built, the descriptions have no commands."""
+    """Until a test is built, ctest describes the test without its command."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]

@@ -23,7 +23,7 @@ COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
-SLICES = 6  # parts of a round, so that a change of the machine's speed affects own and ours alike
+SLICES = 6  # parts of a round, so that a change of the machine's speed affects both builds alike
 # The largest allowed ratios of our costs to Caffe's costs.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
@@ -100,7 +100,7 @@ def check_tests(build, caffe, *names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Returns milliseconds per iteration, peak memory in MiB, and results that must be equal for own and ours."""
+    """Returns milliseconds per iteration, peak memory in MiB, and results that must be equal for both builds."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -127,7 +127,7 @@ def instructions(build, name, net):
 
 
 def times(build, sides, net):
-    """Own and ours alternate, because the machine's speed changes."""
+    """The two builds run in turns, because the machine's speed changes."""
     def one_round():
         slices = [[train(build, name, net, ITERATIONS[net.stem] // SLICES)[0] for name in sides]
                   for _ in range(SLICES)]

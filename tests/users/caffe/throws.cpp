@@ -142,7 +142,7 @@ void bytes_move_to_the_device() {
     blob.mutable_cpu_data()[3] = 2;
     blob.gpu_data();
     CHECK_THAT(blob.data()->head() == SyncedMemory::SYNCED);
-    blob.scale_data(3); // on the device
+    blob.scale_data(3);
     CHECK_THAT(blob.data()->head() == SyncedMemory::HEAD_AT_GPU);
     caffe::Caffe::set_mode(caffe::Caffe::GPU);
     copy.CopyFrom(blob);

@@ -28,7 +28,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# Omits variables that change how the library is found.
+# Omits variables that change where the crates find the library.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)

@@ -1,5 +1,4 @@
-/* Uses libsyncblob-testing: the simulated device is out of memory, and the call must report this
- * status. */
+/* Tests with libsyncblob-testing that a call reports that the device is out of memory. */
 #include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 

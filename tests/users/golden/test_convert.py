@@ -61,7 +61,6 @@ def tensors_of(message, file_format):
 
 
 def unique_names(layers):
-    """Makes names unique by the rule of --help and the README."""
     names = [name for name, _, _ in layers]
     taken, met, unique = set(names), set(), []
     for index, name in enumerate(names):
@@ -173,7 +172,7 @@ def bf16_of(array):
 @pytest.mark.parametrize("field, kind", [("data", "f4"), ("double_data", "f8")])
 def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind):
     values = numpy.concatenate([RNG.normal(0, 10.0 ** power, 4000) for power in range(-9, 6)])
-    near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between halves
+    near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")
     ties = (near[:-1] + near[1:]) / 2
     values = numpy.concatenate([values, near, ties, numpy.nextafter(ties, 0), numpy.nextafter(ties, 9e9),
                                 [65519.99, 65520.0, -1e9, numpy.inf, -0.0, 1e-300, 3.4e38]])

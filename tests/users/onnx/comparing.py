@@ -106,7 +106,7 @@ def by_label(rows):
 
 
 def end_of_tie(rows, begin, allowed):
-    """A tie is rows of one image and label, whose scores change by at most `allowed` per row."""
+    """Rows of one image and label tie if their scores differ by at most `allowed` from row to row."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:
@@ -138,7 +138,7 @@ def save_answers(name, index, arrays):
 
 @functools.cache
 def answers_of_module(name):
-    """Returns {row: [(the case's digest, its outputs in Caffe's order)]} of a module of cases."""
+    """Returns {row: [(digest of a case, outputs of the case)]}."""
     index, values = load_answers(name)
     rows, at = {}, 0
     for row, cases in index.items():

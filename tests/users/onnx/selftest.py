@@ -32,7 +32,7 @@ def changed(amount, at=0):
     return change
 
 
-# The planted error, the case, the function that changes the case's first answer, and the expected status.
+# Each row has the planted error, the case, the change of the case's first answer, and the expected status.
 PLANTED = (
     ("nothing", "Convolution/000", lambda array: array, "right"),
     ("nothing", "DetectionOutput", lambda rows: rows, "right"),
@@ -51,9 +51,7 @@ PLANTED = (
 
 
 def case_named(name):
-    """`name` names a case, or a row. Of a row, takes a case with at least four detections, two of them with one
-    label.
-    """
+    """If `name` is a row, returns a case whose first two detections have one label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]

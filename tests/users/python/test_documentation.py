@@ -90,7 +90,7 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """Runs the blocks that need no more than `words`."""
+        """Runs the blocks whose requirements are in `words`."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -14,7 +14,7 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """The threads are daemons, for which the interpreter does not wait: a stuck thread does not prevent the report."""
+    """The interpreter does not wait for daemon threads, so a stuck thread does not prevent the report."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):

@@ -200,7 +200,7 @@ def pooling_windows(draw):
 
 
 def has_empty_window(kernels, pads, strides, sizes):
-    """Caffe clips a last window that begins after the image only if the layer has pads."""
+    """If the last window begins after the image, Caffe clips the window only if the layer has pads."""
     steps = [-(-(size + 2 * pad - kernel) // stride) * stride
              for kernel, pad, stride, size in zip(kernels, pads, strides, sizes)]
     return not any(pads) and any(step >= size for step, size in zip(steps, sizes))
