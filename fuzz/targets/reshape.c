@@ -32,7 +32,7 @@ struct plain_memory {
     const struct plain_context *context;
     struct memory_state state;
     int owners;
-    unsigned char *value; /* the expected contents; NULL if they exceed MEMORY_CAP */
+    unsigned char *value; /* the expected bytes; NULL if there are more than MEMORY_CAP */
     /* The library's handle and pointers at the last comparison, or NULL. */
     const sb_mem *handle;
     const void *at[2];

@@ -216,8 +216,8 @@ static void use_pointer(struct world *w, const struct request *r, void *ptr) {
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* A prefetch to the host may ignore the stream if the host's bytes are current, or if a copy to the
-   host is queued. */
+/* A prefetch to the host may ignore the stream if the host has the bytes, or if a copy to the host
+   is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -262,7 +262,7 @@ static void make_plan(const struct world *w, struct request *r) {
     r->plan.status = refusal(w, r);
 }
 
-/* New host storage is page-locked if the device and the cap allow it. */
+/* New host storage is page-locked if the device and the cap allow page-locked memory. */
 static int32_t kind_of_storage(const struct world *w, const struct subject *s,
                                const struct plan *plan) {
     const struct simulated_options *o = &w->sim.options;

@@ -13,7 +13,7 @@
 #define TEAM_GOAL   (1 / 3.5) /* goal on two threads, relative to Caffe's time on one thread */
 #define SMALL_BYTES KIB
 #define SMALL_GOAL  1.2   /* limit for the constant filler */
-#define VALUE       0.25F /* the bytes of 0.25F differ, so memset cannot write them */
+#define VALUE       0.25F /* the bytes of 0.25F differ, so memset cannot write the value */
 
 static size_t bytes, count;
 static sb_blob *blob, *target;

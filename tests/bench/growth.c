@@ -7,7 +7,7 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling, so it may be half empty */
+#define ADDED_GROWS 1.5 /* an array that grows by doubling may be half empty */
 
 typedef char layer_name[NAME_BYTES];
 

@@ -37,7 +37,7 @@ check_forge_files() {
     fi
 }
 
-# Other versions of a checker have other findings.
+# Each version of a checker has different findings.
 of_version() { # TOOL VERSION COMMAND...
     [[ $("$1" --version) == *" $2"* ]] || skip "$1: only the findings of version $2 are known"
     "${@:3}"
@@ -67,7 +67,7 @@ compile_database() {
     if grep -vxE "$(grep -v '^#' $patterns)" <<<"$left_out"; then
         die "the compile database lacks these, and $patterns does not name them"
     fi
-    # Otherwise clang-tidy would check a source once for each program that compiles it.
+    # Otherwise clang-tidy would check a source several times, once for each program.
     python3 - "$build/lint/compile_commands.json" <<'END'
 import json, sys
 rows = json.load(open(sys.argv[1]))

@@ -38,7 +38,7 @@ build_by_zig() {
     made="$(rustc --version) with its own library for $web_target, and zig's clang"
 }
 
-# Compiles Rust's standard library too, and links Debian's C library for WASI.
+# Compiles Rust's standard library, and links Debian's C library for WASI.
 build_by_debian() {
     local libc=/usr/lib/wasm32-wasi include='-isystem /usr/include/wasm32-wasi' more=$CARGO_TARGET_DIR/wasi.o flags
     mkdir -p "$CARGO_TARGET_DIR"

@@ -280,7 +280,7 @@ class Page:
                 (self.folder / name).unlink(missing_ok=True)
             else:
                 self.provide(name.replace("*", "a"))
-        # diff returns 1 if the files differ, verify if it has findings
+        # diff returns 1 for different files, verify for findings
         run(source, self.folder, self.shell, (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,))
 
     def provide(self, name):

@@ -13,7 +13,7 @@ import time
 
 MEMORY = 4 << 30, 16 << 30  # some tests reserve much more memory than they use
 FAST = 0.05
-# Failing tests leave files in /tmp. A mount of /dev/null on itself prevents a mutant from replacing it.
+# Failing tests leave files in /tmp. A mutant cannot replace /dev/null if /dev/null is a mount point.
 OWN_TMP = ["unshare", "--mount", "sh", "-c",
            'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the repository is ready for a release, and prints the version and the crates in the order to publish."""
+"""Checks that the repository is ready for a release. Prints the version, and the crates in the order to publish."""
 
 import graphlib
 import json

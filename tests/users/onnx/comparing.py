@@ -24,7 +24,7 @@ def sampled(array):
 
 
 class Wanted:
-    """An output of Caffe, with all its values or with a sample of them."""
+    """An output of Caffe, with all values or with a sample of the values."""
 
     def __init__(self, shape, values, tolerance, detections):
         self.shape, self.values = list(shape), values

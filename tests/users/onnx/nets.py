@@ -62,7 +62,7 @@ def counted(shape):
 
 
 class Net:
-    """A net of a few layers, with values for its inputs and weights."""
+    """A net of a few layers, with values for the inputs and the weights."""
 
     def __init__(self):
         self.inputs = {}

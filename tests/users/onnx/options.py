@@ -79,7 +79,7 @@ def batches(program):
 
 
 def multiples():
-    """The lengths of axes are multiples of the batch size, so that a runtime could mistake an axis for the batch."""
+    """A runtime could mistake an axis whose length is a multiple of the batch size for the batch."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()

@@ -164,9 +164,7 @@ class Kinds(files.InFolder):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Only the first interpreter that imports the module can use the module, even after this interpreter has
-        ended.
-        """
+        """Only the first interpreter that imports the module can ever use the module."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters

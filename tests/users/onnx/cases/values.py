@@ -65,7 +65,7 @@ def power(draw, net):
     parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
                       shift=(0, 1, -0.5, 2.5))
     values = draw.numbers(any_shape(draw))
-    if parameters.get("power", 1) not in (0, 1, 2, 3):  # such a power requires a positive base
+    if parameters.get("power", 1) not in (0, 1, 2, 3):  # a fractional or negative power requires a positive base
         parameters["scale"] = abs(parameters.get("scale", 1))
         parameters["shift"] = abs(parameters.get("shift", 0))
         if not parameters["scale"]:
