@@ -30,7 +30,6 @@ class Broken(Exception):
 
 
 def mutations():
-    """Returns [(target, source, name, old text, new text)]."""
     found = []
     for line in (FUZZ / "mutations.txt").read_text().splitlines():
         header = re.fullmatch(r"(\w+) (\S+?): (.*)", line)

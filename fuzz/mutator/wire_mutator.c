@@ -55,7 +55,6 @@ static void renumber(const struct field *field, uint64_t *dice, struct wire *out
     wire_raw(out, field->bytes, field->size);
 }
 
-/* Writes a packed field as single values. */
 static void unpack(const struct field *field, uint64_t *dice, struct wire *out) {
     static const size_t sizes[] = {[VARINT] = 1, [FIXED64] = 8, [FIXED32] = 4};
     static const unsigned types[] = {VARINT, FIXED32, FIXED64};
@@ -102,7 +101,6 @@ static bool mutate_bytes(const struct fields *fields, struct wire *out) {
     return true;
 }
 
-/* Returns false if the edit is impossible. */
 static bool edit_message(const struct fields *fields, uint64_t *dice, struct wire *out) {
     static void (*const edits[])(const struct field *, uint64_t *, struct wire *) = {
         NULL, repeat, renumber, unpack, split, change_number};

@@ -31,7 +31,6 @@ struct fields fields_parse(const uint8_t *bytes, size_t size);
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 void *one_more(void *list, size_t count, size_t *room, size_t item_size);
-/* Ends the program if `memory` is NULL. */
 void *must(void *memory);
 
 #endif

@@ -16,7 +16,6 @@ struct simulated_options {
     size_t max_host, max_pinned, max_device; /* caps in bytes; 0: the library's default */
 };
 
-/* The armed fault of the device. If `nth` is 0, no fault is armed. */
 struct fault {
     int32_t op, mode;
     int64_t nth, base;

@@ -31,7 +31,6 @@ size_t watched_peak(const struct watched *watched);
 int64_t watched_growth(const struct watched *watched);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
-/* Returns whether the data or diff was ever written. */
 bool blob_has(const sb_blob *blob, sb_part part);
 /* Returns the bytes of data or diff on the host, or NULL if the count is 0. */
 const void *blob_at(const sb_blob *blob, sb_part part);

@@ -29,7 +29,7 @@ enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNE
 
 struct decoded_values {
     unsigned type; /* DECODED_* */
-    size_t width;  /* bytes of one value */
+    size_t width;
     size_t count;
     uint8_t *bytes;
 };
@@ -356,7 +356,6 @@ static unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t
     return faults;
 }
 
-/* Returns whether a reader of bytes with `faults` may return `status`. */
 static bool decoder_explains(unsigned faults, sb_status status) {
     const unsigned fault = status == SB_ERR_MALFORMED         ? DECODER_MALFORMED
                            : status == SB_ERR_LENGTH_MISMATCH ? DECODER_LENGTH
@@ -452,7 +451,6 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
     }
 }
 
-/* Returns true for types that are not integers. */
 static bool fits(double value, int32_t dtype) {
     const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
                           : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX

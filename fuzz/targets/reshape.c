@@ -79,7 +79,6 @@ struct world {
 
 /* --- the reference model: shapes ------------------------------------------------------------- */
 
-/* Returns the status that sb_blob_reshape must return for this shape. */
 static sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
     if (shape->num_axes < 0)
         return SB_ERR_INVALID_ARGUMENT;
@@ -684,7 +683,6 @@ static void lend(struct world *w) {
     plain_replace(w->plain, DATA, memory);
 }
 
-/* sb_mem_set_cpu affects all blobs that share the memory. */
 static void lend_to_all(struct world *w) {
     sb_mem *mem = handle_of(w, w->pair);
     struct plain_memory *memory = w->plain->memory[w->which];

@@ -49,7 +49,7 @@ struct world {
     int num_kernels;
     struct subject subjects[MEMORIES];
     bool lost;
-    bool may_lose;  /* a fault may have lost the device */
+    bool may_lose;
     bool unsettled; /* a failure of queued work has not been reported yet */
     unsigned char stamp;
 };
@@ -521,7 +521,6 @@ static void retain(struct subject *s) {
     s->owners += s->mem != NULL;
 }
 
-/* Draws memory to lend to the library, or invalid arguments. */
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
@@ -610,7 +609,6 @@ static void settle_writer(struct world *w, struct subject *s) {
             run_call(w, &r);
 }
 
-/* Disarms all faults, and waits until the failures of all queued work have been reported. */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);

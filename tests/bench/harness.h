@@ -56,10 +56,8 @@ void pin(int index);
 
 /* Times all contestants and checks the goals. The results are valid until the next contest. */
 const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
-/* Checks the goal `value` <= `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
-/* Calls `run` for each size of payload. */
 void each_size(void (*run)(size_t bytes));
 
 /* Returns unwritten memory, from 2 MiB on in huge pages like the library's memory. */
@@ -72,7 +70,6 @@ sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
 /* Fills the data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
-/* Runs tasks on two pinned threads. */
 void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg);
 
 void loop_update(float *data, const float *diff, size_t count);

@@ -29,7 +29,6 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Returns the names that headers declare, and the names that macros of the headers form."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     names.update(begin + part + end for text in texts for part in ("data", "diff")

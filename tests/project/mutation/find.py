@@ -62,8 +62,6 @@ class Source:
 
 
 class Finder:
-    """Collects the edits of one translation unit. Skips headers that an earlier unit included."""
-
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
         self.edits, self.macros, self.system_macros = {}, {}, set()

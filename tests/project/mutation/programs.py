@@ -103,7 +103,6 @@ def failure(status):
 
 
 def measure(runner, programs, count, announce):
-    """Measures the time, the memory and the reached mutants of each program without mutants."""
     file = pathlib.Path(runner.build) / "baseline.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
     for program in programs:

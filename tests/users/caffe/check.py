@@ -24,7 +24,6 @@ CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
 SLICES = 6  # parts of a round, so that a change of the machine's speed affects both builds alike
-# The largest allowed ratios of our costs to Caffe's costs.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
 
@@ -41,7 +40,6 @@ def read(log):
 
 
 def list_tests(program, caffe):
-    """Caffe's tests for the GPU have GPU in their names."""
     output = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=-*GPU*"], cwd=caffe,
                             check=True, text=True, capture_output=True).stdout
     tests = []

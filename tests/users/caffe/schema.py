@@ -71,7 +71,6 @@ def schema_name(name):
 
 
 def same_default(ours, theirs):
-    """Equal numbers may be spelled differently. An empty text equals a missing default."""
     try:
         return float(ours) == float(theirs)
     except (TypeError, ValueError):

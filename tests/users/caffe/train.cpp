@@ -18,7 +18,6 @@ struct Samples {
     std::vector<float> labels;
 };
 
-// Generates a pattern for each of ten labels, with noise, in the same way on every machine.
 std::unique_ptr<Samples> generate(int count, int size) {
     std::unique_ptr<Samples> samples(new Samples);
     uint32_t state = 1;

@@ -102,7 +102,6 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """Only the static library needs dependencies."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]

@@ -114,7 +114,6 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Returns variables by which builds and programs find the library."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -127,7 +126,6 @@ def installed(kind):
 
 
 def described(name, version, includes=""):
-    """Makes a .pc file of a library that does not exist."""
     folder = fresh(f"{name}-{version}")
     write(folder / f"{name}.pc", f"prefix={folder}\nName: {name}\nDescription: none\n"
                                  f"Version: {version}\nLibs: -l{name}\nCflags: {includes}\n")
@@ -210,7 +208,6 @@ def test_documentation_needs_no_tools():
 
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
-    """Building the crate must print only one error line, which matches `message`."""
     printed = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
     errors = [line for line in printed.splitlines() if line.startswith("error: syncblob-sys@")]
     check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{printed}")
@@ -276,7 +273,6 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script must report to cargo every file and variable that the script reads."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

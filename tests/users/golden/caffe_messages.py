@@ -21,8 +21,6 @@ def read_descriptor(proto):
 
 
 class Messages:
-    """Message classes by name, such as messages.NetParameter."""
-
     def __init__(self, file_descriptor):
         self._pool = descriptor_pool.DescriptorPool()
         self._pool.Add(file_descriptor)

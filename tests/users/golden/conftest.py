@@ -24,7 +24,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
-# Each row has the format, the name and the text of a file that Google's protobuf makes.
 NORMAL = "[{}]".format(", ".join(map(str, numpy.random.default_rng(1).normal(size=6))))
 MADE = (
     ("blob", "floats", "shape { dim: [2, 4] } data: [nan, inf, -inf, 3.4028235e38, -3.4028235e38, 1.4e-45, -0.0, 0.1]"),
@@ -83,7 +82,7 @@ def message_of(messages, file_format, text):
 
 
 class File(typing.NamedTuple):
-    path: pathlib.Path  # without a suffix if the file was made
+    path: pathlib.Path
     format: str
     message: object
 

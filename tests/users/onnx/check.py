@@ -67,7 +67,6 @@ def check_layers(arguments):
 
 
 def is_expected(outcome):
-    """A net that cannot be converted must be refused with the cause."""
     if outcome.name not in whole.NO_ANSWER:
         return outcome.status == "right"
     return outcome.status == "refused" and all(word in outcome.message for word in whole.NO_ANSWER[outcome.name][1:])

@@ -138,7 +138,6 @@ def save_answers(name, index, arrays):
 
 @functools.cache
 def answers_of_module(name):
-    """Returns {row: [(digest of a case, outputs of the case)]}."""
     index, values = load_answers(name)
     rows, at = {}, 0
     for row, cases in index.items():

@@ -62,8 +62,6 @@ def counted(shape):
 
 
 class Net:
-    """A net of a few layers, with values for the inputs and the weights."""
-
     def __init__(self):
         self.inputs = {}
         self.messages = []

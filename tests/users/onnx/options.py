@@ -91,7 +91,6 @@ def multiples():
 
 
 def heads():
-    """Text detectors compute scores for each place of several maps."""
     net = nets.Net()
     net.input("data", Draw("multiples", 1).numbers([1, 2, 8, 8]))
     net.layer("Pooling", "data", "pool", pooling_param={"kernel_size": 2, "stride": 2})

@@ -29,7 +29,6 @@ def output_names(net):
 
 
 def pair(parameters, both, default):
-    """One field may set both height and width."""
     return [parameters.get(f"{both.replace('_size', '')}_{axis}", parameters.get(both, default)) for axis in "hw"]
 
 
@@ -99,7 +98,6 @@ def depthwise(p, blobs, data):
 
 
 def volume(p, name, default):
-    """The axes of a video are time, height and width."""
     return [p.get(f"temporal_{name}", default), *[p.get(name, default)] * 2]
 
 

@@ -100,7 +100,6 @@ def check_outputs(subject, found, promised=None):
 
 
 def check(subject, model):
-    """Raises Wrong unless the model computes Caffe's outputs with the shapes that the model declares."""
     check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 

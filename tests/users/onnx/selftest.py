@@ -25,7 +25,6 @@ def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs
 
 
 def changed(amount, at=0):
-    """Adds `amount` times the array's largest magnitude to the value at `at`."""
     def change(array):
         array.reshape(-1)[at] += amount * abs(array).max()
         return array

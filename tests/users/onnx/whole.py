@@ -26,7 +26,6 @@ TRAINED = {f"{net}, trained": (net, model) for net, model in (
     ("mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det1"), ("mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det2"),
     ("mtcnn_kpzhang93_det3", "mtcnn_kpzhang93_det3"))}
 TEXTBOX = "opencv_contrib__text_textbox"
-# These nets take more than a few seconds.
 LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples_siamese_mnist_siamese",
          "caffe__models_bvlc_alexnet_deploy", "caffe__models_bvlc_googlenet_deploy",
          "caffe__models_bvlc_reference_caffenet_deploy", "caffe__models_bvlc_reference_rcnn_ilsvrc13_deploy",

@@ -42,7 +42,6 @@ def pythons():
 
 
 def test(python, numpy, wheel, resnet):
-    """Prints why tests are skipped. Returns whether the tests pass."""
     # A pipe would stay open until the last child ends.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
         inside, requirements = pathlib.Path(folder, "venv/bin/python"), pathlib.Path(folder, "requirements.txt")

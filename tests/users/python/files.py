@@ -36,8 +36,6 @@ def cifar10():
 
 
 class InFolder(unittest.TestCase):
-    """Runs each test in an empty current folder."""
-
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -114,7 +112,6 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """Returns a caffemodel of the net in PROTOTXT, with the connections."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731

@@ -41,7 +41,6 @@ class Sharing(unittest.TestCase):
         return self.base[...]
 
     def values(self, array):
-        """Returns the elements in the order of memory, for writing."""
         return (ctypes.c_float * math.prod(array.shape)).from_address(self.pointer(array))
 
     def test_an_array_is_the_blobs_memory_and_outlives_the_blob(self):

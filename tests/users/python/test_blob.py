@@ -13,7 +13,6 @@ import syncblob
 from syncblob import Blob
 
 def element_types():
-    """Returns the element types of the module that NumPy also has."""
     try:
         Blob(2, "nothing")
     except syncblob.DtypeError as error:
@@ -269,7 +268,6 @@ class Devices(unittest.TestCase):
         self.assertEqual((blob.data.tolist(), back.data.tolist()), ([1, 2, 3], [1, 2, 3]))
 
     def in_a_child(self, near):
-        """A forked child can read the parent's values on the host and use a device for new blobs."""
         self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)

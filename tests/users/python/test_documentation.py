@@ -63,7 +63,6 @@ class Stubs(unittest.TestCase):
         self.assertTrue((PACKAGE / "py.typed").exists())
 
 
-# The blocks of a page may require these nets and modules.
 NETS = {"resnet": files.resnet, "cifar10": files.cifar10}
 NEEDS = {"nothing": (), "the_resnet": ("resnet",), "nets_for_cifar10": ("cifar10",), "torch": ("torch",),
          "torch_and_the_resnet": ("torch", "resnet"), "safetensors": ("safetensors",)}
@@ -90,7 +89,6 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """Runs the blocks whose requirements are in `words`."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

@@ -230,8 +230,6 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
 
 
 class Anything(files.InFolder):
-    """Calls every callable of the module with every odd argument. No call may panic."""
-
     def call(self, name, function, /, *arguments, **named):
         try:
             function(*arguments, **named)

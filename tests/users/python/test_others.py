@@ -88,7 +88,6 @@ class Backend(files.InFolder):
 
 class OpenCV(files.InFolder):
     def read(self, *arguments, **named):
-        """Calls readNetFromCaffe with a module cv2 whose readNetFromONNX returns its argument."""
         module = types.ModuleType("cv2")
         module.dnn = types.SimpleNamespace(readNetFromONNX=lambda array: array)
         with unittest.mock.patch.dict(sys.modules, cv2=module):

@@ -37,7 +37,6 @@ def in_threads(count, work):
 
 @contextlib.contextmanager
 def in_turns(turn):
-    """Calls turn() repeatedly in another thread."""
     ended, started = threading.Event(), threading.Event()
 
     def run():

@@ -93,7 +93,6 @@ export function random(seed) {
   };
 }
 
-// Changes, removes or repeats a few bytes, mostly near the beginning.
 export function mutated(bytes, next) {
   let out = Buffer.from(bytes);
   for (let edits = 1 + (next() % 4); edits > 0; edits--) {

@@ -5,7 +5,6 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { large } from "./cases.mjs";
 
-// Waits until the page has not changed for some time, and returns what the page shows.
 async function shown(page) {
   const look = () => page.evaluate(() => {
     const text = (id) => (at(id).closest("[hidden]") ? "" : at(id).textContent);

@@ -78,7 +78,6 @@ def detection_output(draw, net):
 
 
 def inverted(draw, net):
-    """Some boxes are inverted (xmax < xmin) and overlap no box."""
     classes, bottoms = detection_inputs(draw, net, True, 3.0)
     detect(net, bottoms, {"num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
                           "confidence_threshold": 0.2})

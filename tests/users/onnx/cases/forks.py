@@ -276,7 +276,6 @@ def text_layer(draw, net):
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 
 
-# OpenCV's importer computes the answers of OF_OPENCV; references.py computes the answers of OF_FORMULAS.
 OF_OPENCV = {
     "BatchNormScaled": (40, batch_norm_scaled),
     "ConvolutionDepthwise": (40, depthwise("ConvolutionDepthwise")),

@@ -7,7 +7,6 @@ import numpy
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
-    """Adds a layer that reads an input or another layer's top, or that changes another layer's top in place."""
     net.input("data", values)
     way = draw.choice(("plain", "plain", "in place", "above"))
     if way == "plain":

@@ -16,7 +16,6 @@ def extent(kernel, dilation):
 
 
 def spell(draw, axes, windows, fields):
-    """Writes each parameter of the windows in one of its equivalent forms."""
     parameters = {}
     for number, (word, long_word, default) in enumerate(fields):
         values = [each[number] for each in windows]
@@ -176,7 +175,6 @@ def rnn_weights(draw, inputs, outputs, static):
 
 
 def parameters_of(draw, kernels, pads, strides):
-    """Writes each parameter in one of its equivalent forms."""
     parameters = {}
     for word, values, default in (("kernel", kernels, None), ("pad", pads, 0), ("stride", strides, 1)):
         same = values[0] == values[1]
