@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzzers in $OUT for ClusterFuzzLite and OSS-Fuzz, which set the variables for compilers, flags,
-# engine and sanitizer. The fuzzers run on other machines, so they link protobuf-c as an archive, and use the
-# library's own loops instead of OpenBLAS. MemorySanitizer would report every byte that protobuf-c writes,
-# because protobuf-c is not instrumented. Such builds use the library's own code, which writes the same
-# messages. The crates' fuzzers are built only with AddressSanitizer.
+# engine and sanitizer. The machines that run the fuzzers lack shared libraries of protobuf-c and OpenBLAS.
+# MemorySanitizer would report every byte that protobuf-c writes, because protobuf-c is not instrumented.
 set -euo pipefail
 cd "$SRC/syncblob"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh address|undefined|memory|afl [SECONDS [TARGET...]]: runs build.sh, and each fuzzer from its seeds
-# for SECONDS (2), as ClusterFuzzLite does for a pull request, but without its image.
+# check.sh address|undefined|memory|afl [SECONDS [TARGET...]]: builds the fuzzers and runs each for SECONDS (2),
+# as ClusterFuzzLite does for a pull request, but without its image.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 

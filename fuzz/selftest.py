@@ -4,8 +4,7 @@
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py --check                  checks that the old text of each bug occurs once in its source
 
-The linker finds the object of a changed C source before the library's object. A changed crate is built in
-a copy of the tree. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
+The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures
@@ -27,11 +26,10 @@ REASONS = re.compile(r"broken promise|runtime error:|panicked at|^==\d+==ERROR|^
 
 
 class Broken(Exception):
-    """A bug that cannot be planted."""
+    """A bug cannot be planted."""
 
 
 def mutations():
-    """Returns [(target, source, name, old text, new text)]."""
     found = []
     for line in (FUZZ / "mutations.txt").read_text().splitlines():
         header = re.fullmatch(r"(\w+) (\S+?): (.*)", line)
@@ -63,7 +61,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """Compiles the changed source, and links the fuzzer with its object, by the commands of the build."""
+    """The linker finds the object of the changed source before the object in the library."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
@@ -90,8 +88,7 @@ def plant_rust(builds, target, source, text, program):
 
 
 def hunt(made, target, folder, program):
-    """Returns the fuzzer's output if it found something, else None. Limits processor time, because other work may
-    slow the machine down."""
+    """Limits processor time, because other work may slow the machine down."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
     status, output = run(["prlimit", "--cpu=60:70", program, "-timeout=10", "-rss_limit_mb=2048",
@@ -101,7 +98,6 @@ def hunt(made, target, folder, program):
 
 
 def attempt(builds, mutation):
-    """Plants a bug; returns whether the fuzzer found the bug."""
     target, source, name, old, new = mutation
     with tempfile.TemporaryDirectory() as place:
         folder, start = pathlib.Path(place), time.monotonic()

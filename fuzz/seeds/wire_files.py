@@ -11,7 +11,6 @@ def layer(name, kind, *blobs):
 
 
 def v1_layer(name, kind, *blobs):
-    """`kind` is a number."""
     return data(2, b"".join(data(6, b) for b in blobs) + data(4, name) + number(5, kind))
 
 
@@ -35,7 +34,6 @@ def v0_net():
 
 
 def files():
-    """Yields nets, solver states, vectors of blobs, and bytes that have no known format."""
     yield "net-current", current_net()
     yield "net-of-all-generations", current_net() + v1_net() + v0_net()
     yield "net-empty", b""
@@ -82,7 +80,6 @@ def files():
 
 
 def some_blobs():
-    """Returns the blob messages that are also seeds for the target model_file."""
     wanted = ("double-2x3-diff", "legacy-mean-image", "scalar", "wrong-types", "dims-overflow", "length-one",
               "fields-of-a-fork")
     return ((name, message) for name, message in wire_blobs.messages()

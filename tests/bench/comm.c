@@ -1,6 +1,5 @@
-/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 by the reducer and, in turn, by one
-   MPI_Allreduce over a buffer of the same size. Rank 0 prints a table with the goals, then the
-   times by which constants of the engine and the reducer were chosen. */
+/* mpirun -n 2 comm [ROUNDS]: compares the reducer with MPI_Allreduce for the 161 diffs of
+   ResNet-50. */
 #include "harness.h"
 #include "resnet_50.h"
 
@@ -14,8 +13,8 @@ static sb_context *context;
 static sb_comm *comm;
 static sb_blob *blobs[BLOBS];
 static sb_reducer *reducer;
-static float *buffer;  /* as large as all blobs */
-static int64_t length; /* number of floats in a piece of the buffer, or in a small blob */
+static float *buffer;
+static int64_t length;
 
 /* --- all diffs ------------------------------------------------------------------------------- */
 
@@ -40,7 +39,6 @@ static void cut_blocking(void) {
         sum_in_place(buffer + i, total - i < length ? total - i : length);
 }
 
-/* As the engine does: begins all reductions before it waits. */
 static void reduce_pieces(float *values, int64_t count, int64_t piece) {
     static MPI_Request requests[4096];
     int num = 0;
@@ -54,7 +52,6 @@ static void cut_at_once(void) {
     reduce_pieces(buffer, total, length);
 }
 
-/* The number of floats of all small blobs, which are the first part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(void) {

@@ -1,12 +1,10 @@
-/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies
-   and updates. */
+/* Compares the library on opencl:0 with plain OpenCL. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
 
 #include <string.h>
 
-/* Like the library's kernel, this kernel has no fused multiply-adds. */
 static const char source[] =
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
@@ -136,7 +134,7 @@ static void plain_update(void) {
     must(clFinish(plain.queue));
 }
 
-/* Checks the median ratio: the best time depends on when the driver's threads wake. */
+/* Checks the median ratio, because the best time depends on when the driver's threads wake. */
 static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
                     void (*theirs)(void)) {
     const struct contest contest = {

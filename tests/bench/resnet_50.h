@@ -14,7 +14,6 @@ static void add(int64_t count) {
     total += count;
 }
 
-/* Adds the weights of a convolution, and the scale and shift of the following normalisation. */
 static void add_convolution(int64_t in, int64_t out, int64_t kernel) {
     add(out * in * kernel * kernel);
     add(out);

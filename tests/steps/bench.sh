@@ -21,7 +21,7 @@ check_instructions() { # [--write]
     python3 tests/bench/instructions.py "$bench_folder/tests/bench/operations" "$@"
 }
 
-# Unsets the settings for ranks that share a processor.
+# Unsets settings of environment.sh that only ranks on a shared processor need.
 bench_comm() { # [ROUNDS]
     build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh

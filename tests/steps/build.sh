@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes builds, and runs the tests in their folders.
 
-# Marks the command in the log, for first_failure.py.
+# first_failure.py searches the log for "alone:".
 by_hand() { # COMMAND...
     echo "alone:$(printf ' %q' "${@/#"$PWD/"/}")"
     "$@" || return
@@ -29,8 +29,7 @@ build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
     by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-# Runs C tests. With the variable SYNCBLOB_TEST_WHOLE=1, table-driven tests run all rows;
-# SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
+# With SYNCBLOB_TEST_WHOLE=1, table-driven tests run all rows. SYNCBLOB_TEST_FULL=1 adds slow tests.
 c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local variables=() status=0
     while [[ $1 == *=* ]]; do
@@ -39,7 +38,7 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     done
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
-    # By default ThreadSanitizer sleeps for a second at exit. Some tests sleep, so one more job is run.
+    # By default ThreadSanitizer sleeps for a second at exit.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j $((jobs + 1)) --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
@@ -59,7 +58,7 @@ END
     c_tests "$@"
 }
 
-# Builds the library and a program where CMake finds a C compiler, but no pkg-config and no system folders.
+# Tests that CMake builds the library without pkg-config and without the system's folders.
 build_plainly() { # [SOURCES]
     local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
@@ -81,7 +80,6 @@ build_plainly() { # [SOURCES]
 
 # --- ./dev test NAME
 
-# Prints a test's name, such as behaviour.model_edit for tests/behaviour/test_model_edit.c.
 test_name() { # NAME|FILE
     local name=$1
     if [[ ${name/\/tests\//\/} =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
@@ -92,7 +90,6 @@ test_name() { # NAME|FILE
     echo "${name#test_}"
 }
 
-# Reads names of tests; prints their targets in the build folder debug, "all" for scripts.
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
@@ -100,11 +97,11 @@ targets_of_tests() {
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 
-# Returns 3 if no C test's name contains NAME.
+# Returns 3 if no C test matches.
 c_tests_named() { # NAME|FILE
     local pattern tests
     pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
-    case $1 in *.c) pattern+='(\.|$)' ;; esac # excludes tests whose names only begin like the file's
+    case $1 in *.c) pattern+='(\.|$)' ;; esac
     configure debug debug -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_NET=ON >/dev/null
     tests=$(ctest --test-dir "$build/debug" -N -R "$pattern" | sed -n 's/^ *Test *#[0-9]*: //p')
     [ -n "$tests" ] || return 3
@@ -112,8 +109,7 @@ c_tests_named() { # NAME|FILE
     SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
 }
 
-# Returns 3 if no Rust test file's or function's name contains NAME. Runs cargo on the whole workspace, because
-# its members enable each other's features.
+# Returns 3 if no Rust test matches. The members of cargo's workspace enable each other's features.
 rust_tests_named() { # NAME|FILE
     local name file targets=()
     name=$(test_name "$1")

@@ -16,7 +16,6 @@ die() {
     exit 1
 }
 
-# Ends a step as skipped.
 skip() { # WHY
     echo "skipped: $*" >&2
     exit 77

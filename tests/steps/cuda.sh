@@ -33,12 +33,10 @@ check_real_driver() { # SUITE
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=${library%/*} "$program" --real-driver
 }
 
-# RHEL 8's glibc; Ubuntu 20.04's is newer.
+# RHEL 8 has this version of glibc.
 gpu_glibc=2.28
 
-# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. The programs need only an old glibc and the
-# folder lib beside them: zig links no OpenBLAS and no library of gcc. With --disable-new-dtags the loader also
-# searches lib for the dependencies of the libraries in lib.
+# With --disable-new-dtags the loader also searches the folder lib for the dependencies of the libraries in lib.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do
@@ -67,7 +65,7 @@ gather_gpu_programs() { # FROM TO
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
 }
 
-# Checks that the files of the bundle need only an old glibc and each other.
+# The files of the bundle may need only an old glibc and each other.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
     for file in "$1"/{gpu.*,bench,ranks,probe,conformance,lib/*}; do
@@ -80,8 +78,7 @@ check_gpu_bundle() { # FOLDER
     done
 }
 
-# Runs the programs on the fake driver with little device memory. run.sh must find NCCL in the folder of a
-# Python package.
+# run.sh must find NCCL in the folder of a Python package.
 run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake packages=$build/gpu-packages
     mkdir -p "$packages/nvidia/nccl/lib"
@@ -102,7 +99,6 @@ emulate_gpu_programs() { # FOLDER
     done
 }
 
-# Runs the programs without a device, and the programs for aarch64 also on the fake driver.
 run_gpu_programs_elsewhere() {
     local folder status fakes=$build/gpu-build-aarch64/tests/cuda/fake emulated=$build/gpu-emulated
     emulate_gpu_programs "$emulated"

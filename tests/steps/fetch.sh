@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Pinned downloads, kept in $cache.
 
-# Locks a part of the cache while a command fills it.
 locked() { # PART COMMAND...
     (
         flock 8
@@ -9,7 +8,6 @@ locked() { # PART COMMAND...
     ) 8>"$cache/$1.lock" >&2
 }
 
-# Prints pip's requirements of an environment in python.txt.
 requirements() { # NAME
     sed -n "/^\[$1]\$/,/^\[/{/^\[/d;p}" tests/steps/python.txt | grep .
 }
@@ -25,7 +23,7 @@ make_environment() { # FOLDER NAME
     mv "$list" "$1/installed"
 }
 
-# Prints the Python of an environment, which is made again if its packages in python.txt have changed.
+# Prints the path of the environment's Python.
 environment() { # NAME
     locked "env-$1" make_environment "$cache/env-$1" "$1"
     echo "$cache/env-$1/bin/python"
@@ -44,7 +42,7 @@ fetch() { # PACKAGE VERSION SHA256 [MEMBER]
     fi
 }
 
-# Prints the path of a download's MEMBER or, without MEMBER, of its archive.
+# Prints the path of the archive, or of the file MEMBER in the archive.
 download() { # KEY
     local package version sha256 member
     read -r package version sha256 member < <(sed -n "s/^$1 //p" tests/steps/downloads.txt)
@@ -63,20 +61,19 @@ fetch_cuda_headers() { # FOLDER NAME
     mv "$1.part" "$1"
 }
 
-# Prints the include folders of a CUDA version, separated by semicolons. Fetches the headers if no toolkit of
-# this version is installed.
+# Prints the include folders of a CUDA version, separated by semicolons.
 cuda_headers() { # MAJOR
     local installed=${CUDA_HOME:-/usr/local/cuda}/include folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi
-    folder=$cache/cuda-headers-$1-$(requirements "cuda-$1" | cksum | cut -d ' ' -f 1) # changes with the list
+    folder=$cache/cuda-headers-$1-$(requirements "cuda-$1" | cksum | cut -d ' ' -f 1)
     locked cuda-headers fetch_cuda_headers "$folder" "cuda-$1" || return
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
 
-# Runs a script of tests/project/cross. Exit status 3 (the package sources lack a package) skips the step.
+# Exit status 3 of the script skips the step: the package sources lack a package.
 cross() { # SCRIPT ARGUMENT...
     local status=0
     locked "cross-$1" "tests/project/cross/$1.sh" "${@:2}" || status=$?
@@ -84,7 +81,7 @@ cross() { # SCRIPT ARGUMENT...
     return $status
 }
 
-# Prints the folder of a cargo program; compiles it once, in ten minutes on two idle cores.
+# Prints the folder of a cargo program. Compiling the program takes ten minutes on two cores.
 cargo_program() { # NAME VERSION
     local folder=$cache/$1-$2
     [ -x "$folder/bin/$1" ] ||

@@ -7,7 +7,7 @@ is_at_least() { # VERSION MINIMUM
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]
 }
 
-# Adds the folder of Ubuntu's versioned Rust to PATH.
+# Ubuntu's versioned packages install Rust outside PATH.
 find_rust() {
     local folder
     for folder in /usr/lib/rust-1.*/bin; do
@@ -16,7 +16,7 @@ find_rust() {
     command -v cargo >/dev/null && command -v rustc >/dev/null
 }
 
-# Prints packages of rustc, cargo and rustfmt that are new enough: rustc-web, rustc, or such as rustc-1.85.
+# The packages' names are rustc-web, rustc, or such as rustc-1.85.
 rust_packages() {
     local rustc version
     for rustc in rustc-web rustc $(apt-cache pkgnames rustc-1. | grep -E '^rustc-1\.[0-9]+$' | sort -Vr); do
@@ -37,8 +37,7 @@ missing_packages() { # GROUP...
         comm -23 - <(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' | sed -n 's/^ii //p' | sort)
 }
 
-# Installs groups of packages. Without apt, steps whose tools are missing fail. If the distribution lacks a
-# package, steps that need it skip tests.
+# Installs groups of packages if the machine has apt.
 need() { # GROUP...
     local missing as_root=()
     command -v apt-get >/dev/null || return 0

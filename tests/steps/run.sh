@@ -3,8 +3,8 @@
 
 log_of() { echo "$build/log/${1//[^A-Za-z0-9]/-}"; }
 
-# Runs a program or a function of these scripts. Paths replace the words python:NAME (the Python of an
-# environment in python.txt), download:KEY (a file of downloads.txt) and *.whl (the matching wheel).
+# Replaces the words python:NAME (an environment of python.txt), download:KEY (a file of downloads.txt) and *.whl
+# with paths.
 expand_and_run() { # WORD...
     local word words=() by_hand=()
     for word; do
@@ -19,7 +19,6 @@ expand_and_run() { # WORD...
     "${by_hand[@]}" "${words[@]}"
 }
 
-# Runs a step, whose output goes to build/log.
 step() { # NAME NEEDS RERUN COMMAND...
     local need needs rerun=$3 log status
     IFS=';' read -ra needs <<<"$2"

@@ -26,7 +26,6 @@ build_windows() { # [-- TARGET...]
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF "$@"
 }
 
-# Runs a command with wine, without its windows and messages, and with its files in the build folder.
 in_wine() { # COMMAND...
     local status jobs=4 # a program under wine mostly waits
     local -
@@ -52,7 +51,6 @@ check_windows_dlls() {
     done
 }
 
-# CMake and pkg-config must find the installed library, and programs must find its DLL by WINEPATH.
 check_windows_package() {
     local prefix=$build/windows/prefix client=$build/windows/client component kind flags
     rm -rf "$prefix" "$client"
@@ -80,8 +78,7 @@ END
         "$client" shared static pkg_config
 }
 
-# Builds with the first cargo in PATH, without clippy's wrapper of another compiler. All build folders share
-# FOLDER, so that crates from the registry are compiled once.
+# All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix
     env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \
@@ -97,7 +94,7 @@ make_random_dll() {
         -o "$build/windows/bcryptprimitives.dll" -ladvapi32
 }
 
-# Returns whether Rust has the standard library of another system, after fetching it by rustup if necessary.
+# If rustup is installed, the function may fetch the standard library.
 has_rust_target() { # TARGET
     local folder
     folder=$(rustc --print sysroot)/lib/rustlib/$1/lib

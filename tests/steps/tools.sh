@@ -36,7 +36,7 @@ build_fuzzers() {
     build fuzz fuzz >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
 }
 
-# Rust's fuzzers take longer to build, so the crates' tests run their targets instead.
+# Rust's fuzzers take long to build. The crates' tests run the same targets.
 fuzz_c() { # SECONDS
     build_fuzzers
     # shellcheck disable=SC2046 # names

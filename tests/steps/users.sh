@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # Tests the documentation, the installed library, and programs that use it.
 
-# Makes the C reference as HTML in $build/reference; fails on a warning. Older versions of Doxygen (Ubuntu
-# 22.04) warn of each parameter without a description.
+# Older versions of Doxygen warn of each parameter without a description.
 make_reference() {
     local version output status=0
     version=$(doxygen --version | cut -d' ' -f1)
@@ -59,8 +58,7 @@ check_hardened_program() { # PROFILE
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
-# In the wheel of the profile dev, which only tests use, the C library is not optimised. Clippy's wrapper is
-# unset, because clippy has checked these crates in the workspace.
+# Only tests use the wheel of cargo's profile dev.
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
@@ -70,7 +68,6 @@ make_wheel() { # PROFILE
         "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Makes an environment with the wheel of the profile dev and the packages NAME of python.txt.
 wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     local pip
     pip=$(environment pip)

@@ -12,14 +12,13 @@ make_node_modules() { # FOLDER FROM
     cp "$2/package-lock.json" "$1/installed"
 }
 
-# Prints the folder of the Node packages that FOLDER pins.
 node_modules() { # FOLDER
     local part=npm-${1//[^A-Za-z0-9.]/-}
     locked "$part" make_node_modules "$cache/$part" "$1"
     echo "$cache/$part/node_modules"
 }
 
-# Builds the command for the web page. Sets $made to a description of the compilers.
+# Sets $made to a description of the compilers.
 build_web_command() {
     local cargo=(cargo build --locked --target "$web_target" --profile web -p syncblob-cli)
     if has_rust_target $web_target; then
@@ -39,7 +38,7 @@ build_by_zig() {
     made="$(rustc --version) with its own library for $web_target, and zig's clang"
 }
 
-# Also compiles Rust's standard library, and links Debian's C library for WASI.
+# Compiles Rust's standard library, and links Debian's C library for WASI.
 build_by_debian() {
     local libc=/usr/lib/wasm32-wasi include='-isystem /usr/include/wasm32-wasi' more=$CARGO_TARGET_DIR/wasi.o flags
     mkdir -p "$CARGO_TARGET_DIR"

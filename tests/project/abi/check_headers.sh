@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Compiles each public header alone, each header twice, and all headers in reverse order, in four versions
-# of C and C++, with and without the experimental part. Then compiles statements that compilers must accept
-# or refuse.
+# Compiles the public headers in four versions of C and C++, with and without the experimental part:
 #   check_headers.sh CC CXX [INCLUDE_FOLDER...]
 set -euo pipefail
 

@@ -13,7 +13,7 @@ allowed=
 symbols=$("${NM:-nm}" -A "$archive")
 [ -n "$symbols" ] || { echo "$archive has no symbols"; exit 1; }
 
-# Lines of nm -A: "archive:object:address type name", without an address for undefined symbols.
+# nm -A prints "archive:object:address type name", without the address for undefined symbols.
 status=0
 foreign=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ && $NF !~ /^sb_/ {print "  " $1 " " $NF}' <<<"$symbols")
 if [ -n "$foreign" ]; then

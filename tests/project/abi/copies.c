@@ -1,6 +1,4 @@
-/* A user of one copy of the library, whose minor version is VERSION. As a shared library, the user
-   exports step_of_USER. With -DPROGRAM it is the user "program": copies local|global NAME PATH...
-   loads such shared libraries, each with its own copy, and runs the steps of all users in turn. */
+/* Uses one copy of the library beside other copies in the same process. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -55,7 +53,7 @@ static void use(void) {
     CHECK(sb_blob_to_proto(on_device, 0, bytes, sizeof bytes, &size, NULL) == SB_OK);
     CHECK(sb_blob_from_proto(on_host, bytes, size, SB_PROTO_RESHAPE, NULL, NULL) == SB_OK);
     CHECK(sb_blob_asum(on_host, SB_DATA, &sum, NULL) == SB_OK && sum == 15);
-    for (int i = 0; i < 3; i++) { /* replaces the memory of a blob */
+    for (int i = 0; i < 3; i++) {
         float *data = NULL;
         sb_blob *blob = new_blob(NULL);
         CHECK(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, NULL) == SB_OK);
@@ -73,7 +71,6 @@ static void end(void) {
     sb_context_release(device);
 }
 
-/* The last step: after every user of the copy has released its objects, nothing may leak. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);
@@ -92,14 +89,11 @@ int STEP(USER)(int step) {
 #ifdef PROGRAM
 enum { STEPS = 4, MOST = 8 };
 
-/* Defines the local variable NAME_, a pointer to the function NAME of the other copy. */
 #define LOAD(name)                                                                                 \
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name)
 
-/* Passes objects to another copy of the same sources, whose built-in context has another address. A
-   copy must recognise the built-in contexts of other copies: it must report each as NULL, and not
-   count its owners. */
+/* A copy must report another copy's built-in context as NULL, and must not count its owners. */
 static int cross(void *library) {
     LOAD(sb_version);
     LOAD(sb_blob_context);

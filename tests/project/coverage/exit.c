@@ -1,5 +1,4 @@
-/* Replaces the C library's _exit in programs that count coverage: writes the counts, also those of
-   code in a forked child. */
+/* Replaces _exit, because gcov would lose the counts of a forked child that calls _exit. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

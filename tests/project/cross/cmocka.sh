@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds this distribution's version of cmocka for another system: cmocka.sh FOLDER OPTION-OF-CMAKE...
-# Keeps apt's lists in a separate folder. Exit status 3: the machine's package sources lack cmocka.
+# Exit status 3: the machine's package sources lack cmocka.
 set -euo pipefail
 
 folder=$(readlink -m "$1")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_names.py [PAGE...]: checks that all file paths on the pages exist, and that our headers declare
-the functions, types and constants on the pages. Without a PAGE, checks all pages, and that the tables of
-c/README.md and cuda/README.md list every source file of the C libraries and of cuda.
+"""check_names.py [PAGE...]: checks the file paths and the names of our C interface on the pages.
+
+Every path must exist, and a header must declare every function, type and constant. Without a PAGE, checks all
+pages, and that the tables of c/README.md and cuda/README.md list every source file.
 """
 import functools
 import pathlib
@@ -28,8 +29,6 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Returns the declared names and the names that macros form: statuses, element types, typed calls, and
-    names of caffe.h with data or diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     names.update(begin + part + end for text in texts for part in ("data", "diff")
@@ -51,7 +50,6 @@ def name_problems(page):
 
 
 def table_problems():
-    """Yields files that the tables of c/README.md and cuda/README.md omit, and names without a file."""
     for folder, sources in (("c", ["src/**/*.c", "*/src/*.c"]), ("cuda", ["*.c"])):
         page = ROOT / folder / "README.md"
         tables = "".join(line for _, line in prose(page) if line.startswith("|"))

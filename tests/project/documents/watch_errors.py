@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. If a public function returns a status
-that its list of errors lacks, a test that links them writes this to the file $SYNCBLOB_ERRORS_LOG. With
-$SYNCBLOB_ERRORS_ALL the test writes every failure."""
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags, for tests of the lists of errors.
+
+A test that links watch.c reports each status that the list of errors of a public function lacks. The test writes
+the report to the file $SYNCBLOB_ERRORS_LOG. With $SYNCBLOB_ERRORS_ALL the test reports every failure.
+"""
 import pathlib
 import sys
 

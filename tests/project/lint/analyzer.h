@@ -1,5 +1,4 @@
-/* Included before each source when clang's analyzer runs. The analyzer does not see the source of
-   sb__fail and similar functions; these macros show which status the functions return. */
+/* Macros that show clang's analyzer which status sb__fail and similar functions return. */
 #ifndef SB_TESTS_ANALYZER_H
 #define SB_TESTS_ANALYZER_H
 

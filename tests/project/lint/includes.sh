@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Reports .c files that include unused headers: includes.sh BUILD_FOLDER JOBS FOLDER...
-# Our headers include other headers for their users.
 set -euo pipefail
 
 build=$1 jobs=$2

@@ -11,21 +11,18 @@ import subprocess
 import tempfile
 import time
 
-MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
-FAST = 0.05  # seconds of a program that is not divided
-# Mounts a folder as /tmp, because failing tests leave files in /tmp. Mounts /dev/null on itself, so that a wrong
-# save cannot replace it.
+MEMORY = 4 << 30, 16 << 30  # some tests reserve much more memory than they use
+FAST = 0.05
+# Failing tests leave files in /tmp. A mutant cannot replace /dev/null if /dev/null is a mount point.
 OWN_TMP = ["unshare", "--mount", "sh", "-c",
            'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 
 
 class Unusable(SystemExit):
-    """A program fails before anything is changed."""
+    """A program fails without a mutant."""
 
 
 class Program:
-    """A test of ctest, or only one of cmocka's tests in its program."""
-
     def __init__(self, test, only=None):
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
         self.test, self.name, self.command = test, test["name"], test["command"]
@@ -35,20 +32,17 @@ class Program:
             self.environment["SYNCBLOB_TEST_ONLY"] = only
         self.folder = properties.get("WORKING_DIRECTORY", "")
         self.seconds, self.memory = 0.0, MEMORY[0]
-        self.reached = ""  # a character for each mutant: "1" if the program reaches the mutant
+        self.reached = ""
 
 
 def tests_of(build, pattern):
-    """Returns ctest's descriptions of the tests whose names match. Before the tests are built, the
-    descriptions have no commands."""
+    """Until a test is built, ctest describes the test without its command."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
 
 
 def targets(build, pattern):
-    """Returns the targets that build the tests' programs. A target's name can differ from its
-    test's name."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
         return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)
@@ -59,21 +53,17 @@ def targets(build, pattern):
 
 
 def listed(build, pattern):
-    """Returns the tests whose programs are in the build folder."""
     return [Program(t) for t in tests_of(build, pattern)
             if pathlib.Path(t["command"][0]).is_relative_to(build)]
 
 
 class Runner:
-    """Runs programs under limits, each in a temporary folder."""
-
     def __init__(self, build, environment, limits_memory=True):
         self.build, self.environment, self.limits_memory = build, environment, limits_memory
         self.mounts = os.getuid() == 0 and not str(build).startswith("/tmp/") and subprocess.run(
             [*OWN_TMP, build, "true"], capture_output=True).returncode == 0
 
     def run(self, program, limit, extra):
-        """Returns (why the program failed or None, its seconds, its output)."""
         with tempfile.TemporaryDirectory(dir=self.build) as folder, \
                 tempfile.TemporaryFile() as output:
             environment = {**os.environ, **self.environment, **program.environment, **extra,
@@ -113,8 +103,6 @@ def failure(status):
 
 
 def measure(runner, programs, count, announce):
-    """Runs each program without mutants, to measure its time, its memory and the mutants that it
-    reaches. The results stay valid until the program or its environment changes."""
     file = pathlib.Path(runner.build) / "baseline.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
     for program in programs:
@@ -129,8 +117,7 @@ def measure(runner, programs, count, announce):
 
 
 def divided(runner, programs, count):
-    """Yields the measured programs, divided into their tests. A fast program stays whole, and a program
-    with a test that passes only after other tests."""
+    """A program stays whole if one of its tests passes only after other tests."""
     for program in programs:
         parts = [Program(program.test, test) for test in program.tests if program.seconds > FAST]
         try:

@@ -1,10 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a release before any part of it is built.
-
-The version must be the same in all files and the changelog; the crates must have the fields that a registry
-shows; everything must be committed. Prints the version, and the crates in an order in which they can be
-published.
-"""
+"""Checks that the repository is ready for a release. Prints the version, and the crates in the order to publish."""
 
 import graphlib
 import json
@@ -22,7 +17,6 @@ def output(*command):
 
 
 def versions():
-    """Returns {place: version} for each place that contains the version."""
     found = {}
 
     def look(name, pattern):
@@ -79,7 +73,6 @@ def published():
 
 
 def wrong_manifests(packages):
-    """Returns fields that a registry shows and a crate lacks, and the repositories if they differ."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"
@@ -89,7 +82,6 @@ def wrong_manifests(packages):
 
 
 def in_order(packages):
-    """Returns the crates, each after its dependencies."""
     needs = {package["name"]: {need["name"] for need in package["dependencies"]} for package in packages}
     return graphlib.TopologicalSorter({name: needs[name] & needs.keys() - {name} for name in needs}).static_order()
 

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Tests the two files of c/bundle.py: check.sh LIBRARY_PROGRAM COMPILER...
-# Each COMPILER must compile the library without a warning, and the README's program must run as C and
-# C++. numbers.c must print the same as LIBRARY_PROGRAM (numbers.c linked with the CMake build), even if
-# the compiler may contract expressions. MinGW only compiles the library.
+# Compiles the two files of c/bundle.py, and compares the output of numbers.c with that of LIBRARY_PROGRAM:
+#   check.sh LIBRARY_PROGRAM COMPILER...
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "$0")")

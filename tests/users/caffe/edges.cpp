@@ -1,7 +1,6 @@
-// Prints edge cases of Blob and SyncedMemory that forks may rely on, one a line. Caffe's own
-// classes and bindings/caffe must print the same. With an argument, prints what Caffe's own classes
-// do in the cases of the table "Where the two differ" in c/guide/caffe.md;
-// tests/behaviour/test_differences.c has the library's results.
+// Prints edge cases of Blob and SyncedMemory. Caffe's own classes and bindings/caffe must print the
+// same. With an argument, prints the results of Caffe's own classes for the table "Where the two
+// differ" of c/guide/caffe.md.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@ using caffe::Blob;
 using caffe::BlobProto;
 using caffe::SyncedMemory;
 
-// Prints a blob's sums of squares, which show the values of its elements.
 void show(const char *what, const Blob<float> &blob) {
     std::printf("%s: %s data %g diff %g\n", what, blob.shape_string().c_str(), blob.sumsq_data(),
                 blob.sumsq_diff());
@@ -187,7 +185,6 @@ void memories() {
     std::printf("bool: %d %zu\n", flags.data_at(0, 0, 0, 4), flags.data()->size());
 }
 
-// Prints whether a call ends the process.
 template <typename Call> void dies(const char *what, Call call) {
     std::fflush(stdout);
     const pid_t child = fork();

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-BUILD is a build folder with the shared and the static library. The project found/ finds the library's
-components in a prefix that is moved after the installation. The project part/ includes the library's
-sources.
+BUILD is a build folder with the shared and the static library.
 """
 
 import functools
@@ -51,7 +49,7 @@ def refused(prefix, wanted, message):
 
 
 def built(folder, *programs):
-    """Builds and runs programs; returns the libraries that they need at run time."""
+    """Returns the libraries that the programs need at run time."""
     run("cmake", "--build", folder)
     needed = ""
     for program in programs:
@@ -104,7 +102,6 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """Only the static library needs dependencies."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
@@ -163,8 +160,7 @@ def test_part_by_add_subdirectory():
 
 
 def test_part_of_a_sanitized_project():
-    """With sanitizers the library is linked without -z defs, because the program supplies the sanitizers'
-    run time, and is compiled without fortification."""
+    """A library with sanitizers cannot be linked with -z defs: the program supplies the sanitizers' run time."""
     def ninja(*definitions):
         folder = configure("part", "HOW=add_subdirectory", f"SYNCBLOB_SOURCE={REPOSITORY}",
                            "BUILD_SHARED_LIBS=ON", "CMAKE_BUILD_TYPE=Release", *definitions)[0]

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Tests the Rust crates as users get them: crates.py [TEST...]
 
-Builds and runs the crate rust/ in a fresh folder outside the repository. The crate depends on our
-crates by path, or on packed crates in a folder that serves as the registry. The crate uses the bundled
-library or installed libraries, and is built with the oldest supported Rust.
+Builds and runs the crate rust/ in a fresh folder outside the repository, with the oldest supported Rust.
 
 Needs libclang and the library's build dependencies. Downloads dependencies once. Variables (defaults):
 CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe files (../shared/data);
@@ -30,7 +28,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# The environment without the variables that change how the library is found. Tests set such variables.
+# Omits variables that change where the crates find the library.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -77,7 +75,7 @@ def consumer_by_path():
 
 
 def run_consumer(crate, *options, **environment):
-    """Runs the crate on the real models; returns the libraries that it needs at run time."""
+    """Returns the libraries that the crate needs at run time."""
     models = sorted(DATA.glob("*.caffemodel"))
     printed = cargo(*options, "run", "--offline", "--", *models, cwd=crate, **environment)
     for name in ["made.caffemodel: 1", *(f"{model.name}: [1-9]\\d*" for model in models)]:
@@ -101,8 +99,7 @@ def unpack(name, into):
 
 @functools.cache
 def vendored():
-    """Returns options and variables that replace cargo's registry by a folder of every dependency and our
-    packed crates."""
+    """A folder with every dependency and our packed crates replaces cargo's registry."""
     registry = work() / "vendored"
     printed = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
                     registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
@@ -117,8 +114,6 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Installs the static library and, if `kind` is "shared", the shared library. Returns variables by
-    which builds and programs find the library."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -131,7 +126,6 @@ def installed(kind):
 
 
 def described(name, version, includes=""):
-    """Returns a folder with a .pc file of a library that does not exist."""
     folder = fresh(f"{name}-{version}")
     write(folder / f"{name}.pc", f"prefix={folder}\nName: {name}\nDescription: none\n"
                                  f"Version: {version}\nLibs: -l{name}\nCflags: {includes}\n")
@@ -161,7 +155,7 @@ def test_packed():
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
-    (crate / "Cargo.lock").unlink()  # the file may require versions that are not vendored
+    (crate / "Cargo.lock").unlink()  # Cargo.lock may require versions that are not vendored
     printed = cargo(*options, "test", "--offline", cwd=crate, **environment)
     check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in printed, printed)
 
@@ -214,7 +208,6 @@ def test_documentation_needs_no_tools():
 
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
-    """Checks that building the crate fails, and that `message` matches its only error line."""
     printed = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
     errors = [line for line in printed.splitlines() if line.startswith("error: syncblob-sys@")]
     check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{printed}")
@@ -261,8 +254,7 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """On a system without symbolic links, Git creates files that contain the links' targets. The crate
-    then builds with a warning, but cargo cannot pack it and prints the reason."""
+    """On a system without symbolic links, Git creates files that contain the links' targets."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -281,7 +273,6 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script reports to cargo every file and variable that it reads."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

@@ -1,4 +1,4 @@
-/* A user's program with the installed library. Its argument is the package's version. */
+/* Uses the installed library. The argument is the package's version. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

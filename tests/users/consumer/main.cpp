@@ -1,4 +1,4 @@
-// A user's program in C++, with raii.hpp.
+// Uses the installed library in C++, with raii.hpp.
 #include "raii.hpp"
 
 #include <algorithm>

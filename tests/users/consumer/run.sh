@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compiles programs against an installed syncblob and runs them:
+# Compiles programs against an installed syncblob and runs the programs:
 #   run.sh c|cxx|reload PREFIX    by pkg-config
-#   run.sh mpi PREFIX             the example of libsyncblob-mpi, by CMake and pkg-config: trains as one rank
-#   run.sh net PREFIX COMMAND     programs with libsyncblob-net, by CMake (shared, static) and pkg-config: they
-#                                 must write the same graph of one of MTCNN's nets as the command
+#   run.sh mpi PREFIX             the example of libsyncblob-mpi, by CMake and pkg-config
+#   run.sh net PREFIX COMMAND     programs with libsyncblob-net, by CMake and pkg-config: they must write the same
+#                                 graph of a net as the command
 # CC, CXX and FLAGS are the compilers and their flags; LINK=static hides the shared library.
 set -euo pipefail
 
@@ -20,7 +20,7 @@ fi
 
 pc=$(find "$prefix" -name syncblob.pc)
 
-# Hides other packages from pkg-config: syncblob must not need any.
+# syncblob must not need other packages.
 ask() { # OPTION...
     PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the static programs `syncblob` and `unwind` with a folder as the root: static_command.sh
-# FOLDER MODEL [EMULATOR]
+# Runs the static programs `syncblob` and `unwind` with a folder as the root:
+#   static_command.sh FOLDER MODEL [EMULATOR]
 set -euo pipefail
 
 folder=$(readlink -f "$1")

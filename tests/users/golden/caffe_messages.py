@@ -1,5 +1,7 @@
-"""Makes Caffe's message classes for Google's protobuf from a caffe.proto. Uses protoc's descriptors and no
-generated code, so that any protoc works with any Python protobuf."""
+"""Makes Caffe's message classes for Google's protobuf from a caffe.proto.
+
+Uses no generated code, which would require a Python protobuf that fits the version of protoc.
+"""
 
 import pathlib
 import subprocess
@@ -19,8 +21,6 @@ def read_descriptor(proto):
 
 
 class Messages:
-    """Message classes by name: messages.NetParameter and so on."""
-
     def __init__(self, file_descriptor):
         self._pool = descriptor_pool.DescriptorPool()
         self._pool.Add(file_descriptor)
@@ -32,7 +32,7 @@ class Messages:
 
 
 def with_raw_fields(file_descriptor):
-    """Returns the descriptor with NVCaffe's four fields added to BlobProto."""
+    """NVCaffe adds four fields to BlobProto."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
     blob = next(message for message in copy.message_type if message.name == "BlobProto")
     enum = blob.enum_type.add(name="RawType")

@@ -2,8 +2,8 @@
 
     pytest test_X.py --proto caffe.proto --cli PROGRAM [--file FILE]...
 
-Tests run on the real files of SYNCBLOB_TEST_DATA (default: ../shared/data), on the FILEs, and on files
-that Google's protobuf makes here. Needs protoc and the environment golden of tests/steps/python.txt.
+Needs protoc, the environment golden of tests/steps/python.txt, and the files of SYNCBLOB_TEST_DATA (default:
+../shared/data).
 """
 import functools
 import os
@@ -24,7 +24,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
-# Format, name and text of files that Google's protobuf makes. Each reveals a mistake that a reader could make.
 NORMAL = "[{}]".format(", ".join(map(str, numpy.random.default_rng(1).normal(size=6))))
 MADE = (
     ("blob", "floats", "shape { dim: [2, 4] } data: [nan, inf, -inf, 3.4028235e38, -3.4028235e38, 1.4e-45, -0.0, 0.1]"),
@@ -63,7 +62,7 @@ MADE = (
 def made_files(messages):
     for file_format, name, text in MADE:
         yield f"{file_format}, {name}", file_format, message_of(messages, file_format, text).SerializeToString()
-    # Concatenated messages are one message: it has all repeated values, and the bytes of the last bytes field.
+    # protobuf merges concatenated messages: repeated values are joined, and the last bytes field is kept.
     for name, first, second in (
             ("data in two pieces", "data: [1, 2]", "data: [3, 4]"),
             ("raw data twice", r'raw_data_type: INT raw_data: "\0\0\0\0\0\0\0\0"',
@@ -83,7 +82,7 @@ def message_of(messages, file_format, text):
 
 
 class File(typing.NamedTuple):
-    path: pathlib.Path  # without a suffix if the file was made
+    path: pathlib.Path
     format: str
     message: object
 

@@ -1,5 +1,4 @@
-"""Tests that the lines of JSON that `syncblob` prints follow their JSON Schemas. bindings/syncblob-cli/tests
-tests the values."""
+"""Tests that the lines of JSON that `syncblob` prints follow their JSON Schemas."""
 
 import functools
 import json

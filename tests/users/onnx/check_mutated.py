@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Changes nets at random. Each changed net must be refused with a message, or be converted to a model
-that onnx and onnxruntime accept.
+"""Changes nets at random. Each changed net must be refused with a message, or be converted to a valid model.
 
     check_mutated.py PROGRAM NETS
 
-PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts. In full
-mode, onnx.checker infers all shapes and compares them with the file. onnxruntime runs small nets, whose
-outputs must have the file's shapes.
+PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts.
 """
 
 import collections
@@ -21,12 +18,12 @@ import onnx
 from running import Wrong, check_model, run_model, temporary_folder
 
 COUNT = 300
-THINNER = 16  # divides large numbers of channels, so that weights stay small
+THINNER = 16
 MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides large multiples of THINNER, which are numbers of channels, not of classes or boxes."""
+    """Small numbers may be numbers of classes or boxes, not of channels."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)

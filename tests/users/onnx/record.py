@@ -38,7 +38,6 @@ def run(command, **variables):
 
 
 def run_caffe(build, files, folder, **variables):
-    """Returns Caffe's outputs of nets in files. Caffe must accept all nets."""
     (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
     run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
     return nets.read_answers((folder / "out").read_bytes())
@@ -54,7 +53,7 @@ def files_of(case, folder):
 
 
 def opencv_outputs(net):
-    """Returns OpenCV's output of a net with one output. Gives blobs without axes one axis, which OpenCV needs."""
+    """OpenCV needs at least one axis, which blobs without axes lack."""
     import cv2  # not every environment has OpenCV
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
@@ -92,7 +91,6 @@ def case_problems(row, build, write):
 
 
 def shapes_of(lines):
-    """Parses the output of "own_answers shapes"."""
     shapes = whole.Shapes({}, [])
     for line in lines.splitlines():
         what, name, *words = line.split("\t")
@@ -106,8 +104,6 @@ def shapes_of(lines):
 
 
 class Caffe:
-    """Writes a net and its inputs to a folder, and runs own_answers on the net."""
-
     def __init__(self, build, name, folder):
         self.build, self.name, self.folder = build, name, folder
         self.net, self.model, self.inputs = (folder / each for each in ("net", "model", "inputs"))

@@ -27,7 +27,7 @@ def data():
 
 
 def cifar10():
-    """Returns {name in the documentation: path} of real files; {} if a file is missing."""
+    """Returns {name in the documentation: path}, or {} if a file is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -36,8 +36,6 @@ def cifar10():
 
 
 class InFolder(unittest.TestCase):
-    """Tests that each run in an empty current folder."""
-
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -51,7 +49,6 @@ def run_code(code):
 
 
 def has_gpu():
-    """Returns whether there is a GPU, or the fake NVIDIA libraries."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -72,8 +69,7 @@ def real_models():
 
 
 def made():
-    """Returns a net with the converter's special cases: a BatchNorm, two layers with one name, a layer
-    without a name, a layer with more blobs than PyTorch has names for, doubles."""
+    """Returns a net with the converter's special cases, such as layers without a name or with the same name."""
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")
@@ -89,19 +85,18 @@ def made():
 
 
 def blob(values):
-    """Returns a blob's message; four axes are written as legacy dimensions."""
+    """Four axes are written as legacy dimensions."""
     array = np.asarray(values, "<f4")
     return (legacy if array.ndim == 4 else shape)(*array.shape) + field(5, array.tobytes())
 
 
 def layer(name, kind, bottoms, tops, blobs=(), more=b""):
-    """Returns a layer of a caffemodel, with its connections and other fields."""
     texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
     parts = [*(field(*text) for text in texts), *(field(7, blob(values)) for values in blobs), more]
     return field(100, b"".join(parts))
 
 
-# The caffemodel of this net has the connections, too. They cannot be guessed from the layers' names.
+# The connections of this net cannot be guessed from the layers' names.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
@@ -117,7 +112,6 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """Returns a caffemodel of the net in PROTOTXT."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731

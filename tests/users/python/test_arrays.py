@@ -1,5 +1,4 @@
-"""Tests that arrays and blobs share memory through DLPack without a copy, see each other's writes, and keep the
-memory alive."""
+"""Tests that arrays and blobs share memory through DLPack without a copy, and keep the memory alive."""
 import concurrent.futures
 import ctypes
 import gc
@@ -24,7 +23,7 @@ def resident_bytes():
 
 
 class Sharing(unittest.TestCase):
-    """Arrays and blobs use the memory of `base`, a NumPy array whose references are counted."""
+    """Tests count the references of `base`, a NumPy array whose memory the arrays and blobs use."""
     from_dlpack = staticmethod(np.from_dlpack)
 
     def setUp(self):
@@ -42,7 +41,6 @@ class Sharing(unittest.TestCase):
         return self.base[...]
 
     def values(self, array):
-        """Returns the elements in the order of memory, for writing."""
         return (ctypes.c_float * math.prod(array.shape)).from_address(self.pointer(array))
 
     def test_an_array_is_the_blobs_memory_and_outlives_the_blob(self):

@@ -22,7 +22,6 @@ PACKAGE = pathlib.Path(syncblob.__file__).parent
 
 
 def members():
-    """Yields (name, object) of the module's functions, its classes, and their members."""
     for name, thing in vars(_syncblob).items():
         if name.startswith("__") or inspect.ismodule(thing):
             continue
@@ -64,7 +63,6 @@ class Stubs(unittest.TestCase):
         self.assertTrue((PACKAGE / "py.typed").exists())
 
 
-# The requirements that a page's blocks may name: real nets and modules.
 NETS = {"resnet": files.resnet, "cifar10": files.cifar10}
 NEEDS = {"nothing": (), "the_resnet": ("resnet",), "nets_for_cifar10": ("cifar10",), "torch": ("torch",),
          "torch_and_the_resnet": ("torch", "resnet"), "safetensors": ("safetensors",)}
@@ -75,9 +73,7 @@ def is_there(word):
 
 
 class Pages(files.InFolder):
-    """Runs every block of Python on every page of the repository, except the blocks that
-    tests/users/golden runs. The blocks of a page are one session. Compares the output that a page shows
-    after a block that uses a real net."""
+    """Runs the blocks of Python on the pages. The blocks of a page are one session."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,7 +81,7 @@ class Pages(files.InFolder):
 
     @staticmethod
     def sessions_of(page):
-        """Returns (block, its shown output or None) of a page's blocks of Python."""
+        """Returns the page's blocks of Python, each with the output that the page shows, or None."""
         found = list(pages.blocks(page))
         return [(block, after.text if after and after.language == "text" and
                  set(block.info) & set(NETS) else None)
@@ -93,7 +89,6 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """Runs blocks whose requirements are among `words`, on pages with a block that requires all `words`."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

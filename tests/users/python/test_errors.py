@@ -1,5 +1,4 @@
-"""Tests that each failure is an exception of the right kind with the library's full message, and
-never a panic."""
+"""Tests that each failure is an exception of the right kind with the library's full message."""
 import copy
 import functools
 import inspect
@@ -16,7 +15,6 @@ from syncblob import Blob, Model, Net
 
 class Kinds(files.InFolder):
     def check(self, kinds, code, call, words="..........", **attributes):
-        """Tests that a call fails with an exception of all these kinds, with this code and message."""
         with self.subTest(words), self.assertRaisesRegex(syncblob.Error, words) as caught:
             call()
         for kind in kinds if isinstance(kinds, tuple) else (kinds,):
@@ -166,7 +164,7 @@ class Kinds(files.InFolder):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Only the first interpreter that imports the module can use it, even after this interpreter has ended."""
+        """Only the first interpreter that imports the module can ever use the module."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
@@ -232,14 +230,12 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
 
 
 class Anything(files.InFolder):
-    """Calls every callable of the module with every odd argument. No call may panic."""
-
     def call(self, name, function, /, *arguments, **named):
         try:
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
                 NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
-            pass  # the expected kinds; PanicException and SystemError are not among them
+            pass  # PanicException and SystemError are not expected
         except OverflowError:
             self.assertIn("StoredBlob", name)  # NumPy's exception for an index
             self.assertIn("__getitem__", name)

@@ -13,14 +13,13 @@ const field = (number, bytes) => Buffer.concat([varint((number << 3) | 2), varin
 const text = (number, words) => field(number, Buffer.from(words));
 const dims = (shape) => field(7, field(1, Buffer.concat(shape.map(varint))));
 
-// A net with one layer "fc".
 export function model(shape, values) {
   const blob = Buffer.concat([dims(shape), field(5, values)]);
   const layer = Buffer.concat([text(1, "fc"), text(2, "InnerProduct"), field(7, blob)]);
   return Buffer.concat([text(1, "made"), field(100, layer)]);
 }
 
-// A caffemodel of some MB of values, in layers of at most 64 MB.
+// Layers have at most 64 MB.
 export function large(file, megabytes) {
   const out = fs.openSync(file, "w");
   const part = Buffer.alloc(64e6);
@@ -46,7 +45,7 @@ const safetensors = (shape, end) => {
   length.writeBigUInt64LE(BigInt(head.length));
   return Buffer.concat([length, head, Buffer.alloc(16)]);
 };
-// An archive with one stored member, whose declared size may be wrong.
+// The declared size of the archive's member may be wrong.
 const npz = (member, size = member.length) => {
   const name = Buffer.from("w.npy"), local = Buffer.alloc(30), entry = Buffer.alloc(46), end = Buffer.alloc(22);
   local.writeUInt32LE(0x04034b50);
@@ -94,7 +93,6 @@ export function random(seed) {
   };
 }
 
-// A copy with a few bytes changed, removed or repeated, mostly near its beginning.
 export function mutated(bytes, next) {
   let out = Buffer.from(bytes);
   for (let edits = 1 + (next() % 4); edits > 0; edits--) {

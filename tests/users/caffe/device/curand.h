@@ -1,4 +1,4 @@
-/* Replaces the header of cuRAND, a large package: the types that Caffe's headers use. */
+/* Defines the types of cuRAND, a large package, that Caffe's headers use. */
 #ifndef SYNCBLOB_TESTS_CAFFE_CURAND_H
 #define SYNCBLOB_TESTS_CAFFE_CURAND_H
 

@@ -1,8 +1,5 @@
-// Runs Caffe's tests for the CPU by way of a device: the linker redirects the calls of
-// bindings/caffe to this file (--wrap). Before the host accesses a memory, its bytes move to the
-// device and back. Arithmetic runs on the device, and its results move back. After each call the
-// head is at the host, because the test may write through a pointer that it holds. To save time,
-// only the first 16 accesses after a memory's creation move bytes, and later one in 1009.
+// Runs Caffe's tests for the CPU on a device: the linker redirects calls of bindings/caffe to this
+// file (--wrap). Only some accesses move bytes to the device and back, to save time.
 #include <atomic>
 
 #include "syncblob/syncblob.h"

@@ -1,5 +1,5 @@
-// Prints the results of Blob and SyncedMemory between host and device, one a line. Caffe's own
-// classes and bindings/caffe must print the same.
+// Prints the results of Blob and SyncedMemory between host and device. Caffe's own classes and
+// bindings/caffe must print the same.
 #include "device.hpp"
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-// A program ported from OpenCV 4 to OpenCV 5: opencv PROTOTXT MODEL OUT. The fake OpenCV's net
-// holds the bytes of the ONNX file.
+// Uses syncblob_opencv.hpp with the fake OpenCV: opencv PROTOTXT MODEL OUT.
 #include <syncblob_opencv.hpp>
 
 #include <cstdio>

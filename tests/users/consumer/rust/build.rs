@@ -1,5 +1,4 @@
-//! Compiles C code that uses the library, with the metadata that syncblob-sys passes to dependent
-//! crates.
+//! Compiles C code with the metadata that syncblob-sys passes to dependent crates.
 
 use std::env;
 use std::path::PathBuf;

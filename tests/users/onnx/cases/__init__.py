@@ -36,7 +36,7 @@ def cases_of(row):
 
 
 def answered(row, most=None):
-    """Returns the first cases of a row, at most `most`, with their stored answers."""
+    """Returns at most `most` cases of a row, with their stored answers."""
     kept = answers_of_module(MODULES[row]).get(row, [])
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:

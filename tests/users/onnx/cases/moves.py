@@ -1,5 +1,4 @@
-"""Layers that move values: their inputs are 1, 2, 3..., so that each value shows its origin. Also connections
-of layers: inputs, layers in place, blobs that several layers read."""
+"""Layers that move values, and connections of layers. Inputs are 1, 2, 3..., so that each value shows its origin."""
 
 import math
 
@@ -25,7 +24,7 @@ def reshape(draw, net):
 
 
 def new_dims(draw, old):
-    """Draws sizes with the same product as the old sizes. Some are written as 0 (unchanged) or -1 (inferred)."""
+    """The new sizes have the same product as the old sizes. 0 stands for an unchanged size, -1 for an inferred size."""
     left, dims = math.prod(old), []
     while left > 1 and len(dims) < 3:
         divisor = draw.choice([n for n in range(1, left + 1) if left % n == 0])
@@ -129,7 +128,6 @@ def batch_reindex(draw, net):
 
 
 def input_layer(draw, net):
-    """Draws an input that is declared in one of several ways."""
     shape = draw.shape(4)
     way = draw.choice(("input_dim", "input_shape", "layer", "two tops", "parameter twice"))
     net.inputs["data"] = draw.numbers(shape)
@@ -166,7 +164,6 @@ def chain_in_place(draw, net):
 
 
 def shared(draw, net):
-    """Draws a blob with several readers, one of which may be a Silence."""
     net.layer("Power", draw.numbers(draw.shape(4)), "x")
     net.layer("TanH", "x", "a")
     net.layer("Eltwise", ["x", "a"], "b", eltwise_param={"operation": draw.choice(("SUM", "PROD", "MAX"))})

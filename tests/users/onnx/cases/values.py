@@ -7,8 +7,6 @@ import numpy
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
-    """Adds a layer that reads an input, or reads another layer's top, or changes another layer's top
-    in place."""
     net.input("data", values)
     way = draw.choice(("plain", "plain", "in place", "above"))
     if way == "plain":
@@ -23,8 +21,7 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """Draws the field for an axis, counted from the first or the last axis; may omit the default axis. The
-    older field `old` counts only from the first axis."""
+    """`old` is an older field, which counts only from the first axis."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):
@@ -33,7 +30,6 @@ def axis_of(draw, axis, axes, default=1, percent=30, old=None):
 
 
 def some(draw, **options):
-    """Draws some of the options, each with one of its possible values."""
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
 
 
@@ -60,7 +56,7 @@ def elu(draw, net):
 
 
 def absval(draw, net):
-    """Draws an AbsVal, which Caffe does not run in place."""
+    """Caffe does not run AbsVal in place."""
     net.layer("AbsVal", draw.numbers(any_shape(draw)), "absval")
 
 
@@ -68,7 +64,7 @@ def power(draw, net):
     parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
                       shift=(0, 1, -0.5, 2.5))
     values = draw.numbers(any_shape(draw))
-    if parameters.get("power", 1) not in (0, 1, 2, 3):  # such a power requires a positive base
+    if parameters.get("power", 1) not in (0, 1, 2, 3):  # a fractional or negative power requires a positive base
         parameters["scale"] = abs(parameters.get("scale", 1))
         parameters["shift"] = abs(parameters.get("shift", 0))
         if not parameters["scale"]:

@@ -1,4 +1,4 @@
-//! Makes, saves, loads and uses a model. Then loads the model files in the arguments.
+//! Makes and loads a model, then loads the model files in the arguments.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Tests the unwinder of a static program: on every thread, panics are caught and values in unwound
-//! frames are dropped.
+//! Tests that a static program can catch panics and drops the values in unwound frames.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
