@@ -58,8 +58,7 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Runs the task. If the signal does not end the process, checks how often the program's own
-/// handler ran.
+/// If the signal does not end the process, checks how often the program's handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;
@@ -103,7 +102,6 @@ fn as_host(task: &str) {
     }
 }
 
-/// Waits until the program's own handler has run, on any thread, after the command has ended.
 fn wait_until_seen() {
     while SEEN.load(Ordering::Relaxed) == 0 {
         thread::sleep(Duration::from_millis(1));
