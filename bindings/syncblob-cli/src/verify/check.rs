@@ -89,7 +89,7 @@ pub fn file(
     }
 }
 
-/// Detects the format of a regular file. Returns None for a pipe, because opening a pipe would block.
+/// Returns None for a pipe, because opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
