@@ -19,7 +19,7 @@ use program::{disk_library, Files};
 /// The environment variable for the task of a child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable for the file in which `disk_library` logs where it raised a signal.
+/// The environment variable for the file in which `disk_library` logs raised signals.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);

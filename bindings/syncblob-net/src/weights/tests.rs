@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// A row: the filler of a layer that the model lacks, and the error if that filler is refused.
+/// Each row contains the filler of a missing layer, and the error if the filler is refused.
 #[test]
 fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");

@@ -60,15 +60,14 @@ fn bytes_are_read_by_the_schema() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // If a singular field occurs twice, its last value is kept, at the position of its first
-        // value.
+        // If a singular field occurs twice, the parser keeps the last value at the first position.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
-        // The parts of a singular message are joined into one.
+        // The parser joins the parts of a singular message.
         (
             b"\x32\x02\x10\x01\x32\x02\x10\x02\x32\x03\x1a\x01s",
             "state {\n  level: 2\n  stage: \"s\"\n}\n",
         ),
-        // A repeated field may be packed or not, whatever the schema declares.
+        // A repeated field may be packed or unpacked, whatever the schema declares.
         (b"\x42\x04\x0a\x02\x01\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x42\x04\x08\x01\x08\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x22\x03\x01\xac\x02\x20\x05", "input_dim: 1\ninput_dim: 300\ninput_dim: 5\n"),
