@@ -255,7 +255,6 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive has no metadata, so the archive contains only the blobs of the history.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -281,7 +280,7 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
     path
 }
 
-/// `parameters` is an encoded field of LayerParameter. Each blob has the values 1, 2, 3 and so on.
+/// `parameters` is an encoded field of LayerParameter.
 struct Row<'a> {
     name: &'a str,
     layer_type: &'a str,
@@ -426,7 +425,6 @@ fn tensors_with_ambiguous_names_are_refused() {
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
-    // Another program may change the value of a constant tensor.
     let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
@@ -536,7 +534,6 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
-    // A tensor keeps its layer and number if `--only` leaves other tensors out.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let text = refuse(&[], &bias, &files.path("x.caffemodel"));

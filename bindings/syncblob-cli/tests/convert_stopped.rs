@@ -183,7 +183,6 @@ fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Runs a command in a mount namespace in which the folder $1 is a file system of 1 MiB.
 const ON_A_SMALL_DISK: &str = "
     mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
     cd \"$1\" && printf old > \"$3\"

@@ -34,7 +34,6 @@ struct Run {
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file, which is the input for all outputs except x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -230,7 +229,6 @@ fn a_correct_mode_need_not_be_changed() {
     }
 }
 
-/// Each run has a separate seed, so that a failure can be reproduced.
 #[test]
 fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     let Some(disk) = disk() else { return };

@@ -44,7 +44,6 @@ fn convert(from: &Path, to: &Path) -> u8 {
     syncblob_cli::run(words).code()
 }
 
-/// Runs this test again in a child process, which runs the task.
 fn host(task: &str) -> ExitStatus {
     let name = "the_program_handles_its_signals_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());
@@ -58,7 +57,6 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// If the signal does not end the process, checks how often the program's handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;

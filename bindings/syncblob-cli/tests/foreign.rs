@@ -70,7 +70,6 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Exporters write all nodes before the name of the graph.
 fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();
@@ -185,7 +184,6 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
             assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");
         }
     }
-    // The message depends on the file's bytes, not on its name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();

@@ -204,7 +204,6 @@ fn the_option_as_replaces_the_detection() {
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
 }
 
-/// Runs `info` with standard output or standard error redirected to a full device.
 #[cfg(unix)]
 fn info_into_nothing(
     file: &Path,

@@ -36,7 +36,6 @@ impl Folder {
         Self { files, model, out }
     }
 
-    /// Splits a command line into words, and replaces names of files with paths.
     fn words(&self, line: &str) -> Vec<OsString> {
         let word = |word: &str| match word.split_once('.') {
             Some((name, _)) if !name.starts_with(['-', '0', '1']) => self.files.path(word).into(),
@@ -84,7 +83,6 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // Sorts the layers, because each layer must follow the layers that make its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -531,7 +529,6 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // The output must not be a link to an input file.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

@@ -201,7 +201,6 @@ fn a_browser_draws_a_net() {
     assert_eq!(browser.evaluate(colour), "none");
 }
 
-/// Returns the first cell of each visible row, in order. Hostile names become "hostile".
 fn shown(browser: &mut Browser) -> String {
     let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
         .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
@@ -213,7 +212,6 @@ fn focused(browser: &mut Browser) -> String {
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Uses only the keyboard, beginning at the top of the page.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

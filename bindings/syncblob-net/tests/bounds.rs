@@ -42,7 +42,6 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// A layer becomes several ONNX nodes, and each node's name contains the layer's name.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);

@@ -192,7 +192,7 @@ impl From<syncblob_net::Error> for Failure {
     }
 }
 
-/// Runs `work` without the interpreter's lock. No other code takes the locks of blobs and models.
+/// Runs `work` without the interpreter's lock. Only `work` may take locks of blobs and models.
 pub fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Failure> + Send,

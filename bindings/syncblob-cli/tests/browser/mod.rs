@@ -12,7 +12,6 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     messages: u64,
-    /// The events that were received since the page began to load.
     events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
@@ -104,7 +103,6 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Returns the errors, warnings and refused resources in the console.
     pub fn complaints(&mut self) -> Vec<String> {
         self.evaluate("0"); // waits for messages in flight
         let is_complaint = |event: &&Value| {
@@ -120,7 +118,6 @@ impl Browser {
         requests.map(|e| e["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// `key` is `"Tab"` or `"Enter"`.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -148,7 +145,6 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Returns a PNG file in base64.
     pub fn screenshot(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         answer["data"].as_str().unwrap().into()

@@ -212,7 +212,6 @@ fn make_disk_library() -> Result<PathBuf, String> {
     make_library("disk", &["-std=gnu17", "tests/support/disk/disk.c", "-ldl"])
 }
 
-/// Runs the C compiler in the repository's root.
 pub fn make_library<S: AsRef<OsStr>>(name: &str, arguments: &[S]) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (made, path) = (
