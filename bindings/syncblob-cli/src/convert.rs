@@ -181,7 +181,6 @@ impl From<DtypeArgument> for Dtype {
     }
 }
 
-/// The files and options of a conversion of weights.
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
@@ -231,7 +230,6 @@ fn wrong(text: &str) -> Status {
 }
 
 impl Arguments {
-    /// Returns whether an option is set that applies only to weights.
     fn are_for_weights(&self) -> bool {
         let formats = self.from.is_some() || self.to.is_some();
         formats || self.dtype.is_some() || self.names.is_some() || !self.only.is_empty()
@@ -306,12 +304,11 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format that belongs to the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
 
-/// Converts the weights. For a dry run, returns the plan instead.
+/// For a dry run, returns the plan and writes nothing.
 pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let Task { input, output, note, .. } = *task;
     let format = task.wishes.format;
@@ -349,7 +346,6 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// Adds the path and advice to a failure about the input.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
@@ -358,7 +354,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Adds the path to a failure, unless the failure's text already contains the path.
+/// Adds the path, unless the failure's text already contains the path.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::File(_) | Failure::Interrupted => failure,
@@ -366,7 +362,6 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Reports which data of the input the output lacks.
 fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
@@ -384,7 +379,7 @@ fn report_losses(source: &Source, note: Note) {
     }
 }
 
-/// Prints the result of a dry run: one line for each input and output of the net, then a total.
+/// Prints the result of a dry run.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +394,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints the result of a dry run: one line for each tensor, then a total.
+/// Prints the result of a dry run.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

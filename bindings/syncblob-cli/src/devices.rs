@@ -63,7 +63,6 @@ Exit status:
 /// The maximum number of devices to open of one backend, which may accept any device number.
 const MAX_DEVICES: usize = 32;
 
-/// A device, or the reason why it cannot be opened.
 struct Device<'a> {
     name: String,
     library: Option<&'a Path>,
@@ -148,8 +147,7 @@ impl<'a> Device<'a> {
         single.and(double)
     }
 
-    /// Scales and sums one value on the device. Adds the type to `arithmetic` if the sum is
-    /// correct.
+    /// Adds the type to `arithmetic` if the device computes a correct sum.
     fn compute<T: Float + From<u8>>(&mut self, context: &Context) -> Result<()> {
         let mut blob = Blob::<T>::in_context(context).full([1], T::from(3))?;
         if context.has_device() {
@@ -163,7 +161,6 @@ impl<'a> Device<'a> {
         Ok(())
     }
 
-    /// Returns the cells of the table.
     fn cells(&self) -> [String; 6] {
         let library = self.library.map(Path::to_string_lossy);
         let [memory, streams] = match (self.opened, self.is_shared, self.has_streams) {

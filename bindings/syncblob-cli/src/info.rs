@@ -37,7 +37,6 @@ struct Kept {
     has_diff: bool,
 }
 
-/// One blob and the statistics of its values.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub shape: &'a [usize],
@@ -52,7 +51,6 @@ impl Blob<'_> {
     }
 }
 
-/// The blobs of one layer, or all blobs of a file.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     info: &'a Info,
@@ -70,7 +68,6 @@ impl<'a> Blobs<'a> {
 }
 
 impl Info {
-    /// Iterates over a net's layers with their blobs.
     pub fn layers(&self) -> impl Iterator<Item = (Layer<'_>, Blobs<'_>)> {
         let mut rest = &self.blobs[..];
         self.model.layers().map(move |layer| {
@@ -80,7 +77,6 @@ impl Info {
         })
     }
 
-    /// Returns the blobs that do not belong to a layer.
     pub fn others(&self) -> Blobs<'_> {
         match self.model.format() {
             Format::Caffemodel => Blobs { info: self, kept: &[] },
@@ -190,7 +186,7 @@ impl Reader {
         })
     }
 
-    /// Reads a file. Fails at the first error in the file.
+    /// Fails at the first error in the file.
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
         let file = file.as_os_str().to_string_lossy().into_owned();

@@ -214,7 +214,6 @@ fn not_printed(error: &io::Error, status: Status) -> Status {
     status
 }
 
-/// Prints an error about a subcommand's arguments, with the usage of the subcommand.
 fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) -> Status {
     let mut command = Arguments::command();
     command.build();
@@ -222,7 +221,6 @@ fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) 
     wrong_usage(&subcommand.error(kind, text))
 }
 
-/// Prints an error about the arguments, or the help that was requested.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
         true => error.print().or(Ok(())), // a failure to print cannot be printed
@@ -312,12 +310,12 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
+/// If standard error is closed or full, only the exit status reports the failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// Prints a failure that has several lines. Only the first line begins with "syncblob: ".
+/// Only the first line begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));
@@ -326,13 +324,12 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Prints a note. A note does not change the exit status. This function can serve as a [`convert::Note`].
+/// A note does not change the exit status. This function can serve as a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// Reports a failure about a file, with advice. Escapes the text, because it may contain a path or
-/// names from the file.
+/// Escapes the text, because it may contain a path or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let advice = advice::about(file, failure);
@@ -350,7 +347,6 @@ fn describe(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the lines of examples in the help.
     fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.clone().render_long_help().to_string();
         let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);

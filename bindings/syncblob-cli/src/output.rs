@@ -64,9 +64,9 @@ impl Target {
         Ok(Self { path, folder, old, force })
     }
 
-    /// Writes the file under a hidden name in the same folder, syncs it and renames it. Fails if a
-    /// signal arrives. After a failure, no new file remains. If only the sync of the folder fails,
-    /// passes that failure to `note` and succeeds, because the file is in place.
+    /// Writes a hidden file in the same folder, syncs the file and renames it. Fails if a signal
+    /// arrives. After a failure, no new file remains. Reports a failure to sync the folder
+    /// only to `note`, because the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -79,8 +79,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
-    /// If this file cannot be renamed, removes `other`, unless `other` has replaced an old file.
+    /// Writes two files. This file refers to `other`, so `other` gets its name first. If this file
+    /// cannot be renamed, removes `other`, unless `other` has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -133,7 +133,7 @@ impl Target {
         Ok(())
     }
 
-    /// Creates a hidden file in the same folder, with the permissions of the replaced file, if any.
+    /// The hidden file has the permissions of the replaced file, if any.
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
@@ -214,7 +214,6 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// Returns a folder and the targets for two files in it.
     fn pair(force: bool) -> (tempfile::TempDir, [Target; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let targets = ["out", "out.data"].map(|name| {

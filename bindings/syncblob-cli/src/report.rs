@@ -105,7 +105,6 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     written.map_err(|failure| (&**failed, failure))
 }
 
-/// Returns the net that a model contains.
 fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     match source.notes.kind {
         Some(Kind::Caffemodel) => Listing::of_model(&Arc::new(Model::open(file).ok()?)),
@@ -171,7 +170,6 @@ fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     }
 }
 
-/// Draws the first tensors for which a picture is useful.
 fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     let drawable = |(index, tensor): (usize, &Tensor)| {
         let tiles = Tiles::of(&tensor.shape)?;

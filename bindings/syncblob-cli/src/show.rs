@@ -85,7 +85,6 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// The reason why the command ended early.
 enum Stop<'a> {
     /// Standard output could not be written.
     Output(io::Error),
@@ -96,7 +95,6 @@ fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
     move |failure| Stop::File(file, failure)
 }
 
-/// Returns the requested tensors with their indices.
 fn chosen<'a>(
     arguments: &Arguments,
     source: &'a Source,

@@ -22,7 +22,7 @@ pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
-/// An opened file. The values of a tensor are in memory only while the tensor is loaded.
+/// The values of a tensor are in memory only while the tensor is loaded.
 pub struct Source {
     pub format: FileFormat,
     /// The file's data except the tensors.
@@ -137,7 +137,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// Returns the layer of a tensor, or None if the tensor belongs to no layer.
+    /// Returns None if the tensor belongs to no layer.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }

@@ -30,7 +30,7 @@ macro_rules! values {
                 }
             }
 
-            /// Returns the values in the range, which must be within bounds.
+            /// The range must be within bounds.
             pub fn slice(self, range: Range<usize>) -> Self {
                 match self {
                     $(Self::$name(values) => Self::$name(&values[range]),)*
@@ -62,7 +62,6 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// The two payloads of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Data,
@@ -138,12 +137,10 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Reads all values of a tensor.
     pub fn new(source: &'a Source, index: usize) -> Self {
         Self::of_first(source, index, usize::MAX)
     }
 
-    /// Reads at most the first `count` values.
     pub fn of_first(source: &'a Source, index: usize, count: usize) -> Self {
         Self { source, index, count, only: None }
     }

@@ -53,7 +53,7 @@ fn inconsistent_safetensors_files_are_refused() {
         let reason = refusal(&files.write("lie.safetensors", &bytes));
         assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // The file claims a header of 2^62 bytes. `--from` skips the detection of the format.
+    // The file claims a header of 2^62 bytes.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -74,7 +74,7 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// The beginning of an npy file of version 2. The length field claims a header of 4 GiB.
+/// The length field claims a header of 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]
@@ -149,7 +149,7 @@ fn inconsistent_npz_archives_are_refused() {
     }
 }
 
-/// The system's link to such a file contains a text that is not a path.
+/// Linux appends " (deleted)" to the link of a removed file, and shows a socket's number as a link.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_refused_as_out() {

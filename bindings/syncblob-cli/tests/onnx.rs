@@ -20,7 +20,7 @@ const FC: &str = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'f
     inner_product_param { num_output: 2 bias_term: false } }";
 const PROB: &str = "layer { name: 'prob' type: 'Softmax' bottom: 'fc' top: 'prob' }";
 
-/// A folder with a net and its weights: a matrix with two rows and three columns.
+/// The net's weights are a matrix with two rows and three columns.
 struct Folder {
     files: Files,
     model: PathBuf,
@@ -36,7 +36,6 @@ impl Folder {
         Self { files, model, out }
     }
 
-    /// Splits a command line into words. Replaces the names of files with their paths.
     fn words(&self, line: &str) -> Vec<OsString> {
         let word = |word: &str| match word.split_once('.') {
             Some((name, _)) if !name.starts_with(['-', '0', '1']) => self.files.path(word).into(),
@@ -84,7 +83,6 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // Sorts the layers, because each layer must follow the layers that make its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -112,7 +110,6 @@ fn nets_are_converted() {
             (vec![input.into()], vec![output.into()]),
             "{line}"
         );
-        // A dry run lists the same inputs and outputs, and writes nothing.
         let (status, out, err) = folder.run(&format!("{line} --dry-run --force"));
         assert_eq!((status, &*err), (0, ""), "{line}");
         for (end, what) in [(input, "input"), (output, "output")] {
@@ -168,7 +165,7 @@ fn metadata_contains_the_sources() {
     }
 }
 
-/// If the pipe was opened again for a digest, no bytes could be read.
+/// A second opening of the pipe, for a digest, would read no bytes.
 #[cfg(unix)]
 #[test]
 fn a_pipe_has_a_name_but_no_digest() {
@@ -197,7 +194,6 @@ fn omitted_layers_are_noted() {
     assert!(err.starts_with("syncblob: note: layer 'acc' (Accuracy): left out"), "{err}");
 }
 
-/// Layers that cannot be converted: two of unknown types, and one with an unknown parameter.
 const UNKNOWN: &str = "layer { name: 'odd' type: 'Odd' bottom: 'data' top: 'odd' } \
     layer { name: 'py' type: 'Python' bottom: 'fc' top: 'py' } \
     layer { name: 'p' type: 'Pooling' bottom: 'image' top: 'p' pooling_param { kernel_size: 1 odd: 3 } }";
@@ -355,14 +351,12 @@ fn the_prototxt_of_a_model_is_printed() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("blobs"), "{text}");
-    // The printed text describes the net of the model.
     folder.files.write("found.prototxt", text.as_bytes());
     assert_eq!(folder.run("convert found.prototxt net.caffemodel found.onnx").0, 0);
     assert_eq!(folder.run("convert net.caffemodel net.onnx").0, 0);
     let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
     let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
     assert_eq!(graphs[0], graphs[1]);
-    // The printed text already has the current form, so upgrading does not change it.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
@@ -511,7 +505,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// The model turns out to be malformed only while the .onnx is written.
+/// The command finds the malformed weights only while it writes the .onnx file.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();
@@ -535,7 +529,6 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // The output must not be a link to an input file.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

@@ -21,7 +21,6 @@ fn report(files: &Files, file: &Path) -> PathBuf {
 const HOSTILE: &str =
     "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
 
-/// Writes a net that has names with HTML tags, filters, a layer without blobs, and NaN.
 fn hostile(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name(HOSTILE).unwrap();
@@ -67,7 +66,6 @@ fn a_net_with_connections_is_drawn() {
     assert!(!page.contains("<h2>Net</h2>"), "it has no connections");
 }
 
-/// Writes a chain of ReLU layers, whose names are HTML tags.
 fn chain(files: &Files, layers: u64) -> PathBuf {
     let texts = |pairs: &[(u64, &[u8])]| -> Vec<u8> {
         pairs.iter().flat_map(|&(number, text)| field(number, text)).collect()
@@ -144,7 +142,7 @@ fn a_signal_leaves_no_file() {
     assert_eq!(names(), ["net"]);
 }
 
-/// Opens a page in the browser. Returns how many rows and pictures the page has.
+/// Returns how many rows and pictures the page has.
 fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     browser.open(page);
     assert_eq!(browser.complaints(), [] as [String; 0]);
@@ -154,7 +152,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The browser must apply the style, because the page's policy contains the style's hash.
+    // The page's policy contains the style's hash. A wrong hash would disable the style.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
@@ -203,7 +201,6 @@ fn a_browser_draws_a_net() {
     assert_eq!(browser.evaluate(colour), "none");
 }
 
-/// Returns the first cell of each visible row, in order. Hostile names become "hostile".
 fn shown(browser: &mut Browser) -> String {
     let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
         .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
@@ -215,7 +212,6 @@ fn focused(browser: &mut Browser) -> String {
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Uses only the keyboard, beginning at the top of the page.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

@@ -147,7 +147,6 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work` and returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
         // SAFETY: `error` has memory for an sb_error, and an sb_error of zeros is valid.

@@ -25,7 +25,6 @@ fn real(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// The first call returns the needed size of the buffer.
 fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
     let path = |path: &PathBuf| CString::new(path.to_str().unwrap()).unwrap();
     let (prototxt, model) = (path(prototxt), path(model));

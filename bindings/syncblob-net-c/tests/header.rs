@@ -16,8 +16,6 @@ fn made() -> String {
     in_our_style(&String::from_utf8(header).expect("a header of UTF-8"))
 }
 
-/// Below the top comment, removes the line breaks after `/**`, before `*/` and after SB_API.
-/// Removes `struct` before types.
 fn in_our_style(header: &str) -> String {
     let (top, rest) = header.split_at(header.find("#ifndef").expect("a guard"));
     let mut styled = top.to_owned();

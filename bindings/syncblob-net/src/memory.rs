@@ -141,16 +141,16 @@ mod tests {
     use crate::{Net, NetOptions};
 
     const CASES: &[(&str, &[&str])] = &[
-        // A layer overwrites the memory of `a` through another name, then a layer reads `a`.
+        // The Power reads memory that the ReLU has overwritten.
         ("Flatten a f|ReLU f f|Power a z", &["Power"]),
         ("Reshape a f|ReLU f f|Power a z", &["Power"]),
         ("Concat a f|ReLU f f|Power a z", &["Power"]),
         ("Slice a f|ReLU f f|Power a z", &["Power"]),
         ("Split a f g|ReLU f f|Power g z", &["Power"]),
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
-        // The overwritten blob is an output.
+        // The ReLU overwrites an output of the net.
         ("Split a f g|ReLU f f", &["Split"]),
-        // The blob is read before it is overwritten, is not read, or does not share memory.
+        // No layer reads the overwritten memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

@@ -76,7 +76,7 @@ impl Blob {
         work(&mut blob)
     }
 
-    /// Shares a memory of `other`. Takes the two locks in the order of addresses to avoid deadlock.
+    /// Takes the two locks in the order of addresses to avoid deadlock.
     fn share(&self, py: Python<'_>, other: &Self, part: Part) -> PyResult<()> {
         if std::ptr::eq(self, other) {
             return Ok(());
@@ -122,7 +122,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
-    /// Returns the bytes of the values, or None if the memory was never used.
+    /// Returns None if the memory was never used.
     fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let (size, head) =
@@ -346,8 +346,8 @@ impl Blob {
     }
 
     /// Makes the blob share the data of another blob, like Caffe's ShareData.
-    /// The blobs must have equally many elements, of the same type, on the same device; their shapes
-    /// may differ.
+    /// The blobs must have equally many elements, of the same type, on the same device; their
+    /// shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
     /// >>> second.share_data(first)
@@ -477,7 +477,7 @@ impl Blob {
     }
 }
 
-/// Converts an array of values to a NumPy array. Returns None if the argument lists dimensions.
+/// Returns None if the argument lists dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -488,7 +488,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// Makes a blob with a copy of an array, in the type `dtype` or, by default, the array's type.
+    /// The blob's type is `dtype` or, by default, the array's type.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -527,7 +527,6 @@ impl Blob {
         }
     }
 
-    /// Returns a model of format `blob` that contains a copy of this blob.
     fn model(&self, py: Python<'_>, diff: bool) -> PyResult<Model> {
         let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
         detached(py, || {
@@ -537,13 +536,12 @@ impl Blob {
         })
     }
 
-    /// Returns whether the blob has this shape and this type.
     pub fn is_of(&self, py: Python<'_>, shape: &[usize], dtype: Dtype) -> PyResult<bool> {
         self.read(py, |blob| Ok(blob.shape() == shape && blob.dtype() == dtype))
     }
 
     /// Returns whether a Caffe file can store the blob's type. If so, also checks the blob's size,
-    /// and that its data can be read.
+    /// and that the data can be read.
     pub fn check_stored(&self, py: Python<'_>) -> PyResult<bool> {
         self.read(py, |blob| match blob {
             BlobAny::F32(_) | BlobAny::F64(_) => calls::check_added(blob).map(|()| true),
@@ -551,12 +549,11 @@ impl Blob {
         })
     }
 
-    /// Adds a copy of the blob to a layer of a model, or to the blobs that belong to no layer.
+    /// If `layer` is None, the added blob belongs to no layer.
     pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
         self.reading(|blob| add(model, layer, blob, Payload::Data))
     }
 
-    /// Replaces a blob of a model with a copy of this blob.
     pub fn put_into(&self, model: &mut syncblob::Model, at: BlobAt) -> Result<(), Failure> {
         self.reading(|blob| match blob {
             BlobAny::F32(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),

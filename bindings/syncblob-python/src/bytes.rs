@@ -8,8 +8,8 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// Returns a bytes object of the given size that `write` has filled. `write` runs without the
-/// interpreter's lock, and returns whether it wrote all bytes; if not, returns None.
+/// `write` runs without the interpreter's lock. If `write` returns false, this function returns
+/// None.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,

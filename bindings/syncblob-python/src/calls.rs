@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
-/// Calls a C function that returns a status. `call` receives the pointer to pass as `err`.
+/// `call` receives the pointer to pass as `err`.
 pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -21,7 +21,6 @@ pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<
     }
 }
 
-/// Calls a C function that returns a status and writes its result through a pointer.
 pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
     let mut out = MaybeUninit::uninit();
     check(|err| call(out.as_mut_ptr(), err))?;
@@ -41,13 +40,12 @@ pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
 }
 
-/// Copies the data to the device.
 pub fn to_device(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Copies the values to `room`; returns false, and copies nothing, if the sizes differ.
+/// Returns false, and copies nothing, if the sizes differ.
 pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     if blob.count() * blob.dtype().size() != room.len() {
         return Ok(false);
@@ -60,7 +58,7 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
     Ok(true)
 }
 
-/// Checks that a model can store a copy of the blob; does not allocate the copy.
+/// Checks that a model can store a copy of the blob, without allocating the copy.
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
@@ -68,7 +66,7 @@ pub fn check_added(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Writes a model's bytes to `room`. Returns whether the bytes fill `room` exactly.
+/// Returns whether the model's bytes fill `room` exactly.
 pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     // SAFETY: the model is live, and the call writes at most `room.len()` bytes.
     let written = get(|out, err| unsafe {
@@ -88,7 +86,6 @@ fn side_code(side: Side) -> sys::sb_side {
     }
 }
 
-/// Exports a memory as a writable tensor.
 pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.
@@ -100,7 +97,6 @@ pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     unsafe { Dlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) }
 }
 
-/// Exports a memory as a writable tensor of DLPack before 1.0.
 pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<LegacyDlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.

@@ -45,7 +45,7 @@ pub struct Model {
 }
 
 struct Opened {
-    /// Nets may own the same model.
+    /// Nets may own this model, too.
     model: Arc<syncblob::Model>,
     names: naming::Names,
 }
@@ -56,7 +56,7 @@ impl Opened {
         Self { model, names }
     }
 
-    /// Returns the model, for changes. If a net also owns the model, replaces it with a copy first.
+    /// If a net also owns the model, replaces the model with a copy first.
     fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// Copies a model. Sets no limits, because the model has already passed the limits of its load.
+/// Sets no limits, because the model has already passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -86,7 +86,7 @@ impl Model {
         Self { opened: RwLock::new(Opened::new(Arc::new(model))), max_memory }
     }
 
-    /// Returns the model in its present state, which later changes do not affect.
+    /// Later changes of this object do not affect the returned model.
     pub fn share(&self, py: Python<'_>) -> PyResult<Arc<syncblob::Model>> {
         self.read(py, |opened| Ok(Arc::clone(&opened.model)))
     }
@@ -112,7 +112,7 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// Makes the exception for a name that no layer has. The message suggests a similar name.
+    /// The exception's message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
         const MOST_NAMES: usize = 1000; // comparing two names is slow
         const MOST_BYTES: usize = 100;
@@ -472,7 +472,7 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    /// Replaces a blob. If `replace` is true, the value may have another shape and type.
+    /// If `replace` is true, the value may have another shape and type.
     fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         let py = value.py();
         let kept = match replace {
@@ -489,7 +489,7 @@ impl Model {
     }
 }
 
-/// Converts an index; a negative index counts from the end.
+/// A negative index counts from the end.
 fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usize> {
     let py = index.py();
     let given = match index.extract::<isize>() {
@@ -555,10 +555,9 @@ pub fn load(
 /// The shape and type that a new value must have.
 type Kept = (Vec<usize>, Dtype);
 
-/// Returns the value itself if it is a blob that a Caffe file can store. Otherwise copies the value
-/// to a blob: of float32 if float32 represents all values of the value's type exactly, else of
-/// float64. With `kept`, refuses other shapes and types, and converts numbers without a type to
-/// `kept`'s type.
+/// Returns the value itself if it is a blob that a Caffe file can store, otherwise a copy. The
+/// copy's type is float32 if float32 represents all values of the value's type exactly, else
+/// float64. `kept` is the required shape and type. Numbers without a type get the type in `kept`.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -613,7 +612,6 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     Ok(blob)
 }
 
-/// Refuses a value of another shape.
 fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     let py = array.py();
     let (given, wanted) = (array.getattr("shape")?, PyTuple::new(py, &kept.0)?);
@@ -627,10 +625,9 @@ fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     Err(refused(py, "ArgumentError", &text))
 }
 
-/// Returns whether all of an array's integers were stored exactly and no finite number became
-/// infinite. An integer can be rounded only if it has more digits than the float's mantissa. For
-/// such integers, compares lists of Python's numbers, because Python compares an int and a float
-/// exactly.
+/// Returns whether all stored integers are exact and no finite number became infinite. A float
+/// rounds only integers that have more digits than the float's mantissa. The function compares
+/// Python's numbers, because Python compares an int and a float exactly.
 fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype) -> PyResult<bool> {
     let digits = if held_as == Dtype::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
     let last = 1_i64 << digits;
@@ -667,7 +664,6 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
-    /// Returns the layer's fields in the file.
     fn message(&self, py: Python<'_>) -> PyResult<Message> {
         let limits = syncblob_net::Limits::default();
         let index = self.index;
@@ -819,7 +815,6 @@ impl StoredBlob {
     }
 }
 
-/// Loads a blob in its default type.
 pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }

@@ -223,7 +223,7 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the ONNX file as a bytes object, without another copy of the file in memory.
+/// Makes no second copy of the file in memory.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     let size = if onnx.needs_external() { 0 } else { onnx.size() }; // `write` refuses a larger file
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -235,7 +235,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size"))
 }
 
-/// A writer to memory. Contains the part of the memory that is not written yet.
+/// The part of a memory that is not written yet.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -274,7 +274,6 @@ fn open(
     }
 }
 
-/// Opens a model from a path or bytes, or returns the current state of a `Model`.
 fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     match weights.cast::<Model>() {
         Ok(model) => model.get().share(weights.py()),
@@ -282,7 +281,7 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     }
 }
 
-/// Returns the path of the weights, or None if the weights are bytes or a `Model`.
+/// Returns None if the weights are bytes or a `Model`.
 fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
     is_path.then(|| arguments::path(weights)).transpose()
@@ -296,7 +295,6 @@ fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)
     shapes.iter().map(shape).collect()
 }
 
-/// Converts one name or a list of names.
 fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match value.cast::<PyString>() {
         Ok(name) => Ok(vec![name.extract()?]),

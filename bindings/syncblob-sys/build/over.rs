@@ -1,5 +1,4 @@
-//! Links the library in `c/NAME`: compiles its sources, or finds the installed library. The library
-//! uses only the core's public headers.
+//! Links the library in `c/NAME`: compiles its sources, or finds the installed library.
 
 use std::path::{Path, PathBuf};
 

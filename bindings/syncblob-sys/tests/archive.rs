@@ -1,4 +1,4 @@
-//! An exported symbol could replace the symbol of another copy of syncblob in the same process.
+//! Tests that the archive exports no symbol to other copies of syncblob in the same process.
 
 use std::path::Path;
 use std::process::Command;

@@ -47,7 +47,7 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// With -ffreestanding, clang's own standard headers suffice: the target's C library is not needed.
+/// With -ffreestanding, clang does not need the target's C library.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -76,7 +76,7 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// Not compiled with an installed library, whose features this crate does not choose.
+/// An installed library may have other features than this crate.
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_match_those_of_the_library() {
@@ -87,7 +87,6 @@ fn the_features_match_those_of_the_library() {
     assert_ne!(features & syncblob_sys::SB_FEATURE_CUDA, 0);
 }
 
-/// Calls host arithmetic, which needs OpenBLAS to be linked if the library uses it.
 #[test]
 fn the_library_computes() {
     use std::ptr::null_mut;

@@ -1,5 +1,5 @@
-//! Translates every declaration of the bindings to C and appends it to the headers: the C compiler
-//! refuses a declaration that differs from the header's.
+//! Translates the bindings to C. The C compiler refuses a declaration that differs from the
+//! header's.
 
 use std::env;
 use std::fmt::Write as _;
@@ -35,7 +35,6 @@ fn declare(ty: &Type, name: &str) -> String {
         Type::Ptr(pointer) => {
             let is_const = matches!(pointer.mutability, syn::PointerMutability::Const(_));
             let qualifier = if is_const { "const " } else { "" };
-            // A qualifier after the type, as in `T const *name`, also fits pointers to pointers.
             declare(&pointer.elem, &format!("{qualifier}*{name}"))
         }
         Type::Array(array) => declare(&array.elem, &format!("{name}[{}]", value(&array.len))),
@@ -131,7 +130,6 @@ impl Program {
         writeln!(self.text, "{text}").expect("a String takes any text");
     }
 
-    /// Declares the function again, which C allows only if the header's declaration is compatible.
     fn function(&mut self, item: &ForeignItem) {
         let ForeignItem::Fn(function) = item else { panic!("the headers have no variables") };
         let name = function.sig.ident.to_string();
@@ -147,7 +145,6 @@ impl Program {
     fn constant(&mut self, item: &syn::ItemConst) {
         let name = &item.ident;
         match &*item.expr {
-            // For a string constant, compare only the size in bytes.
             Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
                 let bytes = text.value().len();
                 self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
@@ -160,8 +157,6 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct with the Rust struct's fields, and static assertions that compare it with
-    /// the header's struct.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();

@@ -1,12 +1,10 @@
-//! Compares the cost of calls to the crate `syncblob` with the cost of the same calls to the C
-//! library. Rounds of Rust and C alternate; a time is that of the fastest round. Callgrind counts
-//! instructions.
+//! Compares the cost of calls to the crate `syncblob` with the cost of the same calls to C.
 //!
 //! ```sh
 //! ./dev bench rust
 //! ```
 //!
-//! The program fails if Rust's instructions for a call, divided by C's, exceed the call's limit.
+//! Fails if a Rust call executes more than LIMIT times the instructions of the C call.
 
 use std::env;
 use std::error::Error;
@@ -32,9 +30,7 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The maximum ratio of Rust's instructions to C's for a call.
 const LIMIT: f64 = 1.05;
-/// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
@@ -204,7 +200,7 @@ fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
 /// Runs C's loop (side 0) or Rust's loop (side 1) of a case under callgrind.
 fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
-    run(&mut blob, 2); // does one-time work before the count
+    run(&mut blob, 2); // does one-time work before callgrind counts
     counted(run, &mut blob, COUNTED_CALLS.min(case.calls));
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! Compares the results of random calls on blobs with reference copies, which are arrays of
-//! `ndarray`.
+//! Compares the results of random calls on blobs with arrays of `ndarray`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +10,7 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// The reference copy of a memory. If blobs share the memory, their copies share the `Rc`.
+/// The values of a memory. The reference copies of blobs that share a memory share the `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -150,7 +149,7 @@ impl Pair {
         pair
     }
 
-    /// Checks that a write has succeeded exactly if no written memory is shared.
+    /// Checks that a write succeeds exactly if no written memory has a second owner.
     fn expect(&mut self, i: usize, parts: &[Part], result: Result<()>) -> bool {
         let unique = parts.iter().all(|&part| self.models[i].is_unique(part));
         match result {
@@ -236,7 +235,6 @@ impl Pair {
         }
     }
 
-    /// Changes copy `i` as if it had read the message of copy `j`, which has the same shape.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -313,13 +311,13 @@ impl Pair {
                     self.write_proto(i, j, payload);
                 }
             }
-            _ => (), // a call with the same blob twice
+            _ => (), // `i` and `j` are the same blob
         }
         self.make_memories();
     }
 
-    /// Makes all memories, as the reference copies do at this point. The library would make them at
-    /// their first use, with the capacity that the blob has then.
+    /// Makes each memory now. A memory that the library makes later may have another capacity than
+    /// its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();
@@ -333,7 +331,7 @@ impl Pair {
         let blob = &mut self.blobs[i];
         if for_writing {
             let result = blob.memory_mut(part).unwrap().gpu_mut_ptr();
-            self.expect(i, &[part], result.map(|_| ())); // nothing is written
+            self.expect(i, &[part], result.map(|_| ()));
         } else {
             blob.memory(part).unwrap().gpu_ptr().unwrap();
         }
@@ -377,7 +375,7 @@ proptest! {
         }
     }
 
-    /// Checks values only after some calls: each check copies values to the host.
+    /// Checks values only after some calls, because a check copies values to the host.
     #[test]
     fn blobs_on_a_device_agree_with_arrays(
         calls in proptest::collection::vec((calls(), proptest::bool::weighted(0.2)), 1..60),

@@ -1,6 +1,6 @@
-//! In the files in `compile_fail`, `//~ E0502` marks a line in which the compiler must report this
-//! error. Messages are not compared, because they differ between compilers. `works.rs` uses the
-//! same items without a mark, and must compile.
+//! Tests that the compiler refuses the marked lines of the files in `compile_fail`.
+//!
+//! The test compares only the codes of errors, such as `E0502` in the mark `//~ E0502`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,7 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Returns the newest of Cargo's builds of the crate with which `works` compiles: `works` needs all
-/// features.
+/// Cargo may have built the crate several times. Only a build with all features compiles `works`.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

@@ -14,7 +14,7 @@ fn given(tensor: SafeManagedTensorVersioned) -> Dlpack {
 }
 
 fn taken(tensor: Dlpack) -> SafeManagedTensorVersioned {
-    // SAFETY: both names mean the same C struct.
+    // SAFETY: both types are DLPack's C struct.
     unsafe { SafeManagedTensorVersioned::from_non_null(tensor.into_raw().cast()) }
 }
 
@@ -57,7 +57,7 @@ fn dlpark_views_a_blob_as_an_array_without_a_copy() {
         (blob.data().unwrap().as_ptr(), &blob.view(Part::Data).unwrap())
     );
     drop(blob);
-    assert_eq!(view[[1, 2]], 5.0); // the tensor keeps the memory
+    assert_eq!(view[[1, 2]], 5.0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn tensors_without_a_version_are_made_and_read() {
     let tensor = unsafe { LegacyDlpack::from_raw(tensor.cast()) };
     let blob = Blob::<f32>::from_dlpack(tensor).unwrap();
     let tensor: NonNull<_> = blob.into_legacy_dlpack(Side::Host).unwrap().into_raw();
-    // SAFETY: both names mean the same C struct.
+    // SAFETY: both types are DLPack's C struct.
     let tensor = unsafe { SafeManagedTensor::from_non_null(tensor.cast()) };
     let view = ArrayViewD::<f32>::try_from(&tensor).unwrap();
     assert_eq!((view.as_ptr(), view[[2, 3]]), (start, 23.0));

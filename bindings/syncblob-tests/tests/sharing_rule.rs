@@ -1,6 +1,4 @@
-//! Tests the rule of sharing: a write needs a memory with one owner. The first test searches all
-//! states of a simplified world: none has a stale or aliased slice. The last test checks that the
-//! library's calls follow the rule.
+//! Tests the rule of sharing: a write needs a memory with one owner.
 
 use std::collections::HashSet;
 
@@ -17,7 +15,7 @@ struct Slice {
     is_mut: bool,
 }
 
-/// A blob or a handle. Its memory is None after it has ended.
+/// A blob or a handle. `memory` is None after the owner has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Owner {
     memory: Option<usize>,
@@ -26,7 +24,6 @@ struct Owner {
 
 type State = [Owner; OWNERS];
 
-/// The parts of the rule. A test shows for each part that the rule fails without it.
 #[derive(Clone, Copy)]
 struct Rule {
     writing_needs_one_owner: bool,
@@ -104,7 +101,7 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data; if the other owner has ended: the creation of a handle
+        // share_data, or the creation of a handle
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));
@@ -113,8 +110,8 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// A state is sound if every slice points to its owner's current memory, and every mutable slice is
-/// the only slice of its memory.
+/// In a sound state every slice points to its owner's current memory. No other slice points to the
+/// memory of a mutable slice.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();
     let is_alone =
@@ -161,12 +158,11 @@ fn every_part_of_the_rule_is_needed() {
 
 // --- the library: every sequence of calls ---------------------------------------
 
-/// Two blobs, possibly a handle, and an index that identifies each owner's memory.
 struct Scene {
     blobs: [Blob<f32>; 2],
     handle: Option<MemoryHandle>,
     memories: [usize; 3], // 0: no handle
-    values: Vec<f32>,     // by memory
+    values: Vec<f32>,     // indexed by memory
 }
 
 impl Scene {

@@ -1,5 +1,5 @@
-//! Training with several workers, as in Caffe's data parallelism: all workers share the weights'
-//! data, and each worker has a separate diff. A step adds the diffs to the weights' diff and calls
+//! Trains with several workers, as in Caffe's data parallelism. The workers share the weights'
+//! data; each worker has a separate diff. A step adds the diffs to the weights' diff and calls
 //! `update`.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.
@@ -37,8 +37,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Computes one shard's mean squared error, and writes its gradient to the worker's diff. Returns
-/// the error.
+/// Writes the gradient of the mean squared error to the worker's diff, and returns the error.
 fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32> {
     let mut loss = 0.0;
     let mut gradient = vec![0.0; worker.count()];
@@ -51,7 +50,6 @@ fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32>
     Ok(loss)
 }
 
-/// Makes one step with all workers; returns their mean loss.
 fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32> {
     let shared: &Blob<f32> = weights;
     let work = |(rows, ys): &(Blob<f32>, Vec<f32>)| {

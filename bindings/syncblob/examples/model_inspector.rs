@@ -25,7 +25,6 @@ fn main() {
     }
 }
 
-/// Statistics of a blob's values, collected one value at a time.
 #[derive(Default)]
 struct Values {
     count: usize,

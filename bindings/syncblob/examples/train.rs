@@ -22,7 +22,6 @@ const BATCH: usize = 64;
 const RATE: f32 = 0.1;
 const MOMENTUM: f32 = 0.9;
 
-/// The arguments.
 #[derive(Clone, Default)]
 pub struct Run {
     pub steps: usize,
@@ -46,15 +45,14 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// The parameters, and the last change of each parameter: its history.
+/// `history` contains the last change of each parameter.
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,
     history: [Blob<f32>; 2],
 }
 
-/// Returns the loss, and replaces the scores with its gradient: the probabilities, minus 1 for the
-/// label.
+/// Returns the loss, and replaces the scores with the gradient of the loss.
 fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - most).exp());
@@ -65,8 +63,7 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// Computes this rank's part of the loss and of the diffs from its samples of a batch. The ranks
-/// sum their parts, so each rank divides by the size of the whole batch.
+/// Each rank divides by the size of the whole batch, because the ranks sum their parts.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -143,7 +140,7 @@ fn save(net: &Net, step: usize, prefix: &Path) -> Result<()> {
 fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
     let model = Model::open(with_ending(prefix, ".caffemodel"))?;
     let state = Model::open(with_ending(prefix, ".solverstate"))?;
-    net.weights = model.load((0, 0))?; // the only layer
+    net.weights = model.load((0, 0))?;
     net.bias = model.load((0, 1))?;
     net.history = [state.load(0)?, state.load(1)?];
     Ok(state.iteration()? as usize)
@@ -151,7 +148,6 @@ fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
 
 // --- training ------------------------------------------------------------------------------------
 
-/// Trains as one rank; returns the losses of the steps.
 pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     let shapes = [vec![CLASSES, FEATURES], vec![CLASSES]];
     let zeros = |i: usize| Blob::zeros(&shapes[i][..]);
@@ -195,8 +191,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. If this rank fails, aborts all ranks, which would otherwise wait for
-/// it.
+/// If this rank fails, aborts all ranks, because the other ranks would wait for this rank.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

@@ -32,10 +32,9 @@ fn main() {
     }
 }
 
-/// Serves requests until the listener fails.
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // All models together may use memory up to the cap. The limits apply to each model.
+    // `max_host_bytes` limits all models together; `limits` applies to each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))
@@ -92,7 +91,6 @@ fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static st
     }
 }
 
-/// Reads the request line and the headers.
 fn read_head(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = String::new();
     while reader.read_line(&mut head)? > 0 && !head.ends_with("\r\n\r\n") {}
@@ -104,7 +102,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     let mut text = format!("{} of {} layers\n", model.format(), model.num_layers());
     for layer in model.layers() {
         for blob in layer.blobs() {
-            let loaded = blob?.load::<f32>()?; // within the limits, or an error
+            let loaded = blob?.load::<f32>()?;
             let (name, sum) = (layer.name(), loaded.asum(Part::Data)?);
             let _ = writeln!(text, "{} {loaded} asum {sum:.4}", name.escape_debug());
         }

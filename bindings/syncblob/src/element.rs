@@ -308,7 +308,7 @@ mod tests {
         )*};
     }
 
-    /// Compares the codes from 0 to 999: the C library may have a type that `Dtype` lacks.
+    /// The C library may have a type that `Dtype` lacks, so the test compares 1000 codes.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

@@ -192,7 +192,7 @@ fn bytes_move_only_when_needed() {
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 0)));
     blob.gpu_mut_ptr(Part::Data).unwrap();
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::AtGpu, (1, 0)));
-    assert_eq!(blob.asum(Part::Data).unwrap(), 6.0); // on the device
+    assert_eq!(blob.asum(Part::Data).unwrap(), 6.0);
     assert_eq!(copies(&context), (1, 0));
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]);
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 1)));
@@ -309,7 +309,7 @@ fn a_proto_can_change_the_shape() {
     blob.read_proto_reshape(&bytes).unwrap();
     assert!(blob.has_shape_of_proto(&bytes).unwrap());
     assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
-    assert_eq!(blob.data().unwrap().as_ptr(), start); // the old memory was large enough
+    assert_eq!(blob.data().unwrap().as_ptr(), start);
     let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);
@@ -320,7 +320,7 @@ fn a_proto_can_change_the_shape() {
 
 #[test]
 fn malformed_bytes_are_errors_with_an_offset() {
-    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
+    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
     // `shape { dim: 2^29 }` and one value
@@ -384,7 +384,6 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// This also applies to numbers that C's type cannot hold.
 #[test]
 fn errors_contain_the_number_that_the_caller_passed() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();

@@ -73,7 +73,7 @@ fn every_rank_gets_the_values_of_the_root() {
         comm.broadcast(2, &mut numbers).unwrap();
         assert_eq!(numbers, [2; 5]);
         let mut blob = Blob::<u8>::full([4], comm.rank() as u8).unwrap();
-        // The root only reads its blob, whose memory may therefore be shared.
+        // The root may share its memory, because a broadcast only reads the root's blob.
         let kept = (comm.rank() == 1).then(|| blob.handle(Part::Data).unwrap());
         comm.broadcast_blobs(1, Part::Data, [&mut blob]).unwrap();
         assert_eq!(blob.data().unwrap(), [1; 4]);
@@ -98,7 +98,7 @@ fn shared_blobs_are_refused_before_anything_is_sent() {
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
     drop(b);
-    reducer.step(|step| step.ready(&mut a)).unwrap(); // the step above was refused before it began
+    reducer.step(|step| step.ready(&mut a)).unwrap();
 }
 
 struct Layer {
@@ -146,7 +146,7 @@ fn a_step_writes_the_mean_to_every_diff_for_any_buckets_and_on_devices() {
                     Ok::<_, Error>(())
                 })?;
                 let in_place = device == "sim:0" && bucket_bytes == 1000;
-                let large = &net[3].weights; // more than 1000 bytes
+                let large = &net[3].weights;
                 assert_eq!(large.head(Part::Diff)? == Head::AtGpu, in_place);
                 let mean = 1.0 + iteration as f32;
                 for layer in &net {
@@ -182,7 +182,7 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
     let mut reducer = Reducer::new(&comm, [&a, &b]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut stranger));
     assert_eq!(result.unwrap_err().message(), "the blob was not registered");
-    comm.barrier().unwrap(); // no step is in progress
+    comm.barrier().unwrap();
     a.reshape([3]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ShapeMismatch);
@@ -196,7 +196,7 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);
-    a.diff_mut().unwrap().fill(1.0); // the step has ended, so the program may use the blob again
+    a.diff_mut().unwrap().fill(1.0);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_step_that_panics_ends_before_its_blobs_are_free() {
         }));
         assert_eq!(result.is_err(), comm.rank() == 0);
         blob.diff_mut().unwrap().fill(1.0);
-        drop(blob); // the other rank may still be in the step
+        drop(blob);
     });
 }
 

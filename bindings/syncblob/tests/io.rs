@@ -28,7 +28,6 @@ fn check_net(model: &Model, bytes: &[u8]) {
     assert_eq!(written, bytes);
 }
 
-/// The behaviour of a [`Tricky`] reader from its n-th read on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Trick {
     None,
@@ -201,7 +200,6 @@ fn the_results_of_a_reader_are_not_trusted() {
             (opened, _) => panic!("{trick:?}: {opened:?}"),
         }
     }
-    // The reader idles from the load on, so the load reads zeros instead of the blob's message.
     let (reader, _) = Tricky::new(&bytes, Trick::Idles, usize::MAX);
     let reader = Arc::new(reader);
     let model = Model::open_reader(Arc::clone(&reader)).unwrap();
@@ -234,7 +232,6 @@ fn threads_load_through_one_reader() {
     });
 }
 
-/// A reader that first tries to read another blob, which fails.
 struct Nested(Vec<u8>);
 
 impl ReadAt for Nested {
@@ -302,7 +299,6 @@ fn a_reader_and_a_writer_may_cancel() {
     }
 }
 
-/// A writer that fails or panics after `room` writes.
 struct Full {
     room: usize,
     panics: bool,
@@ -409,12 +405,12 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The payload of a panic in a drop. The payload is empty, because `contain` leaks it.
+/// This payload is empty, because `contain` leaks the payload of a panic in a drop.
 struct Dropped;
 
 fn panic_if_armed() {
     if ARMED.get() {
-        panic::resume_unwind(Box::new(Dropped)); // runs no panic hook, so prints nothing
+        panic::resume_unwind(Box::new(Dropped)); // `resume_unwind` prints nothing
     }
 }
 
@@ -436,7 +432,6 @@ impl Drop for Grenade {
     }
 }
 
-/// A reader that fails from its n-th read on, and whose drop panics.
 struct Failing {
     bytes: Vec<u8>,
     throws: bool,
@@ -481,7 +476,6 @@ impl Drop for Failing {
     }
 }
 
-/// Returns how a call ends, and drops its result or panic payload without a second panic.
 fn outcome<T>(call: impl FnOnce() -> T) -> &'static str {
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let found = match &result {
@@ -503,7 +497,6 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         let mut ends = [""; 4];
         for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
             let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
-            // `read_from` borrows its reader; `open_reader` drops its reader when it fails.
             let kept = failing(nth);
             ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
             ends[1] = outcome(|| Model::open_reader(failing(nth)));
@@ -514,7 +507,7 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         thrown += usize::from(ends[2] == "threw the grenade");
         assert_eq!(ends[0], "returned");
         if ends[1] == "returned" && ends[3] == "returned" {
-            break; // the calls make fewer than `nth` reads
+            break;
         }
         assert_eq!((ends[1], ends[3]), ("threw something else", "threw something else"));
         nth += 1;

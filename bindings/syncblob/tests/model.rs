@@ -53,7 +53,6 @@ fn a_model_built_in_memory_is_saved_and_opened_as_bytes_and_as_a_file() {
     check_net(&Model::open(&path).unwrap());
 }
 
-/// Returns the model of `net` with announced blobs instead of its blobs.
 fn announced() -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("net").unwrap();
@@ -139,7 +138,7 @@ fn a_replaced_blob_is_saved_and_the_rest_kept() {
     let mut weights = model.blob((1, 0)).unwrap().load::<f32>().unwrap();
     weights.scale(Part::Data, 2.0).unwrap();
     model.set_blob((1, 0), &weights, Payload::Data).unwrap();
-    model.save(&path).unwrap(); // replaces the file that the model reads
+    model.save(&path).unwrap();
     let again = Model::open(&path).unwrap();
     let blob = again.blob((1, 0)).unwrap().load::<f32>().unwrap();
     assert_eq!(blob.data().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);

@@ -1,5 +1,4 @@
-//! Tests that memory that the device may still use is neither freed nor released to its owner, even
-//! if many waits fail or another thread loses the device. Queued work runs as late as possible.
+//! Tests that memory which the device may still use is not freed.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,8 +11,8 @@ use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
 const COUNT: usize = 64;
 const BYTES: usize = 256;
 
-/// Makes the tests run one at a time: the end of a context skips its check of quarantined storage
-/// while another thread makes the same check.
+/// Runs one test at a time, because only one context at a time checks quarantined storage when it
+/// ends.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -45,7 +44,6 @@ struct Outcome {
     early: AtomicBool,
 }
 
-/// The owner of a queued copy's source. Its drop checks whether the copy has run.
 struct Loan {
     bytes: Vec<u8>,
     copied_to: usize,
@@ -62,15 +60,13 @@ impl AsRef<[u8]> for Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         self.outcome.ended.fetch_add(1, Ordering::SeqCst);
-        // If the device side was freed first, `peek` fails. Then no copy can follow, so this drop
-        // is not too early.
+        // After the device side is freed, `peek` fails and no copy can run.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
         self.outcome.early.fetch_or(early, Ordering::SeqCst);
     }
 }
 
-/// Returns a memory with a `Loan` as its host side, and with device memory.
 fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Outcome>) {
     let outcome = Arc::new(Outcome::default());
     let mut memory = context.memory(bytes).unwrap();
@@ -90,7 +86,6 @@ fn assert_nothing_is_kept(context: &Context) {
     assert_eq!((stats.quarantined_bytes, stats.borrowed_bytes, stats.device_bytes), (0, 0, 0));
 }
 
-/// One thread loses the device while another thread releases the source of a queued copy.
 fn lose_device_during(release: fn(MemoryHandle)) {
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
@@ -144,7 +139,7 @@ fn memory_that_a_context_leaks_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // frees the storage after the last injected failure
+        host.trim();
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

@@ -1,5 +1,4 @@
-//! Tests callbacks that call the library again at random, with objects that share memories with the
-//! objects of the running call. The allocator fails at random.
+//! Tests callbacks that make random calls on objects that share memory with the running call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,7 +16,7 @@ use syncblob::{
 const SLOTS: usize = 5;
 const MAX_DEPTH: u32 = 3;
 
-/// So many elements that the library splits their work over threads.
+/// With this many elements the library divides work among threads.
 const LARGE: usize = 140_000;
 
 static RANDOM: Mutex<u64> = Mutex::new(0);
@@ -46,7 +45,7 @@ struct World {
     model: Mutex<Option<Arc<Model>>>,
     owners: AtomicUsize,
     nested: AtomicUsize,
-    /// Errors that callbacks found: a panic could be lost, because the crate catches some panics.
+    /// Collects errors of callbacks, because the crate catches some panics.
     wrong: Mutex<Vec<String>>,
     is_over: AtomicBool,
 }
@@ -65,7 +64,7 @@ impl World {
     }
 }
 
-/// Locks an object, unless a call that runs this callback is using it.
+/// Returns None if a call that runs this callback uses the object.
 fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match of.try_lock() {
         Ok(free) => Some(free),
@@ -79,7 +78,6 @@ fn world() -> Option<Arc<World>> {
     (!world.is_over.load(SeqCst)).then_some(world)
 }
 
-/// The body of every callback. May make a random call of the library.
 fn call_back() {
     let Some(world) = world() else { return };
     let depth = DEPTH.get();
@@ -102,7 +100,7 @@ struct OnPurpose;
 
 fn maybe_throw() {
     if one_in(40) {
-        panic::resume_unwind(Box::new(OnPurpose)); // runs no panic hook, so prints nothing
+        panic::resume_unwind(Box::new(OnPurpose)); // `resume_unwind` prints nothing
     }
 }
 
@@ -213,7 +211,7 @@ fn spread(tasks: usize, task: &(dyn Fn() + Sync)) {
     maybe_throw();
 }
 
-/// An allocator that fails at random. Unlike other callbacks, it must not call the library.
+/// Fails at random. Unlike other callbacks, an allocator must not call the library.
 struct Failing;
 
 static FAILS: AtomicBool = AtomicBool::new(false);
@@ -239,7 +237,7 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number, so all values are whole unless memory is invalid.
+/// All values are whole numbers, so a fraction shows invalid memory.
 fn value() -> f32 {
     below(16) as f32 - 8.0
 }
@@ -374,7 +372,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // without the lock; other steps drop blobs under the lock
+    drop(before);
     Ok(())
 }
 

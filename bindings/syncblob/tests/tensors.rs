@@ -22,7 +22,7 @@ fn a_view_is_the_blobs_own_bytes() {
     let mut blob =
         Blob::<f32>::in_context(&context).from_slice([2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
     blob.diff_mut().unwrap().fill(0.5);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // the view copies from the device
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     let view = blob.tensor_view().unwrap();
     assert_eq!((view.shape(), view.dtype()), (&[2, 2][..], safetensors::Dtype::F32));
     assert_eq!(view.data().as_ptr(), blob.data().unwrap().as_ptr().cast());
@@ -70,12 +70,12 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
     let map = unsafe { Mmap::map(&File::open(&path).unwrap()) }.unwrap();
     let range = map.as_ptr_range();
     let file = Safetensors::new(map).unwrap();
-    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // sorted by element size, largest first
+    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // safetensors stores larger elements first
     assert_eq!((file.shape("ip.weight"), file.shape("x")), (Some(&[8, 4][..]), None));
     assert_eq!(format!("{file:?}"), "Safetensors { tensors: 2, bytes: 152, .. }");
     let mut mapped = file.blob::<f32>("ip.weight").unwrap();
     let other = file.blob::<f64>("ip.bias").unwrap();
-    drop(file); // each blob keeps the map
+    drop(file);
     for (start, storage) in [
         (mapped.data().unwrap().as_ptr().cast::<u8>(), host_storage(&mapped)),
         (other.data().unwrap().as_ptr().cast::<u8>(), host_storage(&other)),
@@ -130,7 +130,7 @@ fn every_element_type_is_used_in_place() {
         assert_eq!(read.dtype(), *dtype);
         assert_eq!(read.bytes(Part::Data).unwrap(), blob.bytes(Part::Data).unwrap());
         let storage = read.memory(Part::Data).unwrap().storage(Side::Host);
-        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // copied if unaligned
+        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // unaligned: copied
     }
     let bytes = Blob::<u8>::from_slice([3], &[0, 1, 255]).unwrap();
     let file = safetensors::serialize([("b", bytes.tensor_view().unwrap())], None).unwrap();

@@ -23,8 +23,8 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Makes the model without its values. Refuses a model that exceeds protobuf's limit of 2 GiB.
-    /// A signal cancels the library's calls.
+    /// Refuses a model that exceeds protobuf's limit of 2 GiB. A signal cancels the library's
+    /// calls.
     pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
         let mut net = Self::announced(format, plan).map_err(|failure| match failure {
             Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
@@ -110,8 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors `prefix.0`, `prefix.1` and so on, in this order. For a format without
-/// layers.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on, in this order.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];

@@ -16,7 +16,6 @@ pub enum Content {
     One,
 }
 
-/// Returns the plan's layers in order, each with its blobs.
 pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
     if matches!(plan.notes.kind, Some(kind) if kind != Kind::Caffemodel) {
         let text = "a caffemodel has layers, and IN has none";
@@ -50,7 +49,7 @@ fn norms(plan: &Plan) -> HashSet<&str> {
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// Returns the layer and the blob that a tensor's name identifies. Adds the layer if it is new.
+/// Adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,
@@ -94,8 +93,7 @@ fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
     ))
 }
 
-/// Returns the layer's blobs in order. Refuses a missing blob, because a Caffe file identifies
-/// blobs only by their order.
+/// Refuses a missing blob, because a Caffe file identifies blobs only by their order.
 fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
     if layer.scale_applied && blobs.len() >= 2 {
         blobs.entry(2).or_insert(Content::One);

@@ -19,7 +19,6 @@ const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 /// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
-/// The user's options.
 pub struct Wishes<'a> {
     pub format: FileFormat,
     pub scheme: Option<Scheme>,
@@ -28,7 +27,6 @@ pub struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    /// Returns whether the options select a tensor of this name.
     pub fn include(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
     }
@@ -52,7 +50,6 @@ pub struct Plan {
     pub partial: bool,
 }
 
-/// A tensor of the output.
 pub struct Item {
     pub name: String,
     pub place: Option<Place>,
@@ -146,7 +143,6 @@ impl Plan {
         self.items.iter().map(|item| item.bytes() as u64).sum()
     }
 
-    /// Returns the only tensor, for a format that contains exactly one.
     pub fn single(&self) -> Result<&Item> {
         match &self.items[..] {
             [item] => Ok(item),
@@ -162,7 +158,6 @@ impl Plan {
     }
 }
 
-/// Returns the type in which a tensor is written.
 fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let refuse = |what: String| {
         let text = format!("tensor \"{}\" is of type {}: {what}", tensor.name, tensor.dtype);

@@ -10,7 +10,6 @@ use crate::source::{
 };
 use crate::values::{each, Part, Values};
 
-/// A tensor with its name in the output.
 pub struct Found {
     pub tensor: Tensor,
     pub origin: Origin,

@@ -133,15 +133,15 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // If writing fails, returns the error in `written`, because this error has also stopped the
-        // read. If only `read` has an error, the error is about the input.
+        // If a write fails, the error in `written` has also stopped the read. An error that is only
+        // in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Passes the blob's converted values to `sink`. Returns how many values became infinite.
+    /// Returns how many values became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -158,7 +158,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports how many values became infinite during the conversion.
     pub fn finish(self, note: Note) {
         drop(self.progress);
         let Overflows { values, tensors, first } = self.overflows.into_inner();
@@ -174,8 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Converts the values, unless `ready` is true, and passes them to `sink`. Returns how many values
-/// became infinite.
+/// Converts the values unless `ready` is true. Returns how many values became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,

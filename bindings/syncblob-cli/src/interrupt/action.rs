@@ -12,7 +12,7 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if no signal has arrived.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The first `Listening` installs our actions, and the last restores the earlier actions on drop.
+/// The first `Listening` installs our actions. The last drop restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
@@ -23,7 +23,6 @@ struct Listeners {
     earlier: Vec<(c_int, system::Action)>,
 }
 
-/// Returns whether a signal has arrived.
 pub fn arrived() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
@@ -138,7 +137,6 @@ mod system {
         Ok(Some(earlier))
     }
 
-    /// Returns whether the action would end the program.
     pub fn ends(action: &Action) -> bool {
         action.sa_sigaction == libc::SIG_DFL
     }

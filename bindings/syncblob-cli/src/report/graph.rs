@@ -126,7 +126,6 @@ impl Plan {
         (lanes.max().unwrap_or(0) + 1) * LANE
     }
 
-    /// Returns the SVG path of the lines for all values.
     fn edges(&self) -> String {
         let mut path = String::new();
         for value in &self.values {
@@ -167,7 +166,7 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// Returns the drawing. If only a part of the net is drawn, a line shows how much.
+/// If only a part of the net is drawn, a line shows how much.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);
@@ -192,7 +191,6 @@ pub fn graph(net: &Listing) -> Markup {
     }
 }
 
-/// Returns the known shapes of a row's tops.
 fn shapes(row: &Row) -> String {
     let known = row.tops.iter().filter(|top| top.shape.is_some());
     let shown = known.take(MAX_SHAPES).map(Blob::to_string).collect::<Vec<_>>();

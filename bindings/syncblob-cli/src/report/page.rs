@@ -171,7 +171,6 @@ fn figure_of(figure: &Figure) -> Markup {
     }
 }
 
-/// Returns one row of the table as HTML.
 pub fn row(row: &Row) -> String {
     let layer_type = row.layer.map_or(String::new(), |layer| shortened(&layer.layer_type, NAME));
     let Some(tensor) = row.tensor else {

@@ -17,7 +17,6 @@ pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) 
     writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
 }
 
-/// Writes the reason why a tensor's values cannot be shown.
 pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }

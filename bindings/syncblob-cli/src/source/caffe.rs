@@ -83,7 +83,6 @@ pub fn open(
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
 }
 
-/// Returns the name of a blob that has no layer.
 pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
     match model.format() {
         Format::Blob => "blob".to_owned(),
@@ -188,7 +187,6 @@ impl Names {
         &self.unique
     }
 
-    /// Returns the index of the layer that has this unique name.
     pub fn index(&self, unique: &[u8]) -> Option<usize> {
         self.indices.get(unique).copied()
     }

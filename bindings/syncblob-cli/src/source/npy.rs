@@ -14,7 +14,6 @@ use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 16;
 
-/// The fields of a header.
 #[derive(Debug)]
 pub struct Header {
     pub shape: Vec<usize>,
@@ -55,7 +54,6 @@ impl Header {
     }
 }
 
-/// A reader of the values that follow a header.
 pub struct Values<'a, R> {
     header: &'a Header,
     from: R,

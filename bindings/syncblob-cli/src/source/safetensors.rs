@@ -127,7 +127,6 @@ fn stored(info: &TensorInfo) -> Stored {
     }
 }
 
-/// Returns the type in safetensors that corresponds to a blob's element type.
 pub fn type_of(dtype: Dtype) -> Result<Type> {
     let found = TYPES.iter().find(|(known, _)| *known == dtype);
     found

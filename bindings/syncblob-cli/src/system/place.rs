@@ -9,7 +9,7 @@ use tempfile::TempPath;
 
 use super::retried;
 
-/// Renames `file` to `to`. Replaces an existing file at `to`.
+/// Replaces an existing file at `to`.
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     retried(|| fs::rename(&file, to))?;
     let _no_longer_hidden = file.keep();

@@ -33,7 +33,6 @@ pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the bytes to the disk.
 pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }

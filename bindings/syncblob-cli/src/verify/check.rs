@@ -57,7 +57,6 @@ impl Kind {
     }
 }
 
-/// Counts of the objects that were checked.
 #[derive(Default)]
 pub struct Checked {
     pub format: &'static str,
@@ -90,7 +89,7 @@ pub fn file(
     }
 }
 
-/// Detects the format of a regular file. Returns None for a pipe, because opening it would block.
+/// Returns None for a pipe, because opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
@@ -143,7 +142,6 @@ fn caffes(
     Ok(checked)
 }
 
-/// Checks a file in the format of another program.
 fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked> {
     let source = match Source::open(file, Some(format)) {
         Ok(source) => source,
@@ -175,7 +173,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Returns whether a tensor's name is unsafe. An archive uses names of tensors as names of files.
+/// An archive uses names of tensors as names of files.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -226,7 +224,7 @@ fn names(model: &Model, report: Report) -> io::Result<()> {
 
 // --- values -----------------------------------------------------------------------
 
-/// Reports findings in the values of a blob. Returns the number of the blob's values.
+/// Returns the number of the blob's values.
 fn values<'a>(
     loaded: Result<BlobAny>,
     parts: &[Part],
@@ -306,7 +304,6 @@ impl Counts {
         counts
     }
 
-    /// Counts the bad values among the next values.
     fn add(&mut self, values: Values) {
         values.for_each_block(|block| {
             let all_fine = block.iter().all(|&value| (value as f32).is_finite());

@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Makes numbers, fields and shapes from bytes. After the last byte, all numbers are 0.
+    /// Makes numbers, fields and shapes from bytes.
     struct Source<'a>(std::slice::Iter<'a, u8>);
 
     impl Source<'_> {

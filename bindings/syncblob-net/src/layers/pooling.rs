@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// Tests that, with the padding, ONNX (which rounds down) has as many windows as Caffe.
+    /// ONNX rounds the number of windows down, so the padding must make up for Caffe's rounding up.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -98,7 +98,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // A custom node reads 32-bit floats, even if the file stores its weights as 16-bit floats.
+        // A custom node reads 32-bit floats, even if the file stores weights as 16-bit floats.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -110,7 +110,7 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// A layer of a known type that has an unknown parameter, and the layer that makes its bottom.
+/// The parameter `odd` is unknown.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
@@ -188,8 +188,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("only if the batch has a fixed size"), "{error}");
 }
 
-/// Layers, and the expected shapes of the outputs `a` and `o`. Axes with the same symbolic name,
-/// such as N, have the same size.
+/// Layers, and the expected shapes of the outputs `a` and `o`.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -301,8 +300,8 @@ fn blobs_keep_their_names() {
     }
 }
 
-/// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether each is accepted. A layer is
-/// refused if Caffe refuses it, or if Caffe reads values that the layer has overwritten.
+/// Layers, and whether they may work in place. A layer may not work in place if Caffe refuses it or
+/// reads values that the layer has overwritten.
 const IN_PLACE_LAYERS: &[(&str, bool)] = &[
     ("ReLU", true),
     ("Dropout", true),
@@ -392,8 +391,6 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// Converts three layers: `pool` has an unknown parameter, the type of `a` is unknown, and `flat`
-/// has an axis that its bottom lacks.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [
@@ -452,7 +449,6 @@ fn transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// Offsets are page-aligned. Small tensors stay in the first file.
 #[test]
 fn large_weights_are_at_the_offsets_in_the_second_file() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

@@ -41,7 +41,7 @@ fn public_nets_are_read_back_after_printing() {
     assert!(count > 0);
 }
 
-/// Makes messages from a tape of random bytes. Bytes after the end of the tape are 0.
+/// Makes messages from a tape of random bytes.
 struct Maker<'a> {
     tape: std::slice::Iter<'a, u8>,
     layer_type: Option<&'static str>,
@@ -113,7 +113,7 @@ impl Maker<'_> {
     }
 }
 
-/// In a fork, the enum's value NONE has a second number.
+/// In a fork of Caffe, the value NONE of an enum has a second number.
 #[test]
 fn numbers_with_one_name_are_the_same_value() {
     let limits = Limits::default();
@@ -146,7 +146,6 @@ proptest! {
         }
     }
 
-    /// A damaged text that can be parsed is printed as a text that parses and prints as itself.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
@@ -204,7 +203,7 @@ fn prints_as_itself(message: &Message, name: &str) {
     let text = message.to_string();
     let again = read_text(text.as_bytes(), name, &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("{error}: {text}"));
-    // Parsing drops the comments that stand for unknown fields.
+    // An unknown field is printed as a comment, which the parser ignores.
     let fields: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("# field ")).collect();
     assert_eq!(again.to_string().lines().collect::<Vec<_>>(), fields);

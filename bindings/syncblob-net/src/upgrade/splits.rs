@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(net, expected);
     }
 
-    /// A later layer overwrites the blob, so the Split's reader needs the copy of the old values.
+    /// The ReLU overwrites `d`, so the Split must keep the old values.
     #[test]
     fn a_split_of_an_overwritten_blob_stays() {
         let text = "layer { type: 'Input' top: 'd' }

@@ -3,7 +3,7 @@ use std::thread;
 use syncblob::comm::{Comm, Reducer, Step};
 use syncblob::{Blob, Error, Result};
 
-// Until the step's end, no code can use the diff of a ready blob, even by leaking a value.
+// Until the step ends, no code can use the diff of a ready blob.
 
 fn read_in_flight(reducer: &mut Reducer<f32>, mut blob: Blob<f32>) {
     let _ = reducer.step(|step| {

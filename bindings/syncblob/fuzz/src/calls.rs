@@ -116,7 +116,6 @@ pub enum End {
     ReadFirst,
 }
 
-/// A device call that can be made to fail. The failure must leave every object unchanged.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Fault {
     Alloc,
@@ -141,7 +140,6 @@ pub enum Call {
     Values(ValuesCall),
     Storage(StorageCall),
     File(FileCall),
-    /// Makes a device call fail during the next call.
     Fail(Fault, u8),
 }
 
@@ -184,11 +182,8 @@ pub enum ValuesCall {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum StorageCall {
-    /// Uses a vector, possibly with spare elements, as the blob's data.
     Adopt(B, u8, i8),
-    /// Uses shared, read-only elements as the blob's data.
     Lend(B, u8, i8),
-    /// Makes a blob of bytes that begin at an aligned or unaligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),

@@ -1,5 +1,4 @@
-//! Makes random calls of the crate `syncblob`, and the same calls on reference copies in plain
-//! Rust. README.md describes the checks.
+//! Makes random calls of the crate `syncblob`, and the same calls on reference copies.
 
 mod calls;
 mod files;

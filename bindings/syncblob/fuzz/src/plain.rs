@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use syncblob::Part;
 
-/// The reference copy of a memory. If blobs share the memory, their copies share the `Rc`.
+/// The values of a memory. The reference copies of blobs that share a memory share the `Rc`.
 pub type Memory = Rc<RefCell<Vec<f32>>>;
 
 pub fn memory(values: Vec<f32>) -> Memory {

@@ -33,8 +33,7 @@ impl State {
         }
     }
 
-    /// Shrinks a blob, then the copies of the memories that the library has shrunk: it does not
-    /// shrink a caller's memory, and the copies do not record who owns a memory.
+    /// The library does not shrink a caller's memory, and reference copies do not record owners.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };

@@ -23,7 +23,6 @@ impl<T: Clone + PartialEq> Loan<T> {
         Self { expected: values.clone(), lent: Arc::new(values) }
     }
 
-    /// Returns an owner of the values from index `skip` on.
     pub fn lender(&self, skip: usize) -> Lender<T> {
         Lender { values: Arc::clone(&self.lent), skip }
     }
@@ -66,7 +65,6 @@ pub struct State {
     pub model: Model,
     pub saved: Vec<Saved>,
     pub loans: Loans,
-    /// Whether `arm` has requested the failure of a device call.
     is_armed: bool,
 }
 
@@ -112,8 +110,8 @@ impl State {
         self.loans
     }
 
-    /// Makes all memories, as the reference copies do at this point. The library would make them at
-    /// their first use, with the capacity that the blob has then.
+    /// Makes each memory now. A memory that the library makes later may have another capacity than
+    /// its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));
@@ -139,7 +137,7 @@ impl State {
         self.is_armed && matches!(error.kind(), ErrorKind::DeviceFailure | ErrorKind::OutOfMemory)
     }
 
-    /// Returns the result of a call that may fail only because of the injected failure.
+    /// Returns None after an injected failure, and panics after any other failure.
     pub fn done<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if self.is_injected(&error) => None,
@@ -148,7 +146,7 @@ impl State {
         }
     }
 
-    /// Returns the result of a write, which must succeed exactly if the memory has one owner.
+    /// Checks that a write succeeds exactly if the memory has one owner.
     pub fn written<R>(&self, is_unique: bool, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if error.kind() == ErrorKind::Shared => {
@@ -182,7 +180,6 @@ impl State {
         }
     }
 
-    /// Checks a whole memory, including spare capacity.
     fn look_at_memory(&self, i: usize, part: Part) {
         let memory = self.blobs[i].memory(part).expect("a memory");
         if let Some(bytes) = self.done(memory.data()) {

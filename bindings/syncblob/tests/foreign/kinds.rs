@@ -1,4 +1,4 @@
-//! Beginnings of files in other formats than Caffe's, and the error for each of them.
+//! Lists the beginnings of files in foreign formats.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 
