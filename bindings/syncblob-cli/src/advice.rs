@@ -59,8 +59,8 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file that caused this error is a prototxt: the library detected this from
-/// the bytes, or the bytes are malformed and the name ends in .prototxt.
+/// Returns whether the file that caused this error is a prototxt: either the library detected a
+/// prototxt, or the bytes are malformed and the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed

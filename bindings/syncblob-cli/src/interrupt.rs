@@ -40,7 +40,7 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. From now on, signals do not end the program, because its exit
+    /// Marks the work as complete. From now on, signals do not end the program, because the exit
     /// status would report a failure although the work is complete. The program's own handler still
     /// runs.
     pub fn settle(&self) {

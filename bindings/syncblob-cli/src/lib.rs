@@ -97,8 +97,9 @@ impl Command {
 /// it needs about as much memory as the largest blob.
 ///
 /// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
-/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes. For
-/// safetensors, npz and npy files, it lists the tensors with shapes, types and counts.
+/// For a prototxt, the command lists the layers of phase TEST, their bottoms and tops, and the
+/// shapes. For safetensors, npz and npy files, the command lists the tensors with shapes, types and
+/// counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if a file was not: nothing is \
     printed for it, and the others are read;\n2 for wrong usage.",

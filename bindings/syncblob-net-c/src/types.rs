@@ -110,12 +110,12 @@ pub struct sb_net_problem {
     pub reason: sb_text,
 }
 
-/// A callback for each layer that cannot be converted. It is called on the thread that converts,
-///  and must not throw or longjmp.
+/// A callback for each layer that cannot be converted. The callback runs on the thread that
+///  converts, and must not throw or longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
-/// A callback for a warning. It is called on the thread that converts, and must not throw or
+/// A callback for a warning. The callback runs on the thread that converts, and must not throw or
 ///  longjmp. `text` is [borrowed] until the callback returns.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
@@ -144,8 +144,8 @@ pub struct sb_onnx_options {
     /// [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
     ///  Empty: the size is fixed
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-    ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
+    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+    ///  mean_height 0, a number for each channel; otherwise for each channel of each pixel
     pub mean: *const f32,
     /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
     pub num_mean: i64,

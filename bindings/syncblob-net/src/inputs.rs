@@ -12,8 +12,8 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers of other types than Input. Such a top is an input only if a layer
-    /// reads it.
+    /// The tops of data layers whose type is not Input. Such a top is an input only if a layer
+    /// reads the top.
     of_data: HashSet<String>,
     /// Maps each data layer's top of unknown shape to a description of the layer.
     unknown: HashMap<String, String>,

@@ -115,7 +115,7 @@ pub enum StateValues {
 }
 
 impl Net {
-    /// Returns the weights as PyTorch's modules store them, without loading them.
+    /// Returns the weights as PyTorch's modules store them, but does not load the values.
     ///
     /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
     /// there is no Scale, the module's weight is 1. If no Scale has a bias, the module's bias is 0.

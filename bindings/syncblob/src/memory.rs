@@ -553,8 +553,8 @@ type QueuedCall =
 
 /// A queued copy of a memory's bytes. Dropping a `Pending` waits for the copy.
 ///
-/// Forgetting a `Pending` is safe: before the library frees, writes or exposes the memory, it waits
-/// for the copy.
+/// Forgetting a `Pending` is safe: the library waits for the copy before it frees, writes or
+/// exposes the memory.
 #[must_use = "dropping a `Pending` waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
@@ -574,8 +574,8 @@ impl Pending<'_> {
 
 impl Pending<'_> {
     /// Ends the borrow without a wait. The program may then use the memory during the copy, as in
-    /// double buffering: before the library writes, frees or exposes the memory, it waits for the
-    /// copy. If the copy fails, the first call that waits for the bytes returns the failure.
+    /// double buffering. The library waits for the copy before it writes, frees or exposes the
+    /// memory. If the copy fails, the first call that waits for the bytes returns the failure.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};

@@ -26,7 +26,8 @@ pub struct NetArguments {
     #[arg(long = "input", value_name = "NAME=SHAPE", value_parser = named_shape)]
     inputs: Vec<(String, Vec<i64>)>,
 
-    /// Compute these blobs instead of the net's outputs, and leave out layers that they do not need
+    /// Compute these blobs instead of the net's outputs, and leave out layers that these blobs do
+    /// not need
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     outputs: Vec<String>,
 

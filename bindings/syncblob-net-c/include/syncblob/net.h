@@ -132,11 +132,11 @@ typedef struct sb_net_problem {
     sb_text reason;
 } sb_net_problem;
 
-/** A callback for each layer that cannot be converted. It is called on the thread that converts,
- *  and must not throw or longjmp. */
+/** A callback for each layer that cannot be converted. The callback runs on the thread that
+ *  converts, and must not throw or longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
-/** A callback for a warning. It is called on the thread that converts, and must not throw or
+/** A callback for a warning. The callback runs on the thread that converts, and must not throw or
  *  longjmp. `text` is [borrowed] until the callback returns. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
@@ -153,8 +153,8 @@ typedef struct sb_onnx_options {
     /** [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
      *  Empty: the size is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-     *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
+    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+     *  mean_height 0, a number for each channel; otherwise for each channel of each pixel */
     const float *mean;
     /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
     int64_t num_mean;

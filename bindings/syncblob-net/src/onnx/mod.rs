@@ -141,7 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // Tries again: `add_all` has made the unsupported layers custom layers.
+                // Tries again: `add_all` has added the unsupported layers to the custom layers.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -354,7 +354,7 @@ impl Infos<'_> {
         })
     }
 
-    /// Describes a value. Returns `None` if its shape is not known.
+    /// Describes a value. Returns `None` if the value's shape is not known.
     fn info(
         &self,
         graph: &Graph,

@@ -55,7 +55,7 @@ const NETS: &[(&str, &str)] = &[
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
     // V1: if any data layer has transformation fields in `data_param`, every data layer gets
-    // `transform_param` and the message of its type, even if they are empty.
+    // `transform_param` and the message of its type, even if these messages are empty.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
