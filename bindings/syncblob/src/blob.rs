@@ -184,7 +184,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the host memory of a fresh blob, with unspecified contents. The caller must write
-    /// every element before it returns the blob.
+    /// every element before the caller returns the blob.
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and not shared yet.
         let data = get(|out, err| unsafe {

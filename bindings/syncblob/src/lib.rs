@@ -122,7 +122,7 @@
 //! the memory needs ([`Stats::leaked_bytes`]). Soundness does not depend on the drop of a
 //! [`Pending`]. A [`Stream`] borrows its owner and is used only with memories of its context, which
 //! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
-//! the caller promises that every context forgets the stream first.
+//! the caller promises that every context forgets the stream before the stream is destroyed.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
@@ -133,8 +133,8 @@
 //! function is wrong, each task runs exactly once, and no task runs after the operation has ended.
 //! A reader gets an initialised buffer and may leave it unchanged; the library does not trust the
 //! bytes. The library calls readers, writers and progress callbacks on the thread of the call and
-//! holds no lock, so they may use this crate. The call borrows every object that a callback could
-//! invalidate.
+//! holds no lock, so these callbacks may use this crate. The call borrows every object that a
+//! callback could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number: any bytes are a
 //! valid value of the type. The C dtype of a blob always matches its `T`.

@@ -276,7 +276,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// Returns a device pointer that work on any stream may read immediately.
+    /// Returns a device pointer through which work on any stream may read immediately.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
@@ -285,9 +285,9 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// Returns a device pointer that work on `stream` may read; the host does not wait. Later calls
-    /// on the memory are ordered after the work that is queued on the stream. Several streams may
-    /// use a memory at the same time.
+    /// Returns a device pointer through which work on `stream` may read; the host does not wait.
+    /// Later calls on the memory are ordered after the work that is queued on the stream. Several
+    /// streams may use a memory at the same time.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice): another context's stream; errors of `gpu_ptr`;
@@ -310,7 +310,7 @@ impl SyncedMemory {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
-    /// Returns a device pointer that work on `stream` may write; see
+    /// Returns a device pointer through which work on `stream` may write; see
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors

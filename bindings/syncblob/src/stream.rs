@@ -37,7 +37,7 @@ impl<'a> Stream<'a> {
     /// forget the stream before the stream is destroyed.
     ///
     /// # Safety
-    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets it or is destroyed.
+    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets `raw` or is destroyed.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }

@@ -145,7 +145,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Uses elements that other code may read as the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
