@@ -1,4 +1,4 @@
-//! Returns advice to print after the message of a failure.
+//! Advice that is printed after the message of a failure.
 
 use std::path::Path;
 

@@ -184,7 +184,7 @@ impl From<DtypeArgument> for Dtype {
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of the input. If None, it is detected.
+    /// The format of the input. If None, the content determines the format.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,

@@ -81,8 +81,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status for output that cannot be printed: 1, or 2 for `diff` and `verify`,
-    /// whose status 1 reports differences or findings.
+    /// Returns the exit status for output that cannot be printed: 1. For `diff` and `verify` the
+    /// status is 2, because their status 1 reports differences or findings.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),

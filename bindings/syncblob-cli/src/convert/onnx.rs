@@ -110,8 +110,8 @@ pub struct NetTask<'a> {
     pub note: Note<'a>,
 }
 
-/// Converts a net and writes either the complete file or nothing. For a dry run, returns the
-/// converted net instead.
+/// Converts a net and writes either the complete file or nothing. For a dry run, writes nothing and
+/// returns the converted net.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     refuse_source(task)?;
     let Opened { net, model } = open(task.inputs, task.arguments)?;
@@ -167,8 +167,8 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// If no layer makes a requested output, returns text that suggests another blob. Otherwise, or
-/// without a suggestion, returns an empty text.
+/// If no layer makes a requested output, returns text that suggests another blob. Without a
+/// suggestion, returns an empty text.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
