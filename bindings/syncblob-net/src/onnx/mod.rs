@@ -54,8 +54,8 @@ pub struct OnnxOptions {
     /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
-    /// of the first input and of each input whose first axis has the same size. An axis that is a
-    /// multiple of the batch has another name.
+    /// of the first input and of each input whose first axis has the same size. An axis whose size
+    /// is a multiple of the batch has another name.
     pub batch: Option<String>,
     /// Whether the weights are stored, and the results computed, as halves (16-bit floats). Inputs
     /// and outputs remain `f32`.
@@ -369,8 +369,8 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with the same name have the same size, so a multiple of the batch needs
-                // another name.
+                // Axes with the same name have the same size, so an axis whose size is a multiple
+                // of the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),
