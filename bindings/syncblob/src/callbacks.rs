@@ -12,7 +12,7 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, for example over a thread pool. Its arguments are a
+/// A function that splits work over threads, for example over a thread pool. The arguments are a
 /// number `n` and a task. The function must call the task `n` times, on any threads, and must
 /// return only after all these calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}

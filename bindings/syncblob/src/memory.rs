@@ -123,7 +123,7 @@ impl fmt::Display for Storage {
 }
 
 /// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of its [`Context`], or
-/// both. Its bytes are copied only when a call needs a side that is not current.
+/// both. The bytes are copied only when a call needs a side that is not current.
 ///
 /// As with `str`, a program has only references to this type. [`Blob::memory`](crate::Blob::memory)
 /// returns a reference that borrows the blob, and [`MemoryHandle`] is an owner of a memory.
