@@ -63,10 +63,10 @@ pub struct OnnxOptions {
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
     /// Whether a layer that cannot be converted becomes a node with the layer's type in the domain
-    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. Its attributes are the
-    /// layer's parameters. An attribute is named after a field (`pooled_h`), or `outer.inner` after
-    /// a field of a nested message. An enum becomes a string. A value of unknown type becomes a
-    /// string of prototxt.
+    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. The node's attributes
+    /// are the layer's parameters. An attribute is named after a field (`pooled_h`), or
+    /// `outer.inner` after a field of a nested message. An enum becomes a string. A value of
+    /// unknown type becomes a string of prototxt.
     pub custom: bool,
     /// Names and shapes of blobs that custom nodes write. A blob of unknown shape can be neither an
     /// output nor a bottom of a layer that needs the shape.
