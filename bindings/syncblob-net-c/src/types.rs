@@ -51,7 +51,7 @@ pub struct sb_net_options {
     pub max_fields: i64,
 }
 
-/// The description of a net. Its texts and lists are valid until the net is destroyed.
+/// The description of a net. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_summary {
@@ -75,7 +75,7 @@ pub struct sb_net_summary {
     pub num_layers: i64,
 }
 
-/// The description of a layer. Its texts and lists are valid until the net is destroyed.
+/// The description of a layer. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_layer {
@@ -96,7 +96,7 @@ pub struct sb_net_layer {
     pub num_tops: i64,
 }
 
-/// A layer that cannot be converted. Its texts are valid until the callback returns.
+/// A layer that cannot be converted. The texts are valid until the callback returns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_problem {
@@ -160,7 +160,7 @@ pub struct sb_onnx_options {
     /// 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit
     pub half: i32,
     /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
-    ///  "caffe". The node's inputs are the layer's bottoms, then the weights. Its attributes are
+    ///  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
     ///  the layer's parameters
     pub custom: i32,
     /// [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob of
