@@ -1,4 +1,4 @@
-//! Returns advice to print after the message of a failure.
+//! Advice that is printed after the message of a failure.
 
 use std::path::Path;
 
@@ -56,7 +56,8 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Also returns true for malformed bytes if the file's name ends in .prototxt.
+/// Returns whether the file that caused this error is a prototxt: either the library detected a
+/// prototxt, or the bytes are malformed and the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed

@@ -40,10 +40,9 @@ use crate::{advice, complain, Status};
 /// .solverstate, .binaryproto, .safetensors, .npz, .npy. The command holds one tensor at a time in
 /// memory. OUT is written to a temporary file, which is renamed when it is complete.
 ///
-/// The command converts weights: blobs, with the names, types and order of their
-/// layers, the name of the net, and the counters of a solver. It leaves out a net's
-/// parameters and connections, and all diffs. It writes a .caffemodel in Caffe's
-/// current form.
+/// The command converts weights: all blobs, the names, types and order of layers, the name of the
+/// net, and the counters of a solver. A net's parameters and connections, and all diffs, are left
+/// out. A .caffemodel is written in Caffe's current form.
 ///
 /// If OUT is an .onnx file, the command converts the whole net: layers, parameters and weights.
 /// FILE is then the prototxt and the model, or a model alone. A model contains its net, but rarely
@@ -51,8 +50,8 @@ use crate::{advice, complain, Status};
 /// converted, nothing is written, and every such layer is listed.
 ///
 /// A .safetensors file stores the layers in its metadata, so you can convert it
-/// back. A .npz or .npy file stores only the names of tensors, so the layers of a
-/// .caffemodel made from it have no types.
+/// back. A .npz or .npy file stores only the names of tensors, so a .caffemodel made from such a
+/// file has layers without types.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
@@ -80,7 +79,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "SCHEME")]
     names: Option<Scheme>,
 
-    /// Store all values as this type, instead of the type that each has in IN
+    /// Store all values as this type, instead of their types in IN
     ///
     /// Each value is rounded to the type's nearest value. Values beyond the type's range become
     /// infinite; standard error reports their number.
@@ -184,7 +183,7 @@ impl From<DtypeArgument> for Dtype {
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of the input. If None, it is detected.
+    /// The format of the input. If None, the content determines the format.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
@@ -194,7 +193,8 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// Receives sentences about data that the output lacks. Sentences may contain the input's names.
+/// Receives a warning, such as a sentence about lost data. Warnings may contain names from the
+/// input.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -308,7 +308,7 @@ pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat
     to.or_else(|| FileFormat::of_path(output))
 }
 
-/// For a dry run, returns the plan and writes nothing.
+/// Converts the weights. For a dry run, only returns the plan.
 pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let Task { input, output, note, .. } = *task;
     let format = task.wishes.format;
@@ -362,6 +362,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
+/// Reports which data of the input is not in the output.
 fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();

@@ -60,7 +60,8 @@ Exit status:
      devices are still listed
   2  wrong usage";
 
-/// The maximum number of devices to open of one backend, which may accept any device number.
+/// The maximum number of devices to open per backend, because a backend may accept every device
+/// number.
 const MAX_DEVICES: usize = 32;
 
 struct Device<'a> {

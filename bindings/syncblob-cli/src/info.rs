@@ -27,7 +27,8 @@ pub struct Info {
 }
 
 /// A blob's type, and the indices of its first entries in `dims` and `stats`. A blob has `axes`
-/// entries in `dims`, and in `stats` one entry each for its data and its diff, if it has them.
+/// entries in `dims`. In `stats` a blob has an entry for its data, if any, then an entry for its
+/// diff, if any.
 struct Kept {
     first_dim: u32,
     first_stats: u32,

@@ -81,8 +81,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status for output that cannot be printed: 1, or 2 for `diff` and `verify`,
-    /// whose status 1 reports differences or findings.
+    /// Returns the exit status for output that cannot be printed: 1. For `diff` and `verify` the
+    /// status is 2, because their status 1 reports differences or findings.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -97,8 +97,9 @@ impl Command {
 /// it needs about as much memory as the largest blob.
 ///
 /// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
-/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes. For
-/// safetensors, npz and npy files, it lists the tensors with shapes, types and counts.
+/// For a prototxt, the command lists the layers of phase TEST, their bottoms and tops, and the
+/// shapes. For safetensors, npz and npy files, the command lists the tensors with shapes, types and
+/// counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if a file was not: nothing is \
     printed for it, and the others are read;\n2 for wrong usage.",

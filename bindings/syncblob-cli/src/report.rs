@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// A failure, and the file that it is about.
+/// A failure, and the file that caused the failure.
 type Stop<'a> = (&'a Path, Failure);
 
 fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Stop<'a>> {

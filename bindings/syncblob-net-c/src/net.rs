@@ -209,7 +209,7 @@ pub(crate) unsafe fn shapes(
 pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
     if !net.is_null() {
         let end = || {
-            // SAFETY: `sb_net::give` made the net, and the caller no longer uses it.
+            // SAFETY: `sb_net::give` made the net, and the caller no longer uses the net.
             drop(unsafe { Box::from_raw(net) });
             Ok(())
         };

@@ -17,7 +17,7 @@ use crate::types::{sb_net_problem, sb_onnx_options};
 /// Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
 ///  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
-///  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+///  @param buffer [borrowed, nullable when capacity is 0] receives the file. The contents are
 ///      unspecified after a failure other than BUFFER_TOO_SMALL
 ///  @param capacity the size of `buffer` in bytes
 ///  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity

@@ -51,7 +51,7 @@ pub struct sb_net_options {
     pub max_fields: i64,
 }
 
-/// The description of a net. Its texts and lists are valid until the net is destroyed.
+/// The description of a net. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_summary {
@@ -75,7 +75,7 @@ pub struct sb_net_summary {
     pub num_layers: i64,
 }
 
-/// The description of a layer. Its texts and lists are valid until the net is destroyed.
+/// The description of a layer. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_layer {
@@ -96,7 +96,7 @@ pub struct sb_net_layer {
     pub num_tops: i64,
 }
 
-/// A layer that cannot be converted. Its texts are valid until the callback returns.
+/// A layer that cannot be converted. The texts are valid until the callback returns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_problem {
@@ -110,12 +110,12 @@ pub struct sb_net_problem {
     pub reason: sb_text,
 }
 
-/// A callback for each layer that cannot be converted. It is called on the thread that converts,
-///  and must not throw or longjmp.
+/// A callback for each layer that cannot be converted. The callback runs on the thread that
+///  converts, and must not throw or longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
-/// A callback for a warning. It is called on the thread that converts, and must not throw or
+/// A callback for a warning. The callback runs on the thread that converts, and must not throw or
 ///  longjmp. `text` is [borrowed] until the callback returns.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
@@ -144,8 +144,8 @@ pub struct sb_onnx_options {
     /// [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
     ///  Empty: the size is fixed
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-    ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
+    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+    ///  mean_height 0, a number for each channel; otherwise for each channel of each pixel
     pub mean: *const f32,
     /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
     pub num_mean: i64,
@@ -160,7 +160,7 @@ pub struct sb_onnx_options {
     /// 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit
     pub half: i32,
     /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
-    ///  "caffe". The node's inputs are the layer's bottoms, then the weights. Its attributes are
+    ///  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
     ///  the layer's parameters
     pub custom: i32,
     /// [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob of

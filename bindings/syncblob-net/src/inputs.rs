@@ -12,8 +12,8 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers of other types than Input. Such a top is an input only if a layer
-    /// reads it.
+    /// The tops of data layers whose type is not Input. Such a top is an input only if a layer
+    /// reads the top.
     of_data: HashSet<String>,
     /// Maps each data layer's top of unknown shape to a description of the layer.
     unknown: HashMap<String, String>,
@@ -110,7 +110,7 @@ impl Inputs {
         }
     }
 
-    /// Removes from the inputs the tops of data layers that no layer reads, such as labels.
+    /// Removes each input that is a data layer's top and that no layer reads, such as labels.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;
@@ -158,7 +158,7 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Resizes the batch: the first axis of the first shape, and each other shape's first axis if it
+/// Resizes the batch: the first axis of the first shape, and every other shape's first axis that
 /// has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,

@@ -1,5 +1,5 @@
-//! Finds layers whose results depend on memory that blobs share in Caffe: one layer works in place
-//! on a blob, and another layer then reads a second blob that shares the first blob's memory.
+//! Finds layers whose results depend on memory that two blobs share in Caffe: one layer works in
+//! place on the first blob, and a later layer reads the second blob.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -13,8 +13,8 @@ const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 /// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// Returns the layers that read a blob after another layer has overwritten the blob's memory, and
-/// the layers that make an output whose memory another layer overwrites.
+/// Returns two kinds of layers: a layer that reads a blob after another layer has overwritten the
+/// blob's memory, and a layer that makes an output whose memory another layer overwrites.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {
@@ -36,19 +36,20 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 /// time, even if many blobs share the same memory.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
+    /// The blobs by name. An input is added when a layer first shares or overwrites the input's
+    /// memory.
     blobs: HashMap<&'n str, Blob>,
-    /// Maps each memory (`place`) to two overwrites: the last, and the last one through a different
+    /// For each memory (`place`): the last overwrite, and the last overwrite through any other
     /// blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. Each memory (`place`) and each time of an event is a new number.
+    /// The last used number. Every new `place` and every new `time` gets the next number.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The time of the last event before a layer made the blob.
+    /// An overwrite with a larger `time` happened after the blob was made.
     since: usize,
 }
 
@@ -125,8 +126,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops share the memory of its first bottom, as the top of a Concat
-/// with one bottom or of a Slice with one top does.
+/// Returns whether the layer's tops share the memory of the layer's first bottom. In Caffe this is
+/// also true of a Concat with one bottom, and of a Slice with one top.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

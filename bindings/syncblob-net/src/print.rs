@@ -70,8 +70,8 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Invalid UTF-8 becomes octal escapes. In a string, an escape means the same byte. Elsewhere,
-    // invalid UTF-8 can only be in a comment.
+    // A byte of invalid UTF-8 becomes an octal escape. In a string the escape stands for the same
+    // byte; outside of strings, only comments contain such bytes.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

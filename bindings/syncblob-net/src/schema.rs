@@ -12,8 +12,8 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// Only layers of these types have the field. If the list is empty, the field belongs to each
-    /// type that no other field of this number or name lists.
+    /// Only layers of these types have the field. If the list is empty, all layer types have the
+    /// field, except types in the list of another field with the same name or number.
     pub when: Vec<&'static str>,
 }
 

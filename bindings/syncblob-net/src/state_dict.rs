@@ -115,12 +115,12 @@ pub enum StateValues {
 }
 
 impl Net {
-    /// Returns the weights as PyTorch's modules store them, without loading them.
+    /// Returns the weights as PyTorch's modules store them, but does not load the values.
     ///
     /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
-    /// there is no Scale, the module's weight is 1. If no Scale has a bias, the module's bias is 0.
-    /// Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their
-    /// values, but are reshaped to the number of axes that PyTorch expects.
+    /// there is no Scale, the module's weight is 1. Without a Scale that has a bias, the module's
+    /// bias is 0. Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers
+    /// keep their values, but are reshaped to the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.

@@ -37,8 +37,8 @@ struct Form {
 }
 
 impl Net {
-    /// Adds the weights of a model: assigns the weights of each of the model's layers to the net's
-    /// first layer of the same name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
+    /// Adds the weights of a model. The net's first layer of each name gets the weights of the
+    /// model's layer of that name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;

@@ -12,7 +12,7 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, for example over a thread pool. Its arguments are a
+/// A function that splits work over threads, for example over a thread pool. The arguments are a
 /// number `n` and a task. The function must call the task `n` times, on any threads, and must
 /// return only after all these calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
@@ -41,10 +41,9 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 }
 
 /// Runs every task exactly once, even if the caller's function calls the closure too often or too
-/// rarely: each call of the closure runs the next task, and calls after the last task do nothing.
-/// If the caller's function returns or panics early, this function runs the remaining tasks. No
-/// call of the closure is running at that time, because the caller's function only borrowed the
-/// closure.
+/// rarely. Each call of the closure runs the next task; calls after the last task do nothing. If
+/// the caller's function returns or panics early, this function runs the remaining tasks. No call
+/// of the closure is running at that time, because the caller's function only borrowed the closure.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -174,8 +173,7 @@ where
     };
     let earlier = lender.failure.replace(failure);
     contain(|| drop(earlier));
-    // The caller of `lend_blobs` gets the stored failure, not this error, which ends the library's
-    // call.
+    // This error only ends the library's call: the caller of `lend_blobs` gets the stored failure.
     let reported =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
     if !err.is_null() {

@@ -113,8 +113,9 @@ impl Context {
         Ok(unsafe { Stream::of(self, raw) })
     }
 
-    /// Waits for the work on a stream that this context's memories depend on. Afterwards no memory
-    /// of the context refers to the stream. Call this method before you destroy the stream.
+    /// Waits for the work on a stream, if memories of this context depend on this work. Afterwards
+    /// no memory of the context refers to the stream. Call this method before you destroy the
+    /// stream.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;

@@ -105,7 +105,7 @@ macro_rules! tensor {
 }
 
 tensor! {
-    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Dropping it calls the tensor's deleter.
+    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Dropping the tensor calls its deleter.
     ///
     /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob;
     /// [`from_dlpack`](Blob::from_dlpack) makes a blob from a tensor. Nothing is copied.
@@ -113,8 +113,8 @@ tensor! {
 }
 
 tensor! {
-    /// A tensor of DLPack before 1.0 (`DLManagedTensor`), which has no read-only flag. Dropping it
-    /// calls the tensor's deleter.
+    /// A tensor of DLPack before 1.0 (`DLManagedTensor`), which has no read-only flag. Dropping the
+    /// tensor calls its deleter.
     LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack, sb_blob_from_legacy_dlpack
 }
 

@@ -66,7 +66,7 @@ macro_rules! dtype {
             }
 
             /// Returns the smallest float type, `f32` or `f64`, that holds every value of this type
-            /// exactly. Returns `None` if neither does.
+            /// exactly. Returns `None` if neither type does.
             pub fn exact_float(self) -> Option<Self> {
                 match self {
                     $(Self::$name => exact_float!($kind, $size),)*

@@ -50,7 +50,7 @@ error_kinds! {
     DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
     /// Shapes or counts differ.
     ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
-    /// Memory that was never written, or that has lost its bytes with the device or when queued
+    /// Memory that was never written, or whose bytes were lost: with the device, or because queued
     /// work failed.
     Uninitialized = SB_ERR_UNINITIALIZED,
     /// Not supported for this type, file or device.

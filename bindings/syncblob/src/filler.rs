@@ -222,10 +222,10 @@ both! {
     impl Float {
         /// Initialises the data on the host, without copying old values from the device. An element
         /// depends only on the filler, the seed, its index and `T` (for
-        /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
-        /// every machine and with any number of threads. Equal seeds produce equal numbers, so use
-        /// a different seed for each blob. For a blob without elements the call checks the filler's
-        /// numbers, but not the shape.
+        /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row). Therefore every machine
+        /// computes the same element, with any number of threads. Equal seeds produce equal
+        /// numbers, so use a different seed for each blob. For a blob without elements the call
+        /// checks the filler's numbers, but not the shape.
         ///
         /// # Errors
         /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a

@@ -47,13 +47,13 @@ pub trait ReadAt {
     /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
     /// one if `offset` is below the size.
     ///
-    /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
-    /// opening a model makes several passes over the file, and loading a blob makes one pass over
-    /// the blob's message. Within a pass offsets increase, except in reads of names. Contiguous
-    /// values of the blob's element type are read at once, or a MiB at a time if there is a
-    /// [progress callback](crate::Model::set_progress). Other values are read 4 KiB at a time. A
-    /// save copies 16 KiB at a time. A slow reader, such as a reader over a network, should cache
-    /// the last piece that it has read.
+    /// The library reads fields other than values in pieces of up to 16 KiB, and more than once.
+    /// Opening a model makes several passes over the file; loading a blob makes one pass over the
+    /// blob's message. Within a pass offsets increase, except in reads of names. Contiguous values
+    /// of the blob's element type are read at once, or a MiB at a time if there is a [progress
+    /// callback](crate::Model::set_progress). Other values are read 4 KiB at a time. A save copies
+    /// 16 KiB at a time. A slow reader, such as a reader over a network, should cache the last
+    /// piece that it has read.
     ///
     /// # Errors
     /// Any failure; the library's call returns it as [`ErrorKind::Io`],
@@ -81,7 +81,7 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Returns a number computed from the modification time and the size: a change of the contents
+    /// Returns a number computed from the modification time and the size. A change of the contents
     /// that keeps the time and the size is not detected. [`Model::open`](crate::Model::open) checks
     /// more properties.
     fn version(&self) -> io::Result<u64> {
@@ -291,7 +291,7 @@ unsafe extern "C" fn read_source<R: ReadAt>(
 ) -> sys::sb_status {
     answer(err, || {
         // SAFETY: `user` is a reader that outlives the call. The library's buffer is valid for
-        // `bytes` bytes, and is filled with zeros first, since the reader may read it.
+        // `bytes` bytes, and is filled with zeros first, since the reader may read the buffer.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))

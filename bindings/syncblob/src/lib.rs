@@ -38,10 +38,10 @@
 //! # Sharing
 //!
 //! [`Blob::share`] lets several blobs use one memory, as Caffe does; [`Blob::handle`] returns a
-//! handle that shares it. You may always read a shared memory. Writing follows the rule of
-//! [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut self`
-//! and needs a memory with one owner. If the memory has more owners, the method returns an error of
-//! kind [`ErrorKind::Shared`] and changes nothing. To write all the same, call
+//! handle that shares a blob's memory. You may always read a shared memory. Writing follows the
+//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut
+//! self` and needs a memory with one owner. If the memory has more owners, the method returns an
+//! error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
 //! [`Blob::make_unique`], which gives the blob a private copy, or the `unsafe` method
 //! [`Blob::shared_mut`].
 //!
@@ -115,14 +115,14 @@
 //! the caller promises that no other code writes the memory and, unless the tensor is read-only,
 //! that no other code reads it. The library never writes the memory of a read-only tensor.
 //!
-//! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
-//! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
-//! or the loss of the device is not such a report. Without a report the memory stays in quarantine
-//! ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that the memory
-//! needs ([`Stats::leaked_bytes`]). Soundness does not depend on the drop of a [`Pending`]. A
-//! [`Stream`] borrows its owner and is used only with memories of its context, which forgets the
-//! stream before the stream is destroyed. For a stream that is made from a raw handle the caller
-//! promises that every context forgets the stream first.
+//! *Queued copies.* Until the device has reported the end of a queued copy, the library does not
+//! free, replace, write or expose the copy's memory, and does not drop the memory's owner. A failed
+//! wait or the loss of the device is not such a report. Without a report the memory stays in
+//! quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that
+//! the memory needs ([`Stats::leaked_bytes`]). Soundness does not depend on the drop of a
+//! [`Pending`]. A [`Stream`] borrows its owner and is used only with memories of its context, which
+//! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
+//! the caller promises that every context forgets the stream before the stream is destroyed.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
@@ -133,8 +133,8 @@
 //! function is wrong, each task runs exactly once, and no task runs after the operation has ended.
 //! A reader gets an initialised buffer and may leave it unchanged; the library does not trust the
 //! bytes. The library calls readers, writers and progress callbacks on the thread of the call and
-//! holds no lock, so they may use this crate. The call borrows every object that a callback could
-//! invalidate.
+//! holds no lock, so these callbacks may use this crate. The call borrows every object that a
+//! callback could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number: any bytes are a
 //! valid value of the type. The C dtype of a blob always matches its `T`.
@@ -168,13 +168,13 @@
 //!   feature.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
-//! - `mpi`: `comm::Comm::from_mpi` makes a communicator from one of the crate `mpi`.
+//! - `mpi`: `comm::Comm::from_mpi` makes a communicator from a communicator of the crate `mpi`.
 //! - `ndarray`: conversions of blobs from and to arrays: `Blob::view` and similar methods.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
 //!   blobs.
-//! - `serde`: serializes statistics, limits, names and blobs. A blob is its shape and data, with
-//!   elements of `half` as their bits.
+//! - `serde`: serializes statistics, limits, names and blobs. A blob is written as its shape and
+//!   data; elements of `half` are written as their bits.
 //! - `system`: uses the installed C library instead of the bundled sources.
 //! - `testing`: control of the simulated device and of its failures (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -123,7 +123,7 @@ impl fmt::Display for Storage {
 }
 
 /// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of its [`Context`], or
-/// both. Its bytes are copied only when a call needs a side that is not current.
+/// both. The bytes are copied only when a call needs a side that is not current.
 ///
 /// As with `str`, a program has only references to this type. [`Blob::memory`](crate::Blob::memory)
 /// returns a reference that borrows the blob, and [`MemoryHandle`] is an owner of a memory.
@@ -276,7 +276,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// Returns a device pointer that work on any stream may read immediately.
+    /// Returns a device pointer through which work on any stream may read immediately.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
@@ -285,9 +285,9 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// Returns a device pointer that work on `stream` may read; the host does not wait. Later calls
-    /// on the memory are ordered after the work that is queued on the stream. Several streams may
-    /// use a memory at the same time.
+    /// Returns a device pointer through which work on `stream` may read; the host does not wait.
+    /// Later calls on the memory are ordered after the work that is queued on the stream. Several
+    /// streams may use a memory at the same time.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice): another context's stream; errors of `gpu_ptr`;
@@ -310,7 +310,7 @@ impl SyncedMemory {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
-    /// Returns a device pointer that work on `stream` may write; see
+    /// Returns a device pointer through which work on `stream` may write; see
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
@@ -553,8 +553,8 @@ type QueuedCall =
 
 /// A queued copy of a memory's bytes. Dropping a `Pending` waits for the copy.
 ///
-/// Forgetting a `Pending` is safe: before the library frees, writes or exposes the memory, it waits
-/// for the copy.
+/// Forgetting a `Pending` is safe: the library waits for the copy before it frees, writes or
+/// exposes the memory.
 #[must_use = "dropping a `Pending` waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
@@ -574,8 +574,8 @@ impl Pending<'_> {
 
 impl Pending<'_> {
     /// Ends the borrow without a wait. The program may then use the memory during the copy, as in
-    /// double buffering: before the library writes, frees or exposes the memory, it waits for the
-    /// copy. If the copy fails, the first call that waits for the bytes returns the failure.
+    /// double buffering. The library waits for the copy before it writes, frees or exposes the
+    /// memory. If the copy fails, the first call that waits for the bytes returns the failure.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};

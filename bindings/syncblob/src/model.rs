@@ -124,8 +124,8 @@ impl Model {
     }
 
     /// Sets the progress callback of this model. During a load, a read of values or a save, the
-    /// callback gets the number of bytes done and the total (0 while the total is unknown). It runs
-    /// on the thread that makes the call, at least once a MiB. If the callback returns
+    /// callback gets the number of bytes done and the total (0 while the total is unknown). The
+    /// callback runs on the calling thread, at least once a MiB. If the callback returns
     /// [`ControlFlow::Break`], the call returns [`Cancelled`](crate::ErrorKind::Cancelled) and
     /// changes nothing.
     ///

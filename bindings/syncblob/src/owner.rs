@@ -92,8 +92,8 @@ impl Lent {
     }
 }
 
-/// Makes a call after which C no longer uses memory with the deleter `drop_lent`; returns the
-/// owner.
+/// Makes a call that takes memory back from C, and returns the memory's owner. The memory's deleter
+/// is `drop_lent`.
 ///
 /// # Safety
 /// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the

@@ -24,7 +24,7 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Only the first `num_axes` elements are initialised, because every reshape makes a shape and
+    /// Only the first `num_axes` elements are initialised, because each reshape makes a shape and
     /// must be fast.
     dims: [MaybeUninit<i64>; MAX_AXES],
     /// The number of given axes, which may be larger than the length of `dims`.

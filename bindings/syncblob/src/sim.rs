@@ -188,7 +188,7 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// Makes a stream. Its work and the work on the default stream run in any order.
+    /// Makes a stream. Work on this stream and work on the default stream run in any order.
     ///
     /// # Errors
     /// Out of memory; a lost device.
@@ -232,7 +232,7 @@ impl<'c> Sim<'c> {
     }
 }
 
-/// A stream of a simulated device. Dropping it runs the queued work and destroys the stream.
+/// A stream of a simulated device. A drop runs the queued work and destroys the stream.
 pub struct SimStream {
     context: Context,
     raw: sys::sb_stream,

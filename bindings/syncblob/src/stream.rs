@@ -34,10 +34,10 @@ impl Stream<'static> {
 impl<'a> Stream<'a> {
     /// Makes a stream whose owner outlives the result. Only memories of `context` may use the
     /// stream. Another context of the same CUDA device could use the stream, too, but would not
-    /// forget it before it is destroyed.
+    /// forget the stream before the stream is destroyed.
     ///
     /// # Safety
-    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets it or is destroyed.
+    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets `raw` or is destroyed.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }

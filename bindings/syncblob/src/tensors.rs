@@ -215,7 +215,7 @@ struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        // If the owner returns fewer bytes than in its first call, the part is empty.
+        // A later call of the owner's `as_ref` may return fewer bytes; the part is then empty.
         (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
     }
 }

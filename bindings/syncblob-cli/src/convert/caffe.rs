@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without values, and the source of each blob's values for `save`.
+/// A model without values. `save` gets the values of each blob from `contents`.
 pub struct Net {
     model: Model,
     /// The blobs of each layer. For a format without layers, one entry contains all blobs.
@@ -132,6 +132,7 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // There are as many entries as tensors, and each tensor has set a different entry.
+    // Every entry is set: there are as many entries as tensors, and each tensor set a different
+    // entry.
     Ok(contents.into_iter().flatten().collect())
 }

@@ -26,7 +26,8 @@ pub struct NetArguments {
     #[arg(long = "input", value_name = "NAME=SHAPE", value_parser = named_shape)]
     inputs: Vec<(String, Vec<i64>)>,
 
-    /// Compute these blobs instead of the net's outputs, and leave out layers that they do not need
+    /// Compute these blobs instead of the net's outputs, and leave out layers that these blobs do
+    /// not need
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     outputs: Vec<String>,
 
@@ -108,7 +109,8 @@ pub struct NetTask<'a> {
     pub note: Note<'a>,
 }
 
-/// Writes either the complete file or nothing. For a dry run, returns the converted net instead.
+/// Converts a net and writes either the complete file or nothing. For a dry run, writes nothing and
+/// returns the converted net.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     refuse_source(task)?;
     let Opened { net, model } = open(task.inputs, task.arguments)?;
@@ -164,8 +166,8 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Suggests another blob if no layer makes a requested output. Without a suggestion, returns an
-/// empty text.
+/// If no layer makes a requested output, returns text that suggests another blob. Without a
+/// suggestion, returns an empty text.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {

@@ -171,7 +171,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {
-        // F32 represents these values exactly, and Caffe has no narrower type.
+        // F32 represents 16-bit values exactly, and Caffe has no narrower type.
         Dtype::F16 | Dtype::Bf16 if caffe && wishes.dtype.is_none() => Ok(Dtype::F32),
         dtype @ (Dtype::F32 | Dtype::F64) => Ok(dtype),
         dtype if caffe => {

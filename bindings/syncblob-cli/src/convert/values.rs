@@ -237,7 +237,8 @@ target! {
 }
 
 /// Returns the value if f32 can represent it, or else the neighbouring f32 whose last bit is 1
-/// (rounding to odd). Rounding that f32 again has the same result as rounding `value` once.
+/// (rounding to odd). Rounding this f32 to 16 bits has the same result as rounding `value` to 16
+/// bits.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {

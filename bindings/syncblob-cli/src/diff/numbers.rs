@@ -16,8 +16,8 @@ pub struct Numbers {
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// The largest absolute difference between two values that are not NaN. It is infinite if one
-    /// value is infinite and the other value is different.
+    /// The largest absolute difference between two values that are not NaN. The difference is
+    /// infinite if one value is infinite and the other value is different.
     pub max_abs: f64,
     pub max_rel: f64,
     /// The index and the values of the first element with the largest difference beyond the

@@ -23,8 +23,8 @@ pub trait Print {
 
 // --- the table --------------------------------------------------------------------
 
-/// A table. A row is written when its difference is found, so the columns' widths must be known
-/// before the first row: they fit the widest name, and numbers of seven digits.
+/// A table. Each row is written when its difference is found, before later rows are known.
+/// Therefore the columns fit the widest name, and numbers of seven digits.
 pub struct Table<W> {
     out: W,
     name_width: usize,

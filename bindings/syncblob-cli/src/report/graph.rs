@@ -91,7 +91,8 @@ impl Plan {
         of_rows
     }
 
-    /// Assigns the first free lane to each row. A value's lane becomes free at its last reader.
+    /// Assigns the first free lane to each row. A value's lane becomes free at the last row that
+    /// reads the value.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {
@@ -166,7 +167,8 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// If only a part of the net is drawn, a line shows how much.
+/// Returns the drawing. If only a part of the net is drawn, a line shows the number of drawn inputs
+/// and layers.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);

@@ -37,14 +37,14 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or if its values cannot be loaded. `note` then contains the
-    /// reason.
+    /// None if there is no tensor, or if the tensor's values cannot be loaded; `note` then contains
+    /// the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the histogram, each with whether it contains numbers. In
-/// this order, the histogram is visible in a window that is 1200 pixels wide.
+/// The sortable columns before and after the histogram; the flag is true for a column of numbers.
+/// In this order, the histogram is visible in a window that is 1200 pixels wide.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),

@@ -14,8 +14,8 @@ use crate::advice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One of Caffe's formats. `None` for an input means that the library detects the format, and
-    /// for an output a .caffemodel.
+    /// One of Caffe's formats. For an input, `None` means that the library detects the format. For
+    /// an output, `None` means a .caffemodel.
     Caffe(Option<Format>),
     /// A safetensors file.
     Safetensors,

@@ -63,8 +63,8 @@ pub struct Notes {
 /// How tensors with PyTorch's names differ from the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
-    /// The tensors that are not blobs of the net: their names, and the constant that each is filled
-    /// with.
+    /// Maps the name of each tensor that is not a blob of the net to the constant that fills the
+    /// tensor.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f32>,
     /// The names of matrices that are transposed blobs of the net.

@@ -100,8 +100,8 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Versions 1 and 2 use Latin-1, version 3 uses UTF-8. Reading all as UTF-8 refuses Latin-1 text
-    // that is not ASCII, unless the text happens to be UTF-8.
+    // Versions 1 and 2 use Latin-1, version 3 uses UTF-8. Here all versions are read as UTF-8, so
+    // Latin-1 text that is neither ASCII nor UTF-8 is refused.
     let text = String::from_utf8(text)
         .map_err(|_| Failure::Malformed("its npy header is not UTF-8 text".into()))?;
     Ok((text, before))

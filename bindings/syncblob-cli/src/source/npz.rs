@@ -16,8 +16,8 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// The maximum unpacked size of a compressed member, which may be a thousand times its compressed
-/// size. An uncompressed member is limited by the file's size.
+/// The maximum unpacked size of a compressed member. A member may unpack to a thousand times its
+/// compressed size, so a limit is needed. The file's size limits an uncompressed member.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
 /// If a member must be in memory as a whole, its maximum size is MAX_GROWTH times its compressed

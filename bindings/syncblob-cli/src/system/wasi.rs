@@ -34,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if `to` exists. Replaces a file that another process creates between
-/// the check and the rename, because hosts need not support hard links.
+/// Fails with `AlreadyExists` if `to` exists. If another process creates a file there between the
+/// check and the rename, that file is replaced: hosts need not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),

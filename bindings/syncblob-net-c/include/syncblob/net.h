@@ -10,7 +10,7 @@
  * The caller of sb_net_open owns the net, and destroys it by sb_net_destroy. Calls on a const net
  * may run concurrently if calls on the net's model may run concurrently.
  *
- * The library is written in Rust. It allocates memory by malloc, not by an sb_context. If malloc
+ * The library is written in Rust, and allocates memory by malloc, not by an sb_context. If malloc
  * fails, the process aborts. The limits of sb_net_options bound the memory of a net and of its
  * conversion. This memory does not grow with the size of the weights. The status INTERNAL reports a
  * bug of the library; the message is also written to standard error.
@@ -71,7 +71,7 @@ typedef struct sb_net_options {
     int64_t max_fields;
 } sb_net_options;
 
-/** The description of a net. Its texts and lists are valid until the net is destroyed. */
+/** The description of a net. The texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_summary {
     /** sizeof(sb_net_summary) of the caller */
     size_t struct_size;
@@ -93,7 +93,7 @@ typedef struct sb_net_summary {
     int64_t num_layers;
 } sb_net_summary;
 
-/** The description of a layer. Its texts and lists are valid until the net is destroyed. */
+/** The description of a layer. The texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_layer {
     /** sizeof(sb_net_layer) of the caller */
     size_t struct_size;
@@ -120,7 +120,7 @@ typedef struct sb_onnx_entry {
     sb_text value;
 } sb_onnx_entry;
 
-/** A layer that cannot be converted. Its texts are valid until the callback returns. */
+/** A layer that cannot be converted. The texts are valid until the callback returns. */
 typedef struct sb_net_problem {
     /** sizeof(sb_net_problem) of the library */
     size_t struct_size;
@@ -132,11 +132,11 @@ typedef struct sb_net_problem {
     sb_text reason;
 } sb_net_problem;
 
-/** A callback for each layer that cannot be converted. It is called on the thread that converts,
- *  and must not throw or longjmp. */
+/** A callback for each layer that cannot be converted. The callback runs on the thread that
+ *  converts, and must not throw or longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
-/** A callback for a warning. It is called on the thread that converts, and must not throw or
+/** A callback for a warning. The callback runs on the thread that converts, and must not throw or
  *  longjmp. `text` is [borrowed] until the callback returns. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
@@ -153,8 +153,8 @@ typedef struct sb_onnx_options {
     /** [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
      *  Empty: the size is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-     *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
+    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+     *  mean_height 0, a number for each channel; otherwise for each channel of each pixel */
     const float *mean;
     /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
     int64_t num_mean;
@@ -169,7 +169,7 @@ typedef struct sb_onnx_options {
     /** 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit */
     int32_t half;
     /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
-     *  "caffe". The node's inputs are the layer's bottoms, then the weights. Its attributes are
+     *  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
      *  the layer's parameters */
     int32_t custom;
     /** [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob of
@@ -266,7 +266,7 @@ sb_status sb_net_blob_shape(const sb_net *net,
 /** Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
  *  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
- *  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the file. The contents are
  *      unspecified after a failure other than BUFFER_TOO_SMALL
  *  @param capacity the size of `buffer` in bytes
  *  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity

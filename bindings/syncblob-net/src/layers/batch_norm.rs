@@ -14,9 +14,9 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The largest mean, in standard deviations, for which ONNX's `BatchNormalization` is used. This
-/// operator multiplies before it subtracts. Caffe subtracts first, which is more exact if the mean
-/// is far from 0.
+/// ONNX's `BatchNormalization` is used only if no mean exceeds this number of standard deviations.
+/// This operator multiplies before it subtracts. Caffe subtracts first, which is more exact if the
+/// mean is far from 0.
 const FAR: f32 = 16.0;
 
 /// The smallest eps in NVIDIA's fork.
@@ -92,7 +92,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// Normalises the first bottom, and makes the result the first top.
+    /// Adds nodes that normalise the first bottom; the result is the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {

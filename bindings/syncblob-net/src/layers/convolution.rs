@@ -103,7 +103,7 @@ impl Window {
         self.axis == 1 && !self.kernel.is_empty()
     }
 
-    /// Makes the node's output a top. Reshapes the output to the top's shape if necessary.
+    /// Adds the node. The node's output, reshaped if necessary, becomes a top.
     pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
         if self.is_plain() {
             node.top(e, top);

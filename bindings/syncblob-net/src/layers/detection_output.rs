@@ -40,7 +40,7 @@ struct Detection {
     shared: bool,
     /// The background class, if the net has such a class. Boxes of this class are not detected.
     background: Option<i64>,
-    /// Two boxes both remain if their overlap is at most this. With 1, no box is suppressed.
+    /// The maximum overlap of two boxes that both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
     /// `top_k`: non-maximum suppression considers only this many boxes of each class, with the
@@ -143,7 +143,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Applies an operator to a value of integers and the constant `b`.
+/// Applies an operator to the integers in `a` and to the constant `b`.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
     e.apply(op, [a, b])

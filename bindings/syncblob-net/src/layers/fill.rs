@@ -1,4 +1,5 @@
-//! Computes the values of blobs that the model lacks, by the fillers of their layers.
+//! Computes the values of blobs that the model does not contain, with the fillers of the blobs'
+//! layers.
 
 use syncblob::{Blob, Filler};
 

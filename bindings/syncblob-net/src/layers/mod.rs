@@ -1,4 +1,5 @@
-//! Rules for converting layers. Each type or family has a file, and each type has a row in `RULES`.
+//! Rules for converting layers. Each layer type, or family of types, has a file. Each type has a
+//! row in `RULES`.
 
 mod activation;
 mod arg_max;
@@ -67,8 +68,9 @@ pub(crate) struct Rule {
     pub parameters: Option<&'static str>,
     /// The name of that field in a fork of Caffe, if the fork uses another name.
     pub fork_parameters: Option<&'static str>,
-    /// The smallest and the largest number of bottoms. `tops`: the same for tops.
+    /// The smallest and the largest number of bottoms.
     pub bottoms: (usize, usize),
+    /// The smallest and the largest number of tops.
     pub tops: (usize, usize),
     /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
     /// indices and sums of squares need `f32`, and some operators do not support halves.
@@ -274,8 +276,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if the size of one of the first bottom's `axes` depends on the batch, because
-/// the layer's constants fit only one size.
+/// Refuses a layer if the size of one of the first bottom's `axes` depends on the batch. The
+/// layer's constants fit only one size.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(

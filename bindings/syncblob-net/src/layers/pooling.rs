@@ -41,7 +41,7 @@ impl Windows {
     }
 
     /// If possible, sets the padding so that the number of windows is rounded up for images of any
-    /// size: runtimes such as OpenCV accept images of other sizes than the net's input.
+    /// size. Runtimes such as OpenCV accept images whose size differs from the net's input.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -159,8 +159,9 @@ impl Pool {
     }
 
     /// Makes the node that computes the means of the windows. Without pads, ONNX and Caffe both
-    /// divide by the number of values inside the image. With pads, their divisors differ for a last
-    /// window that extends beyond the padded image, so each mean is multiplied by a correction.
+    /// divide by the number of values inside the image. With pads, the divisors of ONNX and Caffe
+    /// differ for a last window that extends beyond the padded image, so each mean is multiplied by
+    /// a correction.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));

@@ -42,8 +42,9 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the height and the width of the plane before the pooling. If the parameters do not set
-/// them, multiplies the bottom's sides by the scales; `pad_out_h` and `pad_out_w` each subtract 1.
+/// Returns the height and the width of the plane before the pooling. If the parameters set no
+/// height and width, multiplies the bottom's sides by the scales; `pad_out_h` and `pad_out_w` each
+/// subtract 1.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));

@@ -152,7 +152,8 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// Layers of a net with the input `d` and the labels `l`, the converted layers, and the outputs.
+/// Each row contains layers that read the input `d` and the labels `l`, then the layers after the
+/// conversion, then the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }

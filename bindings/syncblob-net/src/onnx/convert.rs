@@ -113,8 +113,8 @@ impl<'n> Plan<'n> {
 /// Builds a graph from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for a larger batch. They differ from the plan's shapes in the axes that depend on
-    /// the batch.
+    /// The shapes for a larger batch, which differ from the plan's shapes in the axes that depend
+    /// on the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
     /// Maps indices in the plan's `values` to the values in the graph.
@@ -122,7 +122,7 @@ struct Build<'p, 'n> {
     half: bool,
 }
 
-/// The net's inputs and outputs, each as its index in the plan's `values` and its value in the
+/// For each input and output of the net: the index in the plan's `values`, and the value in the
 /// graph.
 #[derive(Debug, Default)]
 pub(super) struct Ends {

@@ -71,7 +71,8 @@ impl Emit<'_> {
         Node::new(op)
     }
 
-    /// Adds a node without attributes. Returns its output, which other nodes of the layer read.
+    /// Adds a node without attributes. Returns the node's output, which other nodes of the layer
+    /// read.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
@@ -157,7 +158,8 @@ impl Emit<'_> {
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
-    /// Reshapes `value` and makes it a top. If an axis depends on the batch, ONNX infers its size.
+    /// Reshapes `value`; the result is a top. If an axis depends on the batch, ONNX infers its
+    /// size.
     pub fn reshape_to_top(&mut self, value: Value, top: usize) {
         let mut dims = self.top_shapes[top].clone();
         if let Some(axis) = self.top_batch[top] {

@@ -54,8 +54,8 @@ pub struct OnnxOptions {
     /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
-    /// of the first input and of each input whose first axis has the same size. An axis that is a
-    /// multiple of the batch has another name.
+    /// of the first input and of each input whose first axis has the same size. An axis whose size
+    /// is a multiple of the batch has another name.
     pub batch: Option<String>,
     /// Whether the weights are stored, and the results computed, as halves (16-bit floats). Inputs
     /// and outputs remain `f32`.
@@ -63,10 +63,10 @@ pub struct OnnxOptions {
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
     /// Whether a layer that cannot be converted becomes a node with the layer's type in the domain
-    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. Its attributes are the
-    /// layer's parameters. An attribute is named after a field (`pooled_h`), or `outer.inner` after
-    /// a field of a nested message. An enum becomes a string. A value of unknown type becomes a
-    /// string of prototxt.
+    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. The node's attributes
+    /// are the layer's parameters. An attribute is named after a field (`pooled_h`), or
+    /// `outer.inner` after a field of a nested message. An enum becomes a string. A value of
+    /// unknown type becomes a string of prototxt.
     pub custom: bool,
     /// Names and shapes of blobs that custom nodes write. A blob of unknown shape can be neither an
     /// output nor a bottom of a layer that needs the shape.
@@ -141,7 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // Tries again: `add_all` has made the unsupported layers custom layers.
+                // Tries again: `add_all` has added the unsupported layers to the custom layers.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -354,7 +354,7 @@ impl Infos<'_> {
         })
     }
 
-    /// Describes a value. Returns `None` if its shape is not known.
+    /// Describes a value. Returns `None` if the value's shape is not known.
     fn info(
         &self,
         graph: &Graph,
@@ -369,8 +369,8 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with the same name have the same size, so a multiple of the batch needs
-                // another name.
+                // Axes with the same name have the same size, so an axis whose size is a multiple
+                // of the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),

@@ -34,7 +34,7 @@ const LEAST_OUTSIDE: u64 = 1024;
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
     /// If the sink can copy faster than `write`, appends `size` bytes of the model's file, from
-    /// `offset` on, and returns true. Otherwise returns false: the caller must write the bytes.
+    /// `offset` on, and returns true. Otherwise returns false, and the caller must write the bytes.
     ///
     /// # Errors
     /// A failure to read the model's file, or to write to the sink's destination.
@@ -310,7 +310,8 @@ fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Asks the sink to copy the values from the model's file. Returns whether the sink copied them.
+/// Asks the sink to copy the values from the model's file. Returns whether the sink copied the
+/// values.
 fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     let info = blob.info();
     let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);

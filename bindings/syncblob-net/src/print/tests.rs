@@ -146,6 +146,8 @@ proptest! {
         }
     }
 
+    /// Damages a text. If the damaged text can be parsed, the printed text can be parsed, too, and
+    /// is printed unchanged.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();

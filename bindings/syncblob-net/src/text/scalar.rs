@@ -132,7 +132,7 @@ fn names(values: &[(i32, &str)]) -> String {
     }
 }
 
-/// Reads a decimal number. Refuses `010`, because old and new parsers read it differently.
+/// Reads a decimal number. Refuses `010`, because old and new parsers read this number differently.
 fn magnitude(token: Token<'_>) -> Option<f64> {
     let text = std::str::from_utf8(token.bytes).ok()?;
     match token.kind {

@@ -11,7 +11,7 @@ const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
 /// Moves the parameters in `MOVED` into `transform_param`. As in Caffe, if any layer has such a
 /// parameter, every data layer gets a `transform_param` and the message of its type, even if these
-/// are empty.
+/// messages are empty.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));

@@ -16,7 +16,7 @@ use crate::Result;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
-    /// The net. All its layers are in the field `layer`, and fields are sorted by number.
+    /// The net. All layers are in the field `layer`, and fields are sorted by number.
     pub net: Message,
     /// Notes for the user: one sentence about each part that was omitted from the net.
     pub notes: Vec<String>,
@@ -81,7 +81,7 @@ fn is(field: &Field, name: &str) -> bool {
     matches!(field.label, Label::Known(info) if info.name == name)
 }
 
-/// Returns the field as the field `name` of the message `to`. Returns `None` if the schema of `to`
+/// Returns the field, renamed to `name`, for the message `to`. Returns `None` if the schema of `to`
 /// has no field of this name.
 fn moved(field: Field, name: &str, to: &Message, layer_type: &str) -> Option<Field> {
     let info = to.info.by_name(name, layer_type)?;

@@ -51,8 +51,8 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // If one data layer of V1 has transformation fields in `data_param`, Caffe adds
-    // `transform_param` to every data layer.
+    // V1: if any data layer has transformation fields in `data_param`, every data layer gets
+    // `transform_param` and the message of its type, even if these messages are empty.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
@@ -64,7 +64,8 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: the layer contains the parameters.
+    // V0: the layer contains the parameters. The layer's type determines the parameters' new
+    // message.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2

@@ -95,7 +95,8 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Returns whether the field is one of LISTS. If so, moves its value to the blob's `param`.
+    /// Returns whether the field is one of LISTS. If so, moves the field's value to the blob's
+    /// `param`.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

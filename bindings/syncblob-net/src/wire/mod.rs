@@ -8,8 +8,8 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Parses bytes to a message of the schema. A field that is not in the schema, or has another wire
-/// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
+/// Parses bytes to a message of the schema. If the schema lacks a field, or declares another wire
+/// type, the bytes of the field's value are kept. The blobs of layers are omitted.
 ///
 /// Several calls may share the limits in `used`. The time is linear in the length of the bytes. The
 /// schema bounds the depth of the recursion.

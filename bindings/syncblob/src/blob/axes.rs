@@ -16,7 +16,8 @@ impl<T: Element> Blob<T> {
         unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
-    /// Returns the dimensions. The blob's `Display` writes them as Caffe does: `2 3 4 (24)`.
+    /// Returns the dimensions. The blob's `Display` writes the dimensions as Caffe does: `2 3 4
+    /// (24)`.
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
@@ -55,7 +56,7 @@ impl<T: Element> Blob<T> {
 
     /// Returns the number of elements for which the memory of data or diff has room. A reshape up
     /// to this count keeps the memory. Returns 0 before the memory is allocated, and after a
-    /// reshape beyond its capacity.
+    /// reshape beyond the capacity.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })

@@ -72,7 +72,8 @@ impl<T: Element> Blob<T> {
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         if data == diff && count > 0 {
-            // `pointer_mut` accepts one memory as data and diff only after `allow_shared_writes`.
+            // Without `allow_shared_writes`, `pointer_mut` refuses a memory that is both data and
+            // diff.
             let message = "data and diff are one memory";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }

@@ -34,7 +34,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob that uses shared elements, such as an `Arc<[T]>`, without a copy. Other code
-    /// may read the elements. Before its first write, the library makes a private copy.
+    /// may read the elements. Before the library's first write, the library makes a private copy.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -145,7 +145,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Uses elements that other code may read as the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors

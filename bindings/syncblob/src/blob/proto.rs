@@ -158,9 +158,9 @@ impl<T: Float> Blob<T> {
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
     /// them. If the process may not set the group, the new file's group and other users get only
-    /// the permissions that the old file gave to both. On Linux the file keeps its POSIX access
-    /// control list, perhaps narrowed to the permissions that all entries of the list have.
-    /// Extended attributes are lost, and other hard links refer to the old file.
+    /// the permissions that the old file gave to both. On Linux the new file has the old file's
+    /// POSIX access control list, if necessary reduced to the permissions that all entries of the
+    /// list have. Extended attributes are lost, and other hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).

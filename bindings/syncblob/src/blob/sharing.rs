@@ -8,8 +8,8 @@ use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 both! {
     /// Sharing of memories; see "Sharing" in the crate's documentation.
     impl Element {
-        /// Makes this blob's data or diff use the memory of the same part of `other`. The memory
-        /// lives as long as one of the blobs uses it.
+        /// Makes this blob use the memory of `other`'s data as its data, or the memory of `other`'s
+        /// diff as its diff. The memory lives as long as one of the blobs uses it.
         ///
         /// ```
         /// use syncblob::{Blob, ErrorKind, Part};

@@ -54,8 +54,8 @@ both! {
         }
 
         /// Copies data or diff to the device if needed, and moves the [head](crate::Head) to the
-        /// device. The copy is queued, and `stream` waits for it: later work on the stream reads
-        /// the copied bytes, and later methods that end in `_on` run on the device.
+        /// device. The copy is queued, and `stream` waits for the copy: later work on the stream
+        /// reads the copied bytes, and later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};

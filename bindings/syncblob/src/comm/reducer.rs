@@ -9,7 +9,7 @@ use super::{Comm, Op};
 use crate::ffi::{check, get, sized, to_i64};
 use crate::{Blob, Error, ErrorKind, Part, Reduced, Result};
 
-/// Options of a [`Reducer`], which must be equal at all ranks.
+/// Options of a [`Reducer`]. All ranks must set equal options.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `register`"]
 pub struct ReducerOptions {
@@ -224,7 +224,8 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // If the library is still an owner of the memory, the engine may still write it.
+            // If the library is still an owner of the memory, the engine may still write the
+            // memory.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);
             }

@@ -109,7 +109,7 @@ pub enum Failure {
 impl Comm {
     /// Makes the `nth` operation of this simulated rank fail, counted from now: 1 is the next
     /// operation. 0 cancels a failure that was set before. An operation is a request to the engine;
-    /// a blob or a bucket needs one or more of them.
+    /// a blob or a bucket needs one or more requests.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

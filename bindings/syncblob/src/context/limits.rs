@@ -29,9 +29,9 @@ impl Limits {
     }
 
     /// Sets the maximum number of bytes that one read may keep allocated. The limit includes the
-    /// index, the payload, the library's objects, the rounding of page-locked memory (up to an
-    /// eighth), and the blob's whole memory if the read must copy it to the host. Default: only the
-    /// context's cap applies.
+    /// index, the payload, the library's objects, and the rounding of page-locked memory (up to an
+    /// eighth). If the read must copy a blob to the host, the limit includes the blob's whole
+    /// memory. Default: only the context's cap applies.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;

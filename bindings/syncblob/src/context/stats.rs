@@ -51,10 +51,10 @@ stats! {
     host_copies,
     /// The bytes that were copied as whole buffers within the host.
     host_copy_bytes,
-    /// Bytes of retired storage that the device may still be using, or that its driver failed to
+    /// Bytes of retired storage that the device may still be using, or that the driver failed to
     /// free; also counted as live host, page-locked or device memory.
     quarantined_bytes,
-    /// Counted for the whole process, not only for this context: quarantined bytes of contexts that
-    /// have ended, and bytes that no driver can free any more.
+    /// Quarantined bytes of contexts that have ended, and bytes that no driver can free any more.
+    /// Counted for the whole process, not only for this context.
     leaked_bytes,
 }

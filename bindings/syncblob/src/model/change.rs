@@ -74,8 +74,8 @@ impl Model {
         })
     }
 
-    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; a later call of
-    /// [`save_from`](Model::save_from) gets the values from its closure.
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; the closure of a later
+    /// [`save_from`](Model::save_from) provides the values.
     ///
     /// # Errors
     /// Errors of [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.

@@ -142,8 +142,8 @@ impl StoredBlob<'_> {
     }
 
     /// Loads the blob as a type that holds the stored values exactly: `f32` and `f64` unchanged,
-    /// integers as `f64`, and halves as `f32`. If the feature `half` is on and the diff has the
-    /// same type, halves are loaded as `half::f16`.
+    /// integers as `f64`, and halves as `f32`. With the feature `half`, a blob that stores only
+    /// halves is loaded as `half::f16`.
     ///
     /// # Errors
     /// Errors of [`load`](StoredBlob::load).
@@ -239,8 +239,8 @@ impl BlobInfo {
         self.info.legacy != 0
     }
 
-    /// Returns the file offset of the first value of data or diff, if a program can copy the stored
-    /// values unchanged: if they are contiguous and little-endian.
+    /// Returns the file offset of the first value of data or diff. Returns `None` unless the stored
+    /// values are contiguous and little-endian, so that a program can copy them.
     pub fn values_offset(&self, part: Part) -> Option<u64> {
         let offset = match part {
             Part::Data => self.info.data_offset,
