@@ -15,8 +15,8 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (side == SB_SIDE_CPU)
         return SB_OK;
-    sb_status st = sb__device_check(mem->context, err);
-    return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
+    return bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err)
+                 : sb__device_check(mem->context, err);
 }
 
 /* Returns whether `ptr` overlaps the other side's bytes only in part. Equal addresses are allowed:
@@ -99,12 +99,10 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
         st = sb__storage_join(&joined, mem->context, mem->bytes, ptr, flags, lease, err);
     if (st != SB_OK)
         return st;
-    st = set_side(mem, side == SB_SIDE_CPU ? SB__SET_CPU : SB__SET_GPU, side, &joined, err);
-    if (st == SB_OK)
-        atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
-    else
-        sb__storage_unlend(&joined, mem->context, mem->bytes);
-    return st;
+    /* Cannot fail: no other call uses the memory, which has no storage. */
+    (void)set_side(mem, side == SB_SIDE_CPU ? SB__SET_CPU : SB__SET_GPU, side, &joined, NULL);
+    atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
+    return SB_OK;
 }
 
 /* Returns whether a copy may still be using the storage. */
