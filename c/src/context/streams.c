@@ -249,7 +249,7 @@ static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
 
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark) {
     bool asks_again = false, known = context->backend.event_query != NULL;
-    for (; known && mark->slot >= 0; mark->slot++) {
+    for (; known; mark->slot++) {
         known = mark->event || try_record(context, users, mark);
         if (!known || mark->slot < 0)
             break;
