@@ -120,7 +120,7 @@ uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target) {
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     sb_status st = sb__check_writer(mem, err);
     writers &= sb__writers(mem); /* the check may have found that a writer's work has ended */
-    if (st != SB_OK || !writers || !mem->bytes)
+    if (st != SB_OK || !writers)
         return st;
     st = sb__streams_record(mem->context, writers, mem->exposed_at, &mem->made_by, err);
     /* Another wait may have reported a failure before the event was recorded. */
@@ -137,14 +137,8 @@ void sb__forget_writers(sb_mem *mem) {
 /* Returns the head after device work has failed. If a copy to the host is pending, it has copied
    bytes that the failed work wrote, so the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
-    switch (sb__head(mem)) {
-    case SB_HEAD_AT_GPU:
-        return SB_HEAD_LOST;
-    case SB_HEAD_SYNCED:
-        return mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST : SB_HEAD_AT_CPU;
-    default:
-        return sb__head(mem);
-    }
+    return sb__head(mem) == SB_HEAD_AT_GPU || mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST
+                                                                          : SB_HEAD_AT_CPU;
 }
 
 static void lose_device_bytes(sb_mem *mem) {

@@ -185,9 +185,9 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
         mem->own_work = SB__OWN_NONE;
         return;
     case SB__FOR_OWN_QUEUE:
-        mem->own_work = mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
+        mem->own_work = SB__OWN_WRITES;
         return;
-    case SB__FOR_STREAM:
+    default: /* SB__FOR_STREAM */
         if (!mem->bytes)
             return;
         mem->own_work = SB__OWN_NONE; /* the writer is ordered after the library's work */
@@ -252,7 +252,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 void sb__write_cancel(struct sb__write *write) {
     /* Clears bytes of other contexts, because the memory keeps the storage, or the context's cache
        reuses the storage. */
-    if (write->uncleared && write->side == SB_SIDE_CPU)
+    if (write->uncleared)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
         return;
