@@ -321,14 +321,13 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, waits even
    on a lost device, because earlier work may continue. Retries once if the wait fails with a status
-   other than DEVICE_FAILURE and DEVICE_LOST. Must not be called in a forked child. */
+   other than DEVICE_FAILURE and DEVICE_LOST. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Only calls the slot. Must not be called in a forked child. */
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* Sets `*out_done` to whether the work before the event has ended; never waits. The backend must
-   have event_query. Must not be called in a forked child. */
+   have event_query. */
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);

@@ -89,14 +89,16 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
         return slot_st == SB_OK ? SB_OK : sb__device_failed(context, slot_st, slot_err, err);      \
     } while (0)
 
-/* Evaluates CALL as CHECKED does, if the device is usable. */
-#define GUARDED(context, err, CALL)                                                                \
+/* Evaluates CALL as CHECKED does, if `check` succeeds. */
+#define AFTER(check, context, err, CALL)                                                           \
     do {                                                                                           \
-        const sb_status guarded_st = sb__device_check(context, err);                               \
-        if (guarded_st != SB_OK)                                                                   \
-            return guarded_st;                                                                     \
+        const sb_status check_st = check(context, err);                                            \
+        if (check_st != SB_OK)                                                                     \
+            return check_st;                                                                       \
         CHECKED(context, err, CALL);                                                               \
     } while (0)
+
+#define GUARDED(context, err, CALL) AFTER(sb__device_check, context, err, CALL)
 
 sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
@@ -187,7 +189,8 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err) {
 }
 
 static sb_status synchronize_slot(sb_context *context, sb_stream stream, sb_error *err) {
-    CHECKED(context, err, context->backend.stream_synchronize(context->device, stream, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.stream_synchronize(context->device, stream, slot_err));
 }
 
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
@@ -209,11 +212,13 @@ sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, s
 }
 
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
-    CHECKED(context, err, context->backend.event_wait(context->device, event, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.event_wait(context->device, event, slot_err));
 }
 
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err) {
-    CHECKED(context, err, context->backend.event_query(context->device, event, out_done, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.event_query(context->device, event, out_done, slot_err));
 }
 
 void sb__event_destroy(sb_context *context, void *event) {

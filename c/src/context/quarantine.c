@@ -48,8 +48,7 @@ static void enlist(sb_context *context) {
     sb__mutex_unlock(&waiting_lock);
 }
 
-/* Removes a context from the list if it has no entries; the caller is also an owner of the
-   context. */
+/* Removes a context without entries from the list; the caller is also an owner of the context. */
 static void delist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
     bool leaves = context->waiting_link && sb__quarantine_is_empty(context);
@@ -214,7 +213,8 @@ static void ask(sb_context *context, bool waits) {
             put_back(context, &asked);
     }
     release_all(quarantine, over);
-    delist(context);
+    if (sb__quarantine_is_empty(context))
+        delist(context);
 }
 
 void sb__quarantine_ask(sb_context *context) {
@@ -225,22 +225,17 @@ bool sb__quarantine_is_empty(const sb_context *context) {
     return !sb__counter_read(&context->quarantine.bytes);
 }
 
-/* Removes the first context from the list. The caller becomes the owner. */
-static sb_context *take_waiting(void) {
-    sb__mutex_lock(&waiting_lock);
-    sb_context *context = waiting;
-    if (context)
-        unlink_waiting(context);
-    sb__mutex_unlock(&waiting_lock);
-    return context;
-}
-
 /* Checks all listed contexts. Removes each context from the list before its check, because the
    check runs deleters. */
 static void ask_all(const sb_context *own, bool waits) {
-    sb_context *context;
-    uint64_t left = sb__counter_read(&waiting_count);
-    for (; left > 0 && (context = take_waiting()) != NULL; left--) {
+    for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
+        sb__mutex_lock(&waiting_lock);
+        sb_context *context = waiting;
+        if (context)
+            unlink_waiting(context);
+        sb__mutex_unlock(&waiting_lock);
+        if (!context)
+            return;
         ask(context, waits || context == own);
         if (!sb__quarantine_is_empty(context))
             enlist(context);

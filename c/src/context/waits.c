@@ -260,7 +260,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
 
 bool sb__streams_over(sb_context *context, uint64_t users) {
     const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
-    if (!sb__context_is_ours(context))
+    if (!context->has_device || !sb__context_is_ours(context))
         return true; /* the parent's work does not use the memory of a forked child */
     bool over = !(users & own) || sb__own_over(context);
     users &= ~own;

@@ -89,14 +89,14 @@ static sb_status make_current(sb_mem *mem, enum sb__work work, int32_t side,
         st = sb__retiree_make(mem->context, &place, err);
     if (st == SB_OK && !zeroes)
         st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);
-    else if (st == SB_OK && (side == SB_SIDE_GPU || (had_spare && !replaces)))
-        st = sb__zero(mem, side, target, err);
     if (st == SB_OK && replaces) {
         replace(mem, side, &fresh, place, left);
     } else if (replaces) {
         left->unused = fresh;
         sb__retiree_free(mem->context, place);
     }
+    if (st == SB_OK && zeroes && (side == SB_SIDE_GPU || (had_spare && !replaces)))
+        st = sb__zero(mem, side, target, err);
     return st;
 }
 

@@ -99,10 +99,12 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
         st = sb__storage_join(&joined, mem->context, mem->bytes, ptr, flags, lease, err);
     if (st != SB_OK)
         return st;
-    /* Cannot fail: no other call uses the memory, which has no storage. */
-    (void)set_side(mem, side == SB_SIDE_CPU ? SB__SET_CPU : SB__SET_GPU, side, &joined, NULL);
-    atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
-    return SB_OK;
+    st = set_side(mem, side == SB_SIDE_CPU ? SB__SET_CPU : SB__SET_GPU, side, &joined, err);
+    if (st == SB_OK)
+        atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
+    else
+        sb__storage_unlend(&joined, mem->context, mem->bytes);
+    return st;
 }
 
 /* Returns whether a copy may still be using the storage. */
