@@ -52,6 +52,9 @@ IMPORT(a_blob_on_a_part, sb_blob_to_mutable_dlpack, l->blob, SB_DLPACK_RESHAPE,
 STEP(a_device_that_has_them_too, (void)blob_pointer(l->blob, SB_DATA, GPU_DATA))
 STEP(a_newer_device, (void)blob_pointer(l->blob, SB_DATA, MUTABLE_GPU))
 STEP(a_push_under_way, assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err)))
+STEP(a_copy_whose_waits_fail,
+     device_fail_run(sb_blob_context(l->blob), SB_SIM_STREAM_SYNCHRONIZE, 1, 3);
+     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(data_of(l->blob), &(const void *){0}, &err)))
 STEP(a_smaller_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err)))
 STEP(a_larger_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
      assert_int_equal(l->lent.deleted, 1))
@@ -67,7 +70,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
         {a_round_trip, true},       {a_blob_on_a_part, false},
         {a_newer_device, false},    {a_device_that_has_them_too, true},
         {a_push_under_way, true},   {a_smaller_shape, true},
-        {a_larger_shape, false},
+        {a_larger_shape, false},    {a_copy_whose_waits_fail, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint32_t flags = 0; flags <= SB_READ_ONLY; flags += SB_READ_ONLY) {
@@ -162,4 +165,10 @@ TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_shrink_to_fit(blob, NULL, &err));
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 16);
     rig_end_stream(f, stream);
+    assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 8);
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){4}, 1, NULL, &err));
+    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_shrink_to_fit(blob, NULL, &err));
 }

@@ -340,6 +340,8 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
         assert_non_null(strstr(err.message, rows[i].words));
         assert_null(f->context);
     }
+    f->table.flags = 0x100;
+    assert_error(SB_ERR_UNSUPPORTED, try_context(f, &err), "the backend has unknown flags 0x100");
     assert_int_equal(f->plain.opened, 0);
 }
 

@@ -242,6 +242,8 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     rig_look(&look, f, stream, mem_pointer_on(mem, OVERWRITE_GPU_ON, stream), BYTES);
+    device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &(const void *){NULL}, &err));
     (void)mem_pointer(mem, CPU_DATA);
     assert_true(look.ran);
     assert_false(busy.ran);

@@ -155,6 +155,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, SB_WRITE_OVERWRITE, &ptr, &write, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, 3, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));
+    assert_error(INVALID, sb_mem_evict_cpu(mem, &err),
+                 "a write to the memory is open; end it first");
     sb_write_destroy(write);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }

@@ -660,6 +660,31 @@ TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
     }
 }
 
+/* Allocations or waits fail during arithmetic on operands that much queued work has written. */
+TEST_ON(scene, arithmetic_that_lacked_memory_succeeds_when_it_is_retried) {
+    const float *in;
+    sb_status st;
+    for (int i = 0; i < 90; i++) {
+        const int kind = i % 3;
+        scene_reopen_failing(f, true, false);
+        for (int k = 0; k < 17; k++)
+            make_step(f, SCALE_DIFF, k % STREAMS);
+        assert_ok(sb_blob_scale(f->other, SB_DATA, 2, &err));
+        f->rig.counting.fail_nth = i % 2 ? 1 + i / 6 : 0;
+        fail_waits(i / 6, i % 2 ? 0 : 2, SB_ERR_OUT_OF_MEMORY);
+        do
+            st = kind ? sb_blob_scale_on(f->blob, SB_DIFF, 2,
+                                         kind == 1 ? f->streams[ONE] : table_own, &err)
+                      : sb_blob_update_on(f->blob, f->streams[ONE], &err);
+        while (st == SB_ERR_OUT_OF_MEMORY);
+        assert_ok(st);
+        waits.num_failing = 0;
+        f->rig.counting.fail_nth = 0;
+        assert_ok(sb_blob_cpu_f32(f->blob, kind ? SB_DIFF : SB_DATA, &in, &err));
+        assert_true(in[1] == (kind ? 2 << 18 : 2 - (2 << 17)));
+    }
+}
+
 TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
     for (int pulls = 0; pulls < 2; pulls++) {
         sb_mem *mem;
@@ -735,6 +760,7 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
         ptrdiff_t calls;
     } rows[] = {{{SB_OK}, SB_OK, 1},
                 {{SB_ERR_DEVICE_LOST}, SB_ERR_DEVICE_LOST, 1},
+                {{SB_ERR_FORKED}, SB_ERR_FORKED, 1},
                 {{SB_ERR_DEVICE_FAILURE, SB_OK}, SB_OK, 2},
                 {{SB_ERR_OUT_OF_MEMORY, SB_OK}, SB_OK, 2},
                 {{SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE}, SB_ERR_DEVICE_FAILURE, 2},

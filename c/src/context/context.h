@@ -302,6 +302,7 @@ void sb__device_lose(sb_context *context);
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);
+/* Only calls the slot. */
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
 sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
                            sb_error *err);
@@ -334,6 +335,8 @@ void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
 /* Returns UNSUPPORTED if the device has no arithmetic on the dtype. */
 sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_error *err);
+/* The next two functions only call the slots. sb__device_prepare_arithmetic has checked the
+   device. */
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
@@ -531,7 +534,8 @@ bool sb__own_over(sb_context *context);
 /* Handles `st`, the status of a wait for an event on the library's stream: if arithmetic may have
    failed, acts as sb__device_spoiled, else returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
-/* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. */
+/* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. The caller
+   has called sb__device_prepare_arithmetic, which checks the device. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,

@@ -71,14 +71,13 @@ struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb_
                                    const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
     const uint64_t from = event ? event->number : 0;
+    struct sb__event *found = NULL;
     struct sb__event *next = event && event->is_listed ? event->after : list->first;
-    while (next && next->number <= last &&
-           (next->number <= from || (stream && next->stream != *stream) || !retain(next)))
-        next = next->after;
-    if (next && next->number > last)
-        next = NULL;
+    for (; next && next->number <= last && !found; next = next->after)
+        if (next->number > from && (!stream || next->stream == *stream) && retain(next))
+            found = next;
     sb__mutex_unlock(&list->lock);
-    return next;
+    return found;
 }
 
 uint64_t sb__event_last_number(struct sb__event_list *list) {

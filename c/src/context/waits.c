@@ -47,14 +47,11 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
 
 /* The event is not listed, because it covers only downloads and no later call needs it. */
 sb_status sb__read_wait(sb_context *context, sb_error *err) {
-    sb_error story;
     void *event = NULL;
-    sb_status st = sb__event_record(context, context->read_stream, &event, &story);
+    sb_status st = sb__event_record(context, context->read_stream, &event, err);
     if (st == SB_OK)
-        st = sb__event_ask_twice(context, event, &story);
+        st = sb__event_ask_twice(context, event, err);
     sb__event_destroy(context, event);
-    if (st != SB_OK && err)
-        *err = story;
     return st;
 }
 
@@ -75,18 +72,12 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
-    if (st != SB_OK)
-        return st;
     const uint64_t queued = begin_own_wait(context);
     return end_own_wait(context, queued, sb__device_asum(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
-    if (st != SB_OK)
-        return st;
     const uint64_t queued = begin_own_wait(context);
     return end_own_wait(context, queued, sb__device_sumsq(context, dtype, count, x, out, err), err);
 }

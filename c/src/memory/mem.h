@@ -248,9 +248,9 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Replaces the storage of `side`, as sb_mem_set_cpu or sb_mem_set_gpu does, by the bytes at `ptr`,
-   which belong to the storage of `lease`. On success the side replaces the caller as a holder of
-   the lease. */
+/* Sets the storage of `side` of a new memory, as sb_mem_set_cpu or sb_mem_set_gpu does, to the
+   bytes at `ptr`, which belong to the storage of `lease`. On success the side replaces the caller
+   as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Returns host storage to the caller that has lent the storage with `deleter`: sets `*out` to the

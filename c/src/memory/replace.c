@@ -15,8 +15,8 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (side == SB_SIDE_CPU)
         return SB_OK;
-    sb_status st = sb__device_check(mem->context, err);
-    return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
+    return bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err)
+                 : sb__device_check(mem->context, err);
 }
 
 /* Returns whether `ptr` overlaps the other side's bytes only in part. Equal addresses are allowed:

@@ -136,14 +136,10 @@ void sb__forget_writers(sb_mem *mem) {
 /* Returns the head after device work has failed. If a copy to the host is pending, it has copied
    bytes that the failed work wrote, so the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
-    switch (sb__head(mem)) {
-    case SB_HEAD_AT_GPU:
-        return SB_HEAD_LOST;
-    case SB_HEAD_SYNCED:
-        return mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST : SB_HEAD_AT_CPU;
-    default:
-        return sb__head(mem);
-    }
+    const int32_t head = sb__head(mem);
+    if (head == SB_HEAD_SYNCED && mem->pending != SB_SIDE_CPU)
+        return SB_HEAD_AT_CPU;
+    return head == SB_HEAD_SYNCED || head == SB_HEAD_AT_GPU ? SB_HEAD_LOST : head;
 }
 
 static void lose_device_bytes(sb_mem *mem) {

@@ -185,7 +185,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
     case SB__FOR_OWN_QUEUE:
         mem->own_work = mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
         return;
-    case SB__FOR_STREAM:
+    default: /* SB__FOR_STREAM */
         if (!mem->bytes)
             return;
         mem->own_work = SB__OWN_NONE; /* the writer is ordered after the library's work */

@@ -14,8 +14,8 @@ struct sb__target; /* memory/mem.h */
 enum sb__write_mode {
     SB__WRITE_KEEP,      /* begin makes the bytes current, as for a mutable call */
     SB__WRITE_OVERWRITE, /* the caller will write every byte */
-    SB__WRITE_FILL /* the caller will write every byte before it reads any byte, so new host memory
-                      may contain another context's bytes */
+    SB__WRITE_FILL /* only on the host: the caller will write every byte before it reads any byte,
+                      so new memory may contain another context's bytes */
 };
 
 struct sb__write {

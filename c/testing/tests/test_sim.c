@@ -279,8 +279,11 @@ TEST_ON(sim, an_invalid_free_loses_the_device) {
         for (int n = 0; n < rows[i].times; n++)
             free_memory(f, rows[i].is_lent ? lent : ptr + rows[i].offset, rows[i].bytes,
                         streams[rows[i].stream]);
-        if (rows[i].stream == OTHER)
-            assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, streams[OTHER]));
+        if (rows[i].stream == OTHER) {
+            void *event = record(f, streams[OTHER]);
+            assert_status(SB_ERR_DEVICE_LOST, try_event_wait(f, event));
+            event_destroy(f, event);
+        }
         support_poison_error(&err);
         const sb_status st = try_synchronize(f, f->own);
         support_check_status(SB_ERR_DEVICE_LOST, st, &err, rows[i].fault, __FILE__, __LINE__);

@@ -286,6 +286,9 @@ static void live_on(void *arg) {
     sb_mem *mem = NULL;
     void *out;
     child_wants(sb_context_stats(e->context, &stats, NULL) == SB_OK);
+    e->context->host.cap = 1;
+    child_wants(sb_mem_create(e->context, BYTES, &mem, NULL) == SB_ERR_CAP_REACHED);
+    e->context->host.cap = 0;
     child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
     child_wants(sb_mem_overwrite_cpu(mem, &out, NULL) == SB_OK);
     memset(out, 9, LARGE);
@@ -293,6 +296,7 @@ static void live_on(void *arg) {
     sb_mem_release(mem);
     sb_context_trim(e->context);
     child_is_refused(sb_mem_cpu(e->at_device, &in, NULL));
+    child_is_refused(sb_mem_cpu(e->written, &in, NULL));
     child_is_refused(sb_mem_gpu_on(e->lent_host, e->stream, &in, NULL));
     read_current_bytes(e);
     estate_release(e);
@@ -330,6 +334,8 @@ static void read_beside_the_lock(void *arg) {
     child_wants(sb_mem_cpu(mem, &in, NULL) == SB_OK);
     child_wants(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, NULL) == SB_OK);
     child_wants(tensor->dl_tensor.data == in);
+    child_wants(!sb_mem_is_unique(mem)); /* without the lock, the child cannot know */
+    child_is_refused(sb_blob_reclaim_cpu(arg, SB_DATA, lent_deleter, &arg, NULL));
     tensor->deleter(tensor);
 }
 
