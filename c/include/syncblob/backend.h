@@ -2,12 +2,12 @@
  * The backend table, for authors of a backend for another accelerator. Programs that use the
  * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
- * Before the core calls a slot, it checks every argument: pointers are not NULL, sizes and counts
+ * The core checks every argument before it calls a slot: pointers are not NULL, sizes and counts
  * are above 0, and a dtype is one that the slot supports. Slots may run on any thread, on several
- * threads at once, and while the core holds the lock of a memory. The only library function that a
+ * threads at once, and while the core holds the lock of an sb_mem. The only library function that a
  * slot may call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE,
  * OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns
- * these codes to its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails
+ * these codes to the program, and replaces any other code with DEVICE_FAILURE. A slot that fails
  * must fill `err` (never NULL) with sb_error_fill, and must have no other effect: it must not have
  * queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost:
  * from then on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
@@ -15,9 +15,9 @@
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
- * too. A backend whose slots complete their work before they return leaves all stream and event
- * slots NULL; the library's asynchronous calls are then synchronous, and its `_on` calls accept
- * only the NULL stream. The stream NULL is the device's legacy default stream. With
+ * too. If every slot completes its work before the slot returns, the backend leaves all stream and
+ * event slots NULL. The library's asynchronous calls are then synchronous, and the library's `_on`
+ * calls accept only the NULL stream. The stream NULL is the device's legacy default stream. With
  * SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: if a caller passes NULL, the core
  * uses own_stream, so that slots never receive the stream NULL.
  */
@@ -93,9 +93,9 @@ typedef struct sb_backend {
     /** Copies from host to device, queued on `stream`; the core keeps `src` unchanged until the
      *  copy is complete. The regions do not overlap, because the core skips a copy between equal
      *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned, which need not be a host address. The same applies to device
-     *  pointers in all other slots except `free`, but arithmetic receives only pointers to whole
-     *  elements. */
+     *  pointer that `alloc` returned, which need not be a host address. Device pointers in other
+     *  slots may also point into a block, except in `free`. Arithmetic receives only pointers to
+     *  the first byte of an element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies from device to host, queued on `stream`; otherwise as upload. */
@@ -110,7 +110,7 @@ typedef struct sb_backend {
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
     sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
-    /** Frees memory of alloc_pinned, which no work uses any more. */
+    /** Frees memory that alloc_pinned returned. No work uses the memory any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
     /* --- callers' pointers: optional; if NULL, all pointers are accepted --- */
@@ -132,12 +132,12 @@ typedef struct sb_backend {
      *  caller; after such a call the caller may capture the stream. During the capture, slots that
      *  would use the stream return UNSUPPORTED, and memory passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
-    /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
-     *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
-     *  captured. The result of own_stream is always valid. NULL is valid if the device has a
-     *  default stream. A device need not support other streams. A caller creates streams with
-     *  functions of the driver or of a table from `extension`. If the handle is not an existing
-     *  stream, the driver defines the behaviour. */
+    /** Returns WRONG_DEVICE for a stream of another device. Also returns WRONG_DEVICE for a stream
+     *  of another `open` of this device, unless the slots can use that stream. Returns UNSUPPORTED
+     *  for a stream that is being captured. The result of own_stream is always valid. NULL is valid
+     *  if the device has a default stream. A device need not support other streams. A caller
+     *  creates streams with functions of the driver or of a table from `extension`. If the handle
+     *  is not an existing stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
      *  queued the work returns the failure, even if another thread's wait has already returned the
@@ -158,21 +158,21 @@ typedef struct sb_backend {
     /** Makes later work on `stream` wait for the event; the host does not wait. Even if this slot
      *  fails, the later work must not run before the event is complete, because the later work may
      *  be a `free` of memory that the work before the event uses. If the work before the event has
-     *  failed, the later work may run and succeed: the core also waits for the event itself. */
+     *  failed, the later work may run and succeed: the core waits for the event separately to
+     *  detect the failure. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event. If work on the event's stream failed before the event,
      *  every wait for the event, on any thread, returns the failure in two cases. First, the thread
      *  that queued the work recorded the event as its first event after the work, and no wait of
-     *  that thread had returned the failure before. Second, another thread recorded the event
-     *  before that first event, or any thread recorded it after work of a caller; such events
-     *  return the failure until a wait has returned it. Other events need not return the failure.
-     *  If a wait returns an old failure again, the core treats all work before the event as failed,
-     *  including newer work. If the waits for all later events return the old failure, the stream
-     *  stays unusable. The core records an event after each copy and each arithmetic operation
-     *  whose failure it must detect. The core retries a failed wait: if the second wait returns
-     *  SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a later call of the core
-     *  waits again. An event may outlive its stream. Statuses have the same meanings as in
-     *  stream_synchronize. */
+     *  that thread had returned the failure before. Second, no wait has returned the failure yet,
+     *  and either another thread recorded the event before that first event, or the failed work is
+     *  a caller's. Other events need not return the failure. If a wait returns an old failure
+     *  again, the core treats all work before the event as failed, including newer work. If the
+     *  waits for all later events return the old failure, the stream stays unusable. The core
+     *  records an event after each copy and each arithmetic operation whose failure it must detect.
+     *  The core retries a failed wait: if the second wait returns SB_OK, the work has succeeded. If
+     *  both waits return OUT_OF_MEMORY, a later call of the core waits again. An event may outlive
+     *  its stream. Statuses have the same meanings as in stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -250,9 +250,10 @@ typedef struct sb_backend {
 
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
      *  own_stream, and is not ordered with other streams. The core never passes this stream to a
-     *  caller. If a caller reads bytes that own_stream has not written, the core downloads them on
-     *  this stream, so that the read does not wait for own_stream. The core waits for work on this
-     *  stream in the same way as for work on callers' streams. Called once, after `open`. */
+     *  caller. If a caller reads bytes that no work on own_stream has written, the core downloads
+     *  the bytes on this stream, so that the read does not wait for own_stream. The core waits for
+     *  work on this stream in the same way as for work on callers' streams. Called once, after
+     *  `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */
@@ -266,9 +267,10 @@ typedef struct sb_backend {
 /* --- devices by name ---------------------------------------------------------- */
 
 /** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context can then
- *  open this device, unless the context's options have a backend. Meant for programs that contain a
- *  backend. Registering the same table again changes nothing. A backend stays registered until the
- *  process ends. May be called on any thread, and in a forked child.
+ *  open this device, unless the context's options contain a table (sb_context_options::backend).
+ *  Meant for programs that contain a backend. Registering the same table again changes nothing. A
+ *  backend stays registered until the process ends. May be called on any thread, and in a forked
+ *  child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
  *  and digits; a name that is built in ("cpu", "sim", "cuda") or that another table has),

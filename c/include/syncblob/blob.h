@@ -185,7 +185,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_m
                                                sb_error *err);
 /** Returns the number of elements that fit into the memory of a part: the memory's size divided by
  *  the element size. Returns 0 if the part has no memory: the part was never used, or a reshape has
- *  exceeded its capacity. The call does not create the memory.
+ *  exceeded the part's capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).

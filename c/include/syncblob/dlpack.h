@@ -137,10 +137,10 @@ enum {
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each function allocates one struct in the blob's context, and copies bytes only if the call on
-   which it is based (for example sb_blob_cpu) copies them. The tensor retains the context, and its
-   strides are never NULL. Call the tensor's deleter once, on any thread except a device
-   driver's. */
+/* Each function allocates one struct in the blob's context. Bytes are copied only if the call that
+   the function's comment names, for example sb_blob_cpu, copies bytes. The tensor retains the
+   context, and its strides are never NULL. Call the tensor's deleter once, on any thread except a
+   device driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.

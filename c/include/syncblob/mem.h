@@ -25,22 +25,21 @@
  * Calls on the memory that need the bytes also return the failure, until the library has set the
  * memory's head. After a failed transfer the library sets the head to the side from which the bytes
  * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
- * the memory is LOST. After failed work of the caller on a stream, the library treats as LOST every
- * memory that the caller had last fetched for writing with that stream, unless a later call has
- * made the bytes current on the host. A memory is also LOST if arithmetic has computed its bytes
- * from lost bytes, or a transfer has copied lost bytes to it. A call that only queues work behind
- * failed work may succeed; the wait for the later work then fails. No call returns a host pointer
- * to bytes that failed work should have written, even if other threads have waited for that work
- * before. The library cannot track work of the caller on the library's own stream, on a stream that
- * the caller did not pass, on a stream that two contexts use, or on a default stream if the pointer
- * was fetched without a stream. The library also cannot track which bytes the caller's work
- * computes from lost bytes. If several memories borrow the same bytes (Overlap), only the memory
- * whose call queued the work reports the failure: make a call on that memory before you read
- * another memory. If a wait fails although the work succeeds, the library does not treat the work
- * as failed, but in two cases it treats the device as lost. First, a wait for arithmetic that was
- * queued without a stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second,
- * the wait for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails
- * twice in a row.
+ * the memory is LOST. If work of the caller on a stream fails, a memory is LOST if the caller had
+ * last fetched its pointer for writing with that stream, unless a later call has made the memory's
+ * bytes current on the host. A memory is also LOST if arithmetic has computed its bytes from lost
+ * bytes, or a transfer has copied lost bytes to it. A call that only queues work behind failed work
+ * may succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
+ * failed work should have written, even if other threads have waited for that work before. The
+ * library cannot track work of the caller on the library's own stream, on a stream that the caller
+ * did not pass, on a stream that two contexts use, or on a default stream if the pointer was
+ * fetched without a stream. The library also cannot track which bytes the caller's work computes
+ * from lost bytes. If several memories borrow the same bytes (Overlap), only the memory whose call
+ * queued the work reports the failure: make a call on that memory before you read another memory.
+ * If a wait fails although the work succeeds, the library does not treat the work as failed, but in
+ * two cases it treats the device as lost. First, a wait for arithmetic that was queued without a
+ * stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a
+ * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
  *
  * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
  * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
@@ -258,9 +257,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_strea
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues on `stream` the work that a later sb_mem_cpu would otherwise wait for; the head may have
- *  any value except LOST. In a host-only context, a memory that was never written is filled with
- *  zeros.
+/** Queues on `stream` the work that a later sb_mem_cpu would otherwise queue and wait for. The head
+ *  may have any value except LOST. In a host-only context, a memory that was never written is
+ *  filled with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
@@ -307,10 +306,10 @@ typedef struct sb_write sb_write;
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
                                        old bytes */
-    SB_WRITE_QUEUED = 1 << 12 /**< used for the device's side only. The caller orders its work after
-                                   the work that is already queued on the context's stream
-                                   (sb_context_stream) and on the default streams, so the call does
-                                   not wait for that queued work */
+    SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The caller orders its
+                                   work after the work that is already queued on the context's
+                                   stream (sb_context_stream) and on the default streams, so the
+                                   call does not wait for that queued work */
 };
 
 /** How a write ends, SB_WRITE_DONE to SB_WRITE_ABANDONED. */

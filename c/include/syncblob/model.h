@@ -62,9 +62,9 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*. If the format is not AUTO, the bytes must have a field that the
- *      library reads (for a net: name, layer or layers), else they are MALFORMED. Bytes of another
- *      format, or of another program, are also MALFORMED if the library recognises them, or
- *      DATA_LIMIT if they exceed a limit before that. An input of size 0 is an empty message of any
+ *      library reads (for a net: name, layer or layers), else they are MALFORMED. If the library
+ *      recognises the bytes of another format or program, the bytes are also MALFORMED, or
+ *      DATA_LIMIT if they exceed a limit first. An input of size 0 is an empty message of any
  *      format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
@@ -263,7 +263,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
 
 /** Reads a range of a blob's values without loading the blob. Converts the values as
  *  sb_model_load_blob does. From a file or source the call reads only the values of the range,
- *  unless the encoding (sb_blob_info) requires that it also reads earlier values.
+ *  unless the encoding (sb_blob_info) requires the call to read earlier values, too.
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first linear index of the first value
