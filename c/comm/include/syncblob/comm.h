@@ -105,9 +105,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  sb_blob_mutable_cpu or sb_blob_mutable_gpu; a blob that was never written counts as zeros. After
  *  COMM_FAILURE the blobs before the failed blob have their results, except blobs whose scaling
  *  failed. The failed blob is unchanged if the engine has sent none of its bytes. Otherwise, if
- *  both sides were current, the head moves to the side that was not reduced, which still has the
- *  old bytes (unreadable if that side is a lost device); if only one side was current, the failed
- *  blob's bytes are unspecified.
+ *  only one side was current, the failed blob's bytes are unspecified. If both sides were current,
+ *  the head moves to the side that was not reduced. That side still has the old bytes, which are
+ *  unreadable if the side is a lost device.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. If two blobs borrow overlapping
  *      memory of the caller, the call does not detect the overlap, and reduces the common bytes

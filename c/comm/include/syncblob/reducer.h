@@ -14,8 +14,8 @@
  * From the sb_reducer_ready of a blob to sb_reducer_wait, the caller must not access the blob's
  * bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the head is on the
  * side on which the blob was reduced (for gathered blobs, the host). The reducer identifies a blob
- * by its address: after a blob is destroyed, no later step can end, unless another blob of equal
- * dtype and count is created at the same address and marked as ready.
+ * by its address. After a blob is destroyed, no step can end, unless a new blob of equal dtype and
+ * count has the same address and is marked as ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
@@ -92,14 +92,14 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because memory ran out or a device failed, the call fails but does not end the
- *  step, and may be retried. The same applies if queued work that wrote a blob has failed, even if
- *  sb_reducer_ready waited for that work: mem.h defines which bytes a retry reduces. But if a
- *  device fails while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device
- *  is lost and the host's bytes are current, the host's bytes are reduced, unless the engine needs
- *  the device, as NCCL does. If only the lost device has the bytes, or the engine needs that
- *  device, the step cannot end: destroy the reducer. The other ranks then return the status with
- *  which their engine reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED
- *  until the caller overwrites the blob.
+ *  step, and may be retried. If queued work that wrote a blob has failed, the call also fails
+ *  without ending the step, even if sb_reducer_ready waited for that work; mem.h defines which
+ *  bytes a retry reduces. If a device fails while it scales a mean, the call ends the step and
+ *  returns DEVICE_LOST. If a device is lost and the host's bytes are current, the host's bytes are
+ *  reduced, unless the engine needs the device, as NCCL does. If only the lost device has the
+ *  bytes, or the engine needs that device, the step cannot end: destroy the reducer. The other
+ *  ranks then return the status with which their engine reports an ended rank. For a blob that is
+ *  LOST the call returns UNINITIALIZED until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */
