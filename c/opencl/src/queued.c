@@ -344,8 +344,8 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
     return marker ? CL_SUCCESS : err.device_code;
 }
 
-/* --- waits: call functions that have a parameter `stream` with queued.lock held and a reference to
-   the stream; functions that wait release the lock while they wait -------------------------- */
+/* --- waits. The caller of a function with the parameter `stream` holds queued.lock and has a
+   reference to the stream. A function releases the lock while the function waits. ---------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {

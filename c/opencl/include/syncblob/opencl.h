@@ -28,8 +28,8 @@
  * before you release or overwrite such memory.
  *
  * If a failure is returned only to threads that have not queued the failed work, the library keeps
- * the failure for the thread that has queued the work: one failure for each thread and queue. If it
- * must keep more than 64 failures, the device counts as lost.
+ * the failure for the thread that has queued the work: one failure for each thread and queue. If
+ * the library must keep more than 64 failures, the device counts as lost.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
