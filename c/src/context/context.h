@@ -478,9 +478,9 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 /* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
    on the stream in `slot`. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
-/* Returns whether a wait has reported a failure of the stream that was in `slot` at `time`, and the
-   failed work may have been queued since then. Sets `*out_over` if that stream has been forgotten;
-   the stream's work has then ended. */
+/* Returns true if a wait has reported failed work on the stream that was in `slot` at `time`, and
+   the failed work may have been queued after `time`. Sets `*out_over` if that stream has been
+   forgotten; the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
 int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */

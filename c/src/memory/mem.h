@@ -107,8 +107,9 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 /* Checks that this process can access `side`; for the device, checks that the device is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* A read takes the fast path if the host's bytes are current and accessible. A write takes it if
-   the head is on the written side, this side is READY and WRITABLE, and no side is PENDING. */
+/* A read takes the fast path if the host's bytes are current and accessible. A write takes the fast
+   path if the head is on the written side, this side is READY and WRITABLE, and no side is
+   PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -196,9 +197,9 @@ uint64_t sb__writers(const sb_mem *mem);
 /* Returns the writers except the target's stream. The target's bit remains set if the writer is
    another stream that shares the bit. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Fails as sb__await_writers does if another wait has already reported a failure of the writer's
-   stream, and the failed work may have written the bytes. A later wait might not report that
-   failure again. */
+/* Another wait may already have reported a failure of the writer's stream, which a later wait might
+   not report again. If the failed work may have written the bytes, fails as sb__await_writers
+   does. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records an event on each stream of `writers`, because the bytes depend on the work that is queued
    on these streams. Also fails in the same cases as sb__check_writer. */

@@ -31,7 +31,7 @@ struct sb__model_index {
     bool recognised; /* the file has a field of the format */
 };
 
-/* A check that runs before the index is allocated; an error ends the build. */
+/* A check that runs before the index is allocated. If the check fails, no index is built. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
