@@ -59,8 +59,8 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* whether the library, and whether a caller,
-                                                       has received `stream` */
+    atomic_bool core_has_stream, caller_has_stream; /* whether the core has received `stream`, and
+                                                       whether a caller has */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
