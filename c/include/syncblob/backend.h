@@ -33,24 +33,24 @@ SB_BEGIN_DECLS
 
 /** Flags of a backend. */
 enum {
-    SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
-                                             be unmapped: in the child the core returns FORKED
-                                             instead of a pointer to such memory */
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< a forked child may be unable to access the parent's
+                                             page-locked memory: in the child the core returns
+                                             FORKED instead of a pointer to that memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
                                              runs only on own_stream, which callers get from
                                              sb_context_stream, and on callers' streams */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
                                       while no work on the device uses the memory. After a wait for
-                                      work, the host sees the bytes that the work wrote; work that
+                                      work, the host sees the bytes that the work wrote. Work that
                                       is queued later sees the bytes that the host wrote. The host
                                       and all streams may use the memory once `alloc` returns */
 };
 
 /** Features that the backend's table offers, by a slot or a flag, but that this device lacks. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles: for arithmetic
-                                            on F64 the core returns UNSUPPORTED before it copies
-                                            bytes, and it passes F64 to no slot */
+    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles. The core passes
+                                            F64 to no slot: for arithmetic on F64 the core returns
+                                            UNSUPPORTED, before it copies bytes */
     SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< the device cannot check pointers: the core ignores
                                             check_pointer */
     SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
@@ -118,19 +118,20 @@ typedef struct sb_backend {
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
      *  WRONG_DEVICE. A backend may also accept memory of another `open` of the same device, if the
      *  slots can use that memory. A backend that cannot detect freed memory may accept a range of
-     *  freed memory; a backend that cannot detect the end of a block may accept a range that
+     *  freed memory. A backend that cannot detect the end of a block may accept a range that
      *  extends beyond the block. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. If the device has a legacy default stream, own_stream is ordered with that
-     *  stream but must be a separate stream, because the core detects failed arithmetic only on a
-     *  separate stream. If the slot returns NULL, the core refuses the device (DEVICE_FAILURE). The
-     *  core calls this slot once after `open`, and again each time before it passes the stream to a
-     *  caller; after such a call the caller may capture the stream. During the capture, slots that
-     *  would use the stream return UNSUPPORTED, and memory passed to `free` is freed later. */
+     *  to `close`. own_stream is not the legacy default stream, because the core detects failed
+     *  arithmetic only on a separate stream. If the device has a legacy default stream, own_stream
+     *  is ordered with that stream. If the slot returns NULL, the core refuses the device
+     *  (DEVICE_FAILURE). The core calls this slot once after `open`, and again each time before it
+     *  passes the stream to a caller; after such a call the caller may capture the stream. During
+     *  the capture, slots that would use the stream return UNSUPPORTED, and memory passed to `free`
+     *  is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device. Also returns WRONG_DEVICE for a stream
      *  of another `open` of this device, unless the slots can use that stream. Returns UNSUPPORTED
@@ -148,7 +149,7 @@ typedef struct sb_backend {
      *  waits for events, but may also call this slot. All waits and sums must report failed work as
      *  DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as OUT_OF_MEMORY, as
      *  a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has ended,
-     *  successfully or not. After any other status the core retries the wait; until a wait returns
+     *  successfully or not. After any other status the core retries the wait. Until a wait returns
      *  SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses, and does
      *  not run the memory's deleter. The core also calls the slot on a lost device, where work may
      *  continue after another slot has failed. */
@@ -156,8 +157,8 @@ typedef struct sb_backend {
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
     /** Makes later work on `stream` wait for the event; the host does not wait. Even if this slot
-     *  fails, the later work must not run before the event is complete, because the later work may
-     *  be a `free` of memory that the work before the event uses. If the work before the event has
+     *  fails, the later work must not run before the event is complete. The later work may be a
+     *  `free` of memory that the work before the event uses. If the work before the event has
      *  failed, the later work may run and succeed: the core waits for the event separately to
      *  detect the failure. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
@@ -193,11 +194,11 @@ typedef struct sb_backend {
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
     /** Writes the sum of |x[i]| to `*out` on the host. The sum has the precision and range of a sum
-     *  in double. A device without doubles may add on the host, or add scaled pairs of floats, but
-     *  the sums of large values, small values, infinity and NaN must be the same as in double.
-     *  Waits for the result, and returns a failure of earlier work on `stream` as
-     *  stream_synchronize does, because the core does not wait for that work again. A call that
-     *  fails may have written `*out`. */
+     *  in double. A device without doubles may add on the host, or add scaled pairs of floats. The
+     *  sums of large values, small values, infinity and NaN must be the same as in double. Waits
+     *  for the result. Like stream_synchronize, the slot returns a failure of earlier work on
+     *  `stream`, because the core does not wait for that work again. A call that fails may have
+     *  written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
@@ -225,14 +226,14 @@ typedef struct sb_backend {
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
      *  pointer to memory without passing a stream, the core calls this slot before it queues work
      *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids this
-     *  wait: the core then queues its work without the wait, but frees the memory only after a wait
+     *  wait. The core then queues its work without the wait, but frees the memory only after a wait
      *  for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0; a failure of the work is not a failure of the query. Never waits. A later event_wait must
+     *  0. A failure of the work is not a failure of the query. Never waits. A later event_wait must
      *  still return the failure. When a context ends, the core also calls this slot on the devices
      *  of other contexts. DEVICE_LOST means that the work has ended. After any other failure the
      *  core does not know whether the work has ended. The core also calls the slot on a lost

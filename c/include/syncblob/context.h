@@ -177,7 +177,7 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
-/** Returns a table of functions that the device's backend has in addition to its slots: for a
+/** Returns a table of functions that the device's backend has in addition to its slots. Meant for a
  *  library that extends a backend, as libsyncblob-testing extends the simulated device
  *  (sim_device.h), or that calls a driver directly, as libsyncblob-comm does (cuda_device.h). A
  *  lost device still has its tables; the backend documents how their functions then behave.
@@ -265,8 +265,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_st
 
 /** Returns cached host memory to the allocator and cached device memory to the driver. "cuda:N"
  *  caches freed memory until this call, unless another context of the device runs out of memory.
- *  The call also waits for work that uses storage in quarantine, in all contexts of the process,
- *  and frees the storage if its device no longer uses it. Pointers in use stay valid.
+ *  The call also waits, in all contexts of the process, for work that uses storage in quarantine.
+ *  Storage that its device no longer uses is then freed. Pointers in use stay valid.
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 

@@ -25,11 +25,11 @@
  * Calls on the memory that need the bytes also return the failure, until the library has set the
  * memory's head. After a failed transfer the library sets the head to the side from which the bytes
  * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
- * the memory is LOST. If work of the caller on a stream fails, a memory is LOST if the caller had
- * last fetched its pointer for writing with that stream, unless a later call has made the memory's
- * bytes current on the host. A memory is also LOST if arithmetic has computed its bytes from lost
- * bytes, or a transfer has copied lost bytes to it. A call that only queues work behind failed work
- * may succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
+ * the memory is LOST. Failed work of the caller on a stream makes a memory LOST if the caller last
+ * fetched the memory's pointer for writing with that stream, and no later call has made the bytes
+ * current on the host. A memory is also LOST if arithmetic has computed its bytes from lost bytes,
+ * or a transfer has copied lost bytes to it. A call that only queues work behind failed work may
+ * succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
  * failed work should have written, even if other threads have waited for that work before. The
  * library cannot track work of the caller on the library's own stream, on a stream that the caller
  * did not pass, on a stream that two contexts use, or on a default stream if the pointer was
@@ -50,17 +50,18 @@
  * (quarantine, context.h).
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access the memory
- * of a device directly, the two sides of an sb_mem are one storage, which sb_stats counts as device
- * memory. The head moves as on other devices, but no bytes are copied: a transfer to the host only
- * waits for the device's work, and a transfer to the device does nothing. A call after which the
- * host may write also waits for work that reads the bytes on the device. Writes of the device
- * change the bytes behind all host pointers to the storage, including older pointers. If the device
- * fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or the
- * device is full, the sides have separate storage, and transfers copy.
+ * of a device directly, the two sides of an sb_mem are one storage. sb_stats counts this storage as
+ * device memory. The head moves as on other devices, but no bytes are copied: a transfer to the
+ * host only waits for the device's work, and a transfer to the device does nothing. A call after
+ * which the host may write also waits for work that reads the bytes on the device. Writes of the
+ * device change the bytes behind all host pointers to the storage, including older pointers. If the
+ * device fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or
+ * the device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
- * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
- * host-coherent memory, or that another thread was changing the memory at the fork.
+ * forked child FORKED can also mean that the host bytes are host-coherent memory, or are
+ * page-locked for a CUDA device. FORKED can also mean that another thread was changing the memory
+ * at the fork.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -306,10 +307,10 @@ typedef struct sb_write sb_write;
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
                                        old bytes */
-    SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The caller orders its
-                                   work after the work that is already queued on the context's
-                                   stream (sb_context_stream) and on the default streams, so the
-                                   call does not wait for that queued work */
+    SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The call does not wait
+                                   for work that is already queued on the context's stream
+                                   (sb_context_stream) and on the default streams: the caller orders
+                                   its own work after the queued work */
 };
 
 /** How a write ends, SB_WRITE_DONE to SB_WRITE_ABANDONED. */
@@ -320,7 +321,7 @@ enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side of the
                                 write */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
-                                bytes unspecified: if both sides were current, the head moves to the
+                                bytes unspecified. If both sides were current, the head moves to the
                                 other side, else the head stays. If the write had separate storage
                                 (the side was lent SB_READ_ONLY), nothing has changed. If the sides
                                 are one storage, the bytes are unspecified, and the head stays */

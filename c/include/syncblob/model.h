@@ -108,9 +108,9 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
                                                     const sb_progress *progress, sb_model **out,
                                                     sb_error *err);
 
-/** Sets the progress callback of later calls on this model: a call that loads a blob or reads its
- *  values reports progress in bytes of the blob's message, and a save in bytes of the model. If
- *  several threads call the model, each call reports its own progress on its own thread.
+/** Sets the progress callback of later calls on this model. A call that loads a blob or reads its
+ *  values reports progress in bytes of the blob's message. A save reports progress in bytes of the
+ *  model. If several threads call the model, each call reports its own progress on its own thread.
  *  @param progress [borrowed, nullable] the struct is copied; NULL: no progress callback
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,

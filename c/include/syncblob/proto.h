@@ -29,9 +29,9 @@ enum {
  *  aborts). Fields of nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the values fit into the part's memory, the call writes that memory as sb_mem_mutable_cpu
- *  does: sharers and lenders see the values, pointers stay valid, and SB_READ_ONLY storage is
- *  replaced by storage of the library. Bytes of the memory beyond the values are preserved, and
- *  therefore also copied to the host: if the memory is not current on the host, or is read-only,
+ *  does: sharers and lenders see the values, pointers stay valid, and storage of the library
+ *  replaces SB_READ_ONLY storage. Bytes of the memory beyond the values are preserved, and
+ *  therefore also copied to the host. If the memory is not current on the host, or is read-only,
  *  its whole size counts towards limits->max_memory (DATA_LIMIT). If the values do not fit, the
  *  call replaces the memory, as sb_blob_reshape does; sharers still use the old memory. For a blob
  *  of integers, the call needs twice the memory of the values until all values are checked.
@@ -91,8 +91,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  FromProto). The call stores values as sb_blob_from_proto does. The call reads all values into a
  *  second buffer before it writes existing storage, so that a failure changes nothing.
  *
- *  The call detects that the file has changed during the read if the size, the time of the last
- *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
+ *  The call detects a change of the file during the read if the file's size or time of the last
+ *  write (mtime) differs, or on Linux and macOS the time of the last change (ctime). Renaming the
  *  file or changing its permissions also counts as a change; a save that replaces the file does
  *  not. The call does not detect three kinds of changes, after which the values may be a mixture of
  *  old and new values:
@@ -124,7 +124,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  old file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner
  *  and group if the process may set them. If the process may not set the group, the new file's
  *  group and all other users get only those permissions that the old file gave to its group and
- *  also to other users. A POSIX access list (Linux) is preserved; if the list or the group cannot
+ *  also to other users. A POSIX access list (Linux) is preserved. If the list or the group cannot
  *  be set, all users except the owner get only the permissions that every entry of the list allows.
  *  The folder's default list is not applied. Other access lists and extended attributes are not
  *  preserved, and other hard links still refer to the old file. On Windows the access list and the
