@@ -18,7 +18,7 @@
  * The communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since
  * the ranks no longer agree on the next operation. Bytes that were being reduced or received when
  * the engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails
- * with another status has sent nothing and may be retried, with one exception: to compute a mean on
+ * with another status has sent nothing and may be retried, with one exception. To compute a mean on
  * a device, the library queues work that scales the sum (sb_blob_scale). If the device fails during
  * the scaling, the call returns DEVICE_LOST, or COMM_FAILURE if a later blob also fails, for
  * example because the engine needs the lost device. The other ranks then have the mean, but this
@@ -124,7 +124,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
- *  at all ranks. The root's blobs are read on the side of their heads: as in sb_blob_cpu and
+ *  at all ranks. The root's blobs are read on the side of their heads. As in sb_blob_cpu and
  *  sb_blob_gpu, a blob that was never written is filled with zeros and then counts as written, even
  *  if the call fails. At other ranks a blob is written on the device if the device has its newest
  *  bytes and the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs

@@ -6,10 +6,10 @@
  * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
  * backward pass finishes the last layer first. Small blobs are copied to buckets on the host. A
  * blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is reduced
- * separately and in place: on the device if the head is on the device and the engine accepts the
- * device's memory, else on the host. A bucket starts when all of its blobs are ready and earlier
- * buckets have started, so that all ranks start buckets in the same order. The reducer needs memory
- * for at most two buckets.
+ * separately and in place. The reduction runs on the device if the head is on the device and the
+ * engine accepts the device's memory, else on the host. A bucket starts when all of its blobs are
+ * ready and earlier buckets have started, so that all ranks start buckets in the same order. The
+ * reducer needs memory for at most two buckets.
  *
  * From the sb_reducer_ready of a blob to sb_reducer_wait, the caller must not access the blob's
  * bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the head is on the
