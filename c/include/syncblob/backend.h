@@ -8,10 +8,11 @@
  * slot may call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE,
  * OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns
  * these codes to the program, and replaces any other code with DEVICE_FAILURE. A slot that fails
- * must fill `err` (never NULL) with sb_error_fill, and must have no other effect: it must not have
- * queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost:
- * from then on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
- * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
+ * must fill `err` (never NULL) with sb_error_fill. The slot must have no other effect, and must not
+ * have queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context
+ * lost: from then on the core calls only stream_synchronize, event_wait, event_query, free,
+ * free_pinned, event_destroy, extension and close. The guide c/guide/backend.md develops a backend
+ * step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
@@ -142,17 +143,17 @@ typedef struct sb_backend {
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
      *  queued the work returns the failure, even if another thread's wait has already returned the
-     *  failure. If that thread has recorded an event after the work, only the wait for the event
-     *  must return the failure. On own_stream, if no thread's wait has returned the failure yet,
-     *  the next wait of any thread returns it: the core detects failed arithmetic on own_stream
-     *  only with this slot. Later waits need not return the failure. On other streams the core
-     *  waits for events, but may also call this slot. All waits and sums must report failed work as
-     *  DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as OUT_OF_MEMORY, as
-     *  a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has ended,
-     *  successfully or not. After any other status the core retries the wait. Until a wait returns
-     *  SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses, and does
-     *  not run the memory's deleter. The core also calls the slot on a lost device, where work may
-     *  continue after another slot has failed. */
+     *  failure. If that thread has recorded an event after the work, the wait for the event must
+     *  return the failure, and this slot need not. On own_stream, if no thread's wait has returned
+     *  the failure yet, the next wait of any thread returns it: the core detects failed arithmetic
+     *  on own_stream only with this slot. Later waits need not return the failure. On other streams
+     *  the core waits for events, but may also call this slot. All waits and sums must report
+     *  failed work as DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as
+     *  OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has
+     *  ended, successfully or not. After any other status the core retries the wait. Until a wait
+     *  returns SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses,
+     *  and does not run the memory's deleter. The core also calls the slot on a lost device, where
+     *  work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);

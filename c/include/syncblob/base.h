@@ -107,7 +107,7 @@ typedef int32_t sb_dtype;
     X(I64, 9, i64, int64_t, INT, with)
 
 /** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only; `type` is an integer
- *  type for their bits. */
+ *  type for the bits of one element. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
     X(BF16, 6, bf16, uint16_t, BFLOAT, with)

@@ -387,8 +387,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
  *  record the stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work fails, or
  *  the work that computed the diff fails, data is LOST, but the device is not lost. The first call
  *  that waits for data on the host returns DEVICE_FAILURE ("Failures of queued work" in mem.h).
- *  After many such calls without a wait, a call may wait for the oldest work. On the host the work
- *  is complete on return, and the stream is ignored.
+ *  After many calls of this function without a wait, a call may wait for the oldest work. On the
+ *  host the work is complete on return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */

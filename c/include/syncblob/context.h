@@ -192,8 +192,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
                                                     sb_error *err);
 
 /** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
- *  cuBLAS. Call it before you measure times or capture a graph, or to find out early whether the
- *  device has arithmetic.
+ *  cuBLAS. Call this function before you measure times or capture a graph, or to find out early
+ *  whether the device has arithmetic.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  Errors: NO_DEVICE, UNSUPPORTED (the device has no arithmetic, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */

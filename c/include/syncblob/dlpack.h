@@ -22,9 +22,9 @@
  * Exported device bytes are ready for any stream. Before you use the bytes on a stream that is not
  * ordered with the legacy default stream, pass the stream to sb_blob_gpu_on (for reading) or
  * sb_blob_mutable_gpu_on (for writing). Alternatively, finish the work before you call the tensor's
- * deleter. The same rule applies to the producer of an imported tensor. If work on such a stream
- * fails, only the memory whose call received the stream reports the failure; other memories with
- * the same bytes do not.
+ * deleter. The same rule applies to the producer of an imported tensor. If work on the passed
+ * stream fails, only the memory whose call received the stream reports the failure. Other memories
+ * with the same bytes do not report the failure.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into

@@ -32,8 +32,8 @@ SB_BEGIN_DECLS
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if it is above
-                             2^31 - 1 */
+    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if the number is
+                             above 2^31 - 1 */
     /** Copies the bytes [offset, offset + bytes) of the source to `buffer`, and returns SB_OK only
      *  if all of these bytes were copied. The range is inside the source's size; `bytes` is above
      *  0. If the program uses a const model on several threads, the slot runs on several threads at

@@ -44,7 +44,7 @@
  * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
  * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
  * and thereby for kernels on per-thread default streams. While any thread in the process captures a
- * blocking stream, CUDA forbids the use of the legacy stream. During such a capture, copies and
+ * blocking stream, CUDA forbids the use of the legacy stream. During the capture, copies and
  * arithmetic do not wait for per-thread default streams: synchronise those streams first, or wait
  * for the end of the capture. Memory that is retired during the capture is freed after the capture
  * (quarantine, context.h).
@@ -167,10 +167,10 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_er
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
 /** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`.
- *  After many such calls without a wait, a call may wait for the oldest work. The memory records
- *  `stream` as a user: every later transfer, free, evict or set is ordered after the work queued on
- *  the stream. The stream must exist until sb_context_forget_stream, even if it is the library's
- *  stream of another context (sb_context_stream).
+ *  After many calls of this function without a wait, a call may wait for the oldest work. The
+ *  memory records `stream` as a user: every later transfer, free, evict or set is ordered after the
+ *  work queued on the stream. The stream must exist until sb_context_forget_stream, even if it is
+ *  the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
  *      per-thread default streams: pass NULL, since the legacy stream is ordered with per-thread
  *      streams. Any other handle must be an existing stream, since CUDA does not check it

@@ -81,9 +81,9 @@ typedef struct sb_sim_fault {
 } sb_sim_fault;
 
 /** The functions of the simulated device. The device has one recursive lock, which is held while
- *  work, slots and kernels run; hold it during a call of any function except `lock`. `err` may be
- *  NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions
- *  work as before. */
+ *  work, slots and kernels run. The caller must hold the lock during a call of any function except
+ *  `lock`. `err` may be NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST;
+ *  the other functions work as before. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< set by the library that implements the device: its
                              sizeof(sb_sim_device), which may differ from the caller's */
