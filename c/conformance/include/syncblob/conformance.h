@@ -56,7 +56,7 @@ typedef struct sb_conformance_options {
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
-     *  backend crashes or hangs, it did so in the test of the claim that was received last. */
+     *  backend crashes or hangs, the claim that was received last was being tested. */
     void (*begin)(void *user, const char *claim);
 } sb_conformance_options;
 
