@@ -14,8 +14,8 @@
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The library therefore
  * makes the memory pool of each buffer accessible to the other devices (cuMemPoolSetAccess). On
  * Turing GPUs, use a process per rank: a driver of 2026 was reported to lose copies by
- * cuMemcpyPeerAsync into such a pool. Memory from cuMemMap must be accessible to all devices of the
- * process.
+ * cuMemcpyPeerAsync into pools that other devices can access. Memory from cuMemMap must be
+ * accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
  * time is measured within the call, separately for each operation (a blob, a bucket), and includes

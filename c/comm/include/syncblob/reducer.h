@@ -50,11 +50,11 @@ typedef struct sb_reducer_options {
  *  order, dtypes and shapes of the blobs. If one of these values differs between two ranks, the
  *  call fails at every rank with a message that contains both values. If one rank fails before it
  *  sends (out of memory, a wrong argument), the call fails at every rank with that rank's message.
- *  The communicator remains usable in both cases. If the engine of one rank cannot begin the first
- *  reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they
- *  wait until that rank retries the call or ends. If the engine of one rank fails later, that rank
- *  returns COMM_FAILURE, and the other ranks return the status with which their engine reports an
- *  ended rank.
+ *  After either failure the communicator remains usable. If the engine of one rank cannot begin the
+ *  first reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message,
+ *  and wait until that rank retries the call or ends. If the engine of one rank fails later, that
+ *  rank returns COMM_FAILURE, and the other ranks return the status with which their engine reports
+ *  an ended rank.
  *  @param comm [borrowed] must outlive the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
@@ -81,7 +81,7 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. The call starts each bucket whose blobs are all
- *  ready, and advances started buckets. It waits for other ranks only if the engine has no
+ *  ready, and advances started buckets. The call waits for other ranks only if the engine has no
  *  requests. If a bucket cannot start because memory ran out or a device failed, later calls retry
  *  the start.
  *  @param blob [borrowed] a registered blob, with the same count as at its registration
