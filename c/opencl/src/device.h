@@ -113,8 +113,8 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last failed events. Their release is delayed, because pocl 3.1 uses an event for a moment
-       after its failure. */
+    /* The last failed events. The release of these events is delayed, because pocl 3.1 uses an
+       event for a moment after the event's failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The
