@@ -20,8 +20,8 @@
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "every slot is one pointer");
 
-/* A table has either all slots (function pointers) of a group or none. It must have the slots of
-   the first group. */
+/* A table has either all slots (function pointers) of a group or none. A table must have the slots
+   of the first group. */
 static const struct group {
     size_t at; /* offset of the first slot */
     const char *names[8];

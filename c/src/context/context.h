@@ -115,7 +115,7 @@ struct sb__quarantined {
 };
 
 /* Where a check has stopped. A check asks whether the work of the streams that share a bit has
-   ended. It never waits: it stops at a stream with unfinished work, where the next check
+   ended. A check never waits: it stops at a stream with unfinished work, where the next check
    continues. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
@@ -409,7 +409,7 @@ void sb__event_delist(sb_context *context, struct sb__event *event);
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
-/* Records an event on `stream`. If the backend has no events, its work is complete when a slot
+/* Records an event on `stream`. If the backend has no events, queued work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* If no call has waited for the last arithmetic on the library's stream, records an event for that
@@ -457,8 +457,9 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 }
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
-   fetched without a stream. This is the legacy default stream. If the device has no default stream,
-   it is the library's stream, but only after sb_context_stream has returned that stream. */
+   fetched without a stream. The stream is the legacy default stream. If the device has no default
+   stream, the stream is the library's stream, and the set is empty until sb_context_stream has
+   returned that stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -467,7 +468,7 @@ static inline uint64_t sb__default_stream(const sb_context *context) {
                : 0;
 }
 
-/* Returns `stream`. If it is NULL and the device has no default stream, returns the library's
+/* Returns `stream`. If `stream` is NULL and the device has no default stream, returns the library's
    stream. */
 static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
     return stream || sb__has_default_stream(context) ? stream : context->stream;
