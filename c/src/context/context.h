@@ -90,7 +90,8 @@ struct sb__wait {
     struct sb__wait *next;
     int32_t slot;
     void *handle;    /* of the event */
-    uint64_t number; /* the event's number: a failure concerns work queued before the event */
+    uint64_t number; /* the event's number: if the wait fails, work queued before the event has
+                        failed */
 };
 
 struct sb__waits {
@@ -414,11 +415,11 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* If no call has waited for the last arithmetic on the library's stream, records an event for that
    arithmetic and keeps the event in the context's list. A backend may report a failure only through
-   the first event after the failed work. Without the kept event, that could be an event for which
-   no call ever waits. Call this function before queueing work that gets an event on `stream`, so
-   that the first event after the work is the work's event. If the work is arithmetic, call this
-   function after queueing the work instead: a wait for the work's event also waits for the kept
-   events. */
+   the first event after the failed work. Without the kept event, the first event could be an event
+   for which no call ever waits. Call this function before queueing work that gets an event on
+   `stream`, so that the first event after the work is the work's event. If the work is arithmetic,
+   call this function after queueing the work instead: a wait for the work's event also waits for
+   the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */

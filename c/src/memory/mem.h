@@ -189,7 +189,7 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
    successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 /* Calls sb__settle for a memory that is being destroyed. If the transfer may still be running after
-   that, both sides' storage counts as in use. */
+   sb__settle, both sides' storage counts as in use. */
 void sb__end_transfer(sb_mem *mem);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
@@ -232,7 +232,7 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err);
 /* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
    using it, allocates new storage in `fresh` and sets `*replaces`. If the side has no storage, adds
    storage. On a host-coherent device, new host storage is device storage, which both sides share,
-   unless its allocation fails. New device storage may be used only on `target`'s stream. */
+   unless the device is out of memory. New device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
