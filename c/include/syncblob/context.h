@@ -93,7 +93,7 @@ typedef struct sb_context_options {
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N", or "NAME:N" of a backend that the
                              program has registered or loaded (backend.h); at most 31 characters;
                              N is up to INT32_MAX, without leading zeros */
-    /** [nullable] the caller's backend, which must outlive the context: if `device` is "NAME:N",
+    /** [nullable] the caller's backend, which must outlive the context. If `device` is "NAME:N",
      *  the context opens device N of this backend. */
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */

@@ -279,13 +279,13 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Retires the host side: frees the storage, or runs its deleter. If both sides are one storage
- *  (host-coherent memory), frees nothing and only moves the head.
+ *  (host-coherent memory), only moves the head.
  *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or an sb_write has not ended),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
 /** Retires the device side. If both sides are one storage, waits for the device's work, which may
- *  fail, frees nothing and only moves the head.
+ *  fail, and then only moves the head.
  *  Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
@@ -337,7 +337,7 @@ enum {
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE, the pointer is also valid like one from sb_mem_mutable_cpu
+ *      SB_WRITE_DONE, the pointer stays valid as a pointer from sb_mem_mutable_cpu does
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
