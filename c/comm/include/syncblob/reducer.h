@@ -11,11 +11,11 @@
  * ready and earlier buckets have started, so that all ranks start buckets in the same order. The
  * reducer needs memory for at most two buckets.
  *
- * From the sb_reducer_ready of a blob to sb_reducer_wait, the caller must not access the blob's
- * bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the head is on the
- * side on which the blob was reduced (for gathered blobs, the host). The reducer identifies a blob
- * by its address. After a blob is destroyed, no step can end, unless a new blob of equal dtype and
- * count has the same address and is marked as ready.
+ * From the call of sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not
+ * access the blob's bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the
+ * head is on the side on which the blob was reduced (for gathered blobs, the host). The reducer
+ * identifies a blob by its address. After a blob is destroyed, no step can end, unless a new blob
+ * of equal dtype and count has the same address and is marked as ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
