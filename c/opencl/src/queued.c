@@ -345,7 +345,7 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
 }
 
 /* --- waits. The caller of a function with the parameter `stream` holds queued.lock and has a
-   reference to the stream. A function releases the lock while the function waits. ---------- */
+   reference to the stream. Functions that wait release the lock meanwhile. ------------------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {
@@ -586,7 +586,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     sb__opencl_lock_give(&queued->lock);
 }
 
-/* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
+/* --- events. The callers of the functions above sb__opencl_collect hold queued.lock. ------ */
 
 static bool is_reported(const struct sb__opencl_command *command) {
     return !command->is_covered && command->kind == SB__OPENCL_WORK;
