@@ -77,7 +77,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
-/* The built-in kinds of devices include kinds that this build lacks. */
+/* Returns whether `name` is a built-in kind of device, even if this build lacks the kind. */
 static bool is_built_in(const char *name) {
     static const char *const names[] = {"cpu", "sim", "cuda"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

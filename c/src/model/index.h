@@ -28,7 +28,7 @@ struct sb__model_index {
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
-    bool recognised; /* the file has a field of the format */
+    bool recognised; /* the file has a field that its format defines */
 };
 
 /* A check that runs before the index is allocated. If the check fails, no index is built. */
