@@ -326,7 +326,7 @@ enum {
                                 (the side was lent SB_READ_ONLY), nothing has changed. If the sides
                                 are one storage, the bytes are unspecified, and the head stays */
     SB_WRITE_ABANDONED = 2 /**< as SB_WRITE_SPOILED, but another party may still write for an
-                                unknown time, so the library never frees the storage, and sb_stats
+                                unknown time. The library never frees the storage, and sb_stats
                                 still counts it */
 };
 

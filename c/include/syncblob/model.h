@@ -223,9 +223,9 @@ typedef struct sb_blob_info {
                               in files of C3D 1.0 also a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< the stored type of diff; equal to dtype if there is no diff */
-    int64_t data_offset; /**< byte offset in the file of the data_count values of dtype if
-                              data_encoding is SB_ENCODING_LITTLE_ENDIAN, else -1 */
-    int64_t diff_offset; /**< as data_offset, for the diff_count values of diff_dtype */
+    int64_t data_offset; /**< if data_encoding is SB_ENCODING_LITTLE_ENDIAN, the byte offset in the
+                              file of the values of data, else -1 */
+    int64_t diff_offset; /**< as data_offset, for diff_encoding and the values of diff */
     sb_encoding data_encoding;  /**< SB_ENCODING_* */
     sb_encoding diff_encoding;  /**< SB_ENCODING_* */
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
