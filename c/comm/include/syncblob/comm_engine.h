@@ -6,8 +6,8 @@
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
  * library holds no lock while a slot runs, so a slot may call the library. A slot must not pass its
  * own communicator to the library. A slot that fails fills `err` (never NULL) with sb_error_fill.
- * If `takes` or `abandon` returns, or `test` writes, a number that the slot's comment does not
- * list, the library treats the number as 1. Every slot that can fail returns SB_OK or one of
+ * If the result of `takes`, `abandon` or `test` is a number that the slot's comment does not list,
+ * the library treats the number as 1. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE (callers also receive COMM_FAILURE for any other code): from then on the library
