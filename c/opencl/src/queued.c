@@ -26,7 +26,7 @@ cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out) {
     return result;
 }
 
-/* --- streams; call with queued.lock held ------------------------------------------------ */
+/* --- streams. The callers hold queued.lock. ------------------------------------------------ */
 
 static struct sb__opencl_stream *make_stream(struct sb__opencl_device *device,
                                              cl_command_queue queue) {
@@ -69,7 +69,7 @@ static void release_stream(struct sb__opencl_device *device, struct sb__opencl_s
     free(stream);
 }
 
-/* --- the list of a stream; call with queued.lock held ------------------------------------ */
+/* --- the list of a stream. The callers hold queued.lock. ----------------------------------- */
 
 /* Keeps a failed event until SB__OPENCL_FAILED further events have failed, then releases it. */
 static void release_later(struct sb__opencl_queued *queued, cl_event event) {

@@ -53,7 +53,7 @@ SB_BEGIN_DECLS
 /** Returns the backend "opencl". @return [borrowed] a constant */
 SB_API const sb_backend *sb_opencl_backend(void);
 
-/** Kinds of device memory. The text after each colon is the way to pass the memory to a kernel. */
+/** Kinds of device memory. The text after each colon states how to pass the memory to a kernel. */
 enum {
     SB_OPENCL_SVM = 1,     /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
