@@ -59,8 +59,8 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* whether the library, and whether a caller,
-                                                       has received `stream` */
+    atomic_bool core_has_stream, caller_has_stream; /* whether the core has received `stream`, and
+                                                       whether a caller has */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -194,8 +194,8 @@ bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_
 /* Waits for `stream`. If `stream` is the library's stream, then frees kept memory. Call between
    sb__cuda_enter and sb__cuda_leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
-/* Queues, on the library's stream, the frees of kept device memory that is from a pool. Call
-   between sb__cuda_enter and sb__cuda_leave. */
+/* Queues on the library's stream a free of each kept block that is from a pool. Call between
+   sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
 /* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
    means that the destruction of the context has freed it. */

@@ -2,10 +2,10 @@
 """reference_filter.py HEADER|PAGE prints a public header, or a page, in the form that doxygen
 requires.
 
-The script makes each header a doxygen module and each list of errors a paragraph. It expands the
-macros that define the status codes, the element types and the typed wrappers. In a page it replaces
-each link within the page, or to a page outside the reference, with the link's text. It shortens the
-first line of a code block, such as "c file=plain.c", to the language.
+The script makes each header a doxygen module and each list of errors a paragraph. The script expands
+the macros that define the status codes, the element types and the typed wrappers. In a page the
+script replaces each link within the page, or to a page outside the reference, with the link's text.
+The script shortens the first line of a code block, such as "c file=plain.c", to the language.
 """
 import pathlib
 import re

@@ -66,8 +66,8 @@ struct sb_reducer {
     bool in_step;
     sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
-    sb_error unreported; /* a failure that sb_reducer_ready found but did not return, of work that
-                            wrote a blob; code SB_OK: no failure */
+    sb_error unreported; /* a failure of work that wrote a blob, which sb_reducer_ready found but
+                            did not return; code SB_OK: no failure */
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 

@@ -184,7 +184,7 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank, which never calls */
+    for (int32_t i = rank; i < group->size; i++) /* a destroyed rank makes no more calls */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;

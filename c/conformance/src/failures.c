@@ -355,7 +355,7 @@ static void queue_on_thread(void *arg) {
 }
 
 /* Another thread waits first. The thread that queued the work must still get the failure. With
-   `others_fail`, work of another thread fails before and after that work. */
+   `others_fail`, another thread's work also fails, both before and after this thread's work. */
 static void failure_returns(struct sb__kit *kit, const char *slot,
                             sb_status (*wait)(struct sb__kit *kit, sb_error *err),
                             sb_status (*before)(struct sb__kit *kit, sb_error *err),

@@ -187,7 +187,7 @@ void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected,
     sb__kit_memory_free(kit, found);
 }
 
-/* --- what the backend and the caller have ------------------------------------------- */
+/* --- optional features of the backend and of the options ---------------------------- */
 
 bool sb__kit_has_streams(struct sb__kit *kit) {
     if (!kit->table.own_stream)

@@ -13,7 +13,7 @@
 
 enum { BLOBS = 3, MEMORIES = 2 * BLOBS, MAX_COUNT = 1500, STEPS = 60, DEFAULT_ROUNDS = 100 };
 
-/* Operations enlarge only values up to this limit, so that floats represent all values exactly. */
+/* Operations enlarge no value beyond this limit, so that floats represent all values exactly. */
 #define LIMIT 4096
 
 enum level { NO_FAILURES, FAILURES, LOSS };

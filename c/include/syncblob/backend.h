@@ -2,22 +2,23 @@
  * The backend table, for authors of a backend for another accelerator. Programs that use the
  * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
- * Before the core calls a slot, it checks every argument: pointers are not NULL, sizes and counts
+ * The core checks every argument before it calls a slot: pointers are not NULL, sizes and counts
  * are above 0, and a dtype is one that the slot supports. Slots may run on any thread, on several
- * threads at once, and while the core holds the lock of a memory. The only library function that a
+ * threads at once, and while the core holds the lock of an sb_mem. The only library function that a
  * slot may call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE,
  * OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns
- * these codes to its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails
- * must fill `err` (never NULL) with sb_error_fill, and must have no other effect: it must not have
- * queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost:
- * from then on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
- * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
+ * these codes to the program, and replaces any other code with DEVICE_FAILURE. A slot that fails
+ * must fill `err` (never NULL) with sb_error_fill. The slot must have no other effect, and must not
+ * have queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context
+ * lost: from then on the core calls only stream_synchronize, event_wait, event_query, free,
+ * free_pinned, event_destroy, extension and close. The guide c/guide/backend.md develops a backend
+ * step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
- * too. A backend whose slots complete their work before they return leaves all stream and event
- * slots NULL; the library's asynchronous calls are then synchronous, and its `_on` calls accept
- * only the NULL stream. The stream NULL is the device's legacy default stream. With
+ * too. If every slot completes its work before the slot returns, the backend leaves all stream and
+ * event slots NULL. The library's asynchronous calls are then synchronous, and the library's `_on`
+ * calls accept only the NULL stream. The stream NULL is the device's legacy default stream. With
  * SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: if a caller passes NULL, the core
  * uses own_stream, so that slots never receive the stream NULL.
  */
@@ -33,24 +34,24 @@ SB_BEGIN_DECLS
 
 /** Flags of a backend. */
 enum {
-    SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
-                                             be unmapped: in the child the core returns FORKED
-                                             instead of a pointer to such memory */
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< a forked child may be unable to access the parent's
+                                             page-locked memory: in the child the core returns
+                                             FORKED instead of a pointer to that memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
                                              runs only on own_stream, which callers get from
                                              sb_context_stream, and on callers' streams */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
                                       while no work on the device uses the memory. After a wait for
-                                      work, the host sees the bytes that the work wrote; work that
+                                      work, the host sees the bytes that the work wrote. Work that
                                       is queued later sees the bytes that the host wrote. The host
                                       and all streams may use the memory once `alloc` returns */
 };
 
 /** Features that the backend's table offers, by a slot or a flag, but that this device lacks. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles: for arithmetic
-                                            on F64 the core returns UNSUPPORTED before it copies
-                                            bytes, and it passes F64 to no slot */
+    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles. The core passes
+                                            F64 to no slot: for arithmetic on F64 the core returns
+                                            UNSUPPORTED, before it copies bytes */
     SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< the device cannot check pointers: the core ignores
                                             check_pointer */
     SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
@@ -93,9 +94,9 @@ typedef struct sb_backend {
     /** Copies from host to device, queued on `stream`; the core keeps `src` unchanged until the
      *  copy is complete. The regions do not overlap, because the core skips a copy between equal
      *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned, which need not be a host address. The same applies to device
-     *  pointers in all other slots except `free`, but arithmetic receives only pointers to whole
-     *  elements. */
+     *  pointer that `alloc` returned, which need not be a host address. Device pointers in other
+     *  slots may also point into a block, except in `free`. Arithmetic receives only pointers to
+     *  the first byte of an element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies from device to host, queued on `stream`; otherwise as upload. */
@@ -110,7 +111,7 @@ typedef struct sb_backend {
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
     sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
-    /** Frees memory of alloc_pinned, which no work uses any more. */
+    /** Frees memory that alloc_pinned returned. No work uses the memory any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
     /* --- callers' pointers: optional; if NULL, all pointers are accepted --- */
@@ -118,61 +119,62 @@ typedef struct sb_backend {
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
      *  WRONG_DEVICE. A backend may also accept memory of another `open` of the same device, if the
      *  slots can use that memory. A backend that cannot detect freed memory may accept a range of
-     *  freed memory; a backend that cannot detect the end of a block may accept a range that
+     *  freed memory. A backend that cannot detect the end of a block may accept a range that
      *  extends beyond the block. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. If the device has a legacy default stream, own_stream is ordered with that
-     *  stream but must be a separate stream, because the core detects failed arithmetic only on a
-     *  separate stream. If the slot returns NULL, the core refuses the device (DEVICE_FAILURE). The
-     *  core calls this slot once after `open`, and again each time before it passes the stream to a
-     *  caller; after such a call the caller may capture the stream. During the capture, slots that
-     *  would use the stream return UNSUPPORTED, and memory passed to `free` is freed later. */
+     *  to `close`. own_stream is not the legacy default stream, because the core detects failed
+     *  arithmetic only on a separate stream. If the device has a legacy default stream, own_stream
+     *  is ordered with that stream. If the slot returns NULL, the core refuses the device
+     *  (DEVICE_FAILURE). The core calls this slot once after `open`, and again each time before it
+     *  passes the stream to a caller; after such a call the caller may capture the stream. During
+     *  the capture, slots that would use the stream return UNSUPPORTED, and memory passed to `free`
+     *  is freed later. */
     sb_stream (*own_stream)(void *device);
-    /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
-     *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
-     *  captured. The result of own_stream is always valid. NULL is valid if the device has a
-     *  default stream. A device need not support other streams. A caller creates streams with
-     *  functions of the driver or of a table from `extension`. If the handle is not an existing
-     *  stream, the driver defines the behaviour. */
+    /** Returns WRONG_DEVICE for a stream of another device. Also returns WRONG_DEVICE for a stream
+     *  of another `open` of this device, unless the slots can use that stream. Returns UNSUPPORTED
+     *  for a stream that is being captured. The result of own_stream is always valid. NULL is valid
+     *  if the device has a default stream. A device need not support other streams. A caller
+     *  creates streams with functions of the driver or of a table from `extension`. If the handle
+     *  is not an existing stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
      *  queued the work returns the failure, even if another thread's wait has already returned the
-     *  failure. If that thread has recorded an event after the work, only the wait for the event
-     *  must return the failure. On own_stream, if no thread's wait has returned the failure yet,
-     *  the next wait of any thread returns it: the core detects failed arithmetic on own_stream
-     *  only with this slot. Later waits need not return the failure. On other streams the core
-     *  waits for events, but may also call this slot. All waits and sums must report failed work as
-     *  DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as OUT_OF_MEMORY, as
-     *  a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has ended,
-     *  successfully or not. After any other status the core retries the wait; until a wait returns
-     *  SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses, and does
-     *  not run the memory's deleter. The core also calls the slot on a lost device, where work may
-     *  continue after another slot has failed. */
+     *  failure. If that thread has recorded an event after the work, the wait for the event must
+     *  return the failure, and this slot need not. On own_stream, if no thread's wait has returned
+     *  the failure yet, the next wait of any thread returns it: the core detects failed arithmetic
+     *  on own_stream only with this slot. Later waits need not return the failure. On other streams
+     *  the core waits for events, but may also call this slot. All waits and sums must report
+     *  failed work as DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as
+     *  OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has
+     *  ended, successfully or not. After any other status the core retries the wait. Until a wait
+     *  returns SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses,
+     *  and does not run the memory's deleter. The core also calls the slot on a lost device, where
+     *  work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
     /** Makes later work on `stream` wait for the event; the host does not wait. Even if this slot
-     *  fails, the later work must not run before the event is complete, because the later work may
-     *  be a `free` of memory that the work before the event uses. If the work before the event has
-     *  failed, the later work may run and succeed: the core also waits for the event itself. */
+     *  fails, the later work must not run before the event is complete. The later work may be a
+     *  `free` of memory that the work before the event uses. If the work before the event has
+     *  failed, the later work may run and succeed: the core waits for the event separately to
+     *  detect the failure. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event. If work on the event's stream failed before the event,
      *  every wait for the event, on any thread, returns the failure in two cases. First, the thread
      *  that queued the work recorded the event as its first event after the work, and no wait of
-     *  that thread had returned the failure before. Second, another thread recorded the event
-     *  before that first event, or any thread recorded it after work of a caller; such events
-     *  return the failure until a wait has returned it. Other events need not return the failure.
-     *  If a wait returns an old failure again, the core treats all work before the event as failed,
-     *  including newer work. If the waits for all later events return the old failure, the stream
-     *  stays unusable. The core records an event after each copy and each arithmetic operation
-     *  whose failure it must detect. The core retries a failed wait: if the second wait returns
-     *  SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a later call of the core
-     *  waits again. An event may outlive its stream. Statuses have the same meanings as in
-     *  stream_synchronize. */
+     *  that thread had returned the failure before. Second, no wait has returned the failure yet,
+     *  and either another thread recorded the event before that first event, or the failed work is
+     *  a caller's. Other events need not return the failure. If a wait returns an old failure
+     *  again, the core treats all work before the event as failed, including newer work. If the
+     *  waits for all later events return the old failure, the stream stays unusable. The core
+     *  records an event after each copy and each arithmetic operation whose failure it must detect.
+     *  The core retries a failed wait: if the second wait returns SB_OK, the work has succeeded. If
+     *  both waits return OUT_OF_MEMORY, a later call of the core waits again. An event may outlive
+     *  its stream. Statuses have the same meanings as in stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -193,11 +195,11 @@ typedef struct sb_backend {
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
     /** Writes the sum of |x[i]| to `*out` on the host. The sum has the precision and range of a sum
-     *  in double. A device without doubles may add on the host, or add scaled pairs of floats, but
-     *  the sums of large values, small values, infinity and NaN must be the same as in double.
-     *  Waits for the result, and returns a failure of earlier work on `stream` as
-     *  stream_synchronize does, because the core does not wait for that work again. A call that
-     *  fails may have written `*out`. */
+     *  in double. A device without doubles may add on the host, or add scaled pairs of floats. The
+     *  sums of large values, small values, infinity and NaN must be the same as in double. Waits
+     *  for the result. Like stream_synchronize, the slot returns a failure of earlier work on
+     *  `stream`, because the core does not wait for that work again. A call that fails may have
+     *  written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
@@ -225,14 +227,14 @@ typedef struct sb_backend {
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
      *  pointer to memory without passing a stream, the core calls this slot before it queues work
      *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids this
-     *  wait: the core then queues its work without the wait, but frees the memory only after a wait
+     *  wait. The core then queues its work without the wait, but frees the memory only after a wait
      *  for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0; a failure of the work is not a failure of the query. Never waits. A later event_wait must
+     *  0. A failure of the work is not a failure of the query. Never waits. A later event_wait must
      *  still return the failure. When a context ends, the core also calls this slot on the devices
      *  of other contexts. DEVICE_LOST means that the work has ended. After any other failure the
      *  core does not know whether the work has ended. The core also calls the slot on a lost
@@ -250,9 +252,10 @@ typedef struct sb_backend {
 
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
      *  own_stream, and is not ordered with other streams. The core never passes this stream to a
-     *  caller. If a caller reads bytes that own_stream has not written, the core downloads them on
-     *  this stream, so that the read does not wait for own_stream. The core waits for work on this
-     *  stream in the same way as for work on callers' streams. Called once, after `open`. */
+     *  caller. If a caller reads bytes that no work on own_stream has written, the core downloads
+     *  the bytes on this stream, so that the read does not wait for own_stream. The core waits for
+     *  work on this stream in the same way as for work on callers' streams. Called once, after
+     *  `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */
@@ -266,9 +269,10 @@ typedef struct sb_backend {
 /* --- devices by name ---------------------------------------------------------- */
 
 /** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context can then
- *  open this device, unless the context's options have a backend. Meant for programs that contain a
- *  backend. Registering the same table again changes nothing. A backend stays registered until the
- *  process ends. May be called on any thread, and in a forked child.
+ *  open this device, unless the context's options contain a table (sb_context_options::backend).
+ *  Meant for programs that contain a backend. Registering the same table again changes nothing. A
+ *  backend stays registered until the process ends. May be called on any thread, and in a forked
+ *  child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
  *  and digits; a name that is built in ("cpu", "sim", "cuda") or that another table has),

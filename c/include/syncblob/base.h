@@ -107,7 +107,7 @@ typedef int32_t sb_dtype;
     X(I64, 9, i64, int64_t, INT, with)
 
 /** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only; `type` is an integer
- *  type for their bits. */
+ *  type for the bits of one element. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
     X(BF16, 6, bf16, uint16_t, BFLOAT, with)
@@ -145,12 +145,12 @@ enum {
 typedef struct sb_stream_handle *sb_stream;
 
 /** A callback that runs when the library no longer uses memory that the caller has lent. A deleter
- *  runs exactly once, as the last step of the call that releases the memory, while the library
- *  holds no lock, and never on a thread of a device driver. A deleter may therefore do whatever the
- *  caller may do after that call: call the library on any object and destroy any object. If the
- *  call destroys an object, the object no longer exists when the deleter runs. If the call returns
- *  a pointer to memory that the deleter frees, the pointer is invalid. A deleter must not throw or
- *  longjmp. */
+ *  runs exactly once, as the last step of the call that releases the memory. The library holds no
+ *  lock at that time. A deleter never runs on a thread of a device driver. A deleter may therefore
+ *  do whatever the caller may do after that call: call the library on any object and destroy any
+ *  object. If the call destroys an object, the object no longer exists when the deleter runs. If
+ *  the call returns a pointer to memory that the deleter frees, the pointer is invalid. A deleter
+ *  must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs

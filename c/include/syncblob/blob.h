@@ -185,7 +185,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_m
                                                sb_error *err);
 /** Returns the number of elements that fit into the memory of a part: the memory's size divided by
  *  the element size. Returns 0 if the part has no memory: the part was never used, or a reshape has
- *  exceeded its capacity. The call does not create the memory.
+ *  exceeded the part's capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
@@ -384,11 +384,11 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
 /** As sb_blob_update, but work on the device is queued on `stream`. The memories of data and diff
- *  record the stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the
- *  work that computed the diff fails, the first call that waits for data on the host returns
- *  DEVICE_FAILURE, and data is LOST ("Failures of queued work" in mem.h); the device is not lost.
- *  After many such calls without a wait, a call may wait for the oldest work. On the host the work
- *  is complete on return, and the stream is ignored.
+ *  record the stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work fails, or
+ *  the work that computed the diff fails, data is LOST, but the device is not lost. The first call
+ *  that waits for data on the host returns DEVICE_FAILURE ("Failures of queued work" in mem.h).
+ *  After many calls of this function without a wait, a call may wait for the oldest work. On the
+ *  host the work is complete on return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */

@@ -210,9 +210,9 @@ static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return !sb_blob_is_shaped(a) ||
            sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
-/** Returns 1 if the blob has at most four axes with these dimensions; missing axes have the
- *  dimension 1 (Blob::ShapeEquals with a BlobProto that has legacy dimensions); 0 for a blob that
- *  was never shaped. */
+/** Returns 1 if the blob has at most four axes with these dimensions, where a missing axis has the
+ *  dimension 1 (Blob::ShapeEquals with a BlobProto that has legacy dimensions). Returns 0 for a
+ *  blob that was never shaped. */
 static inline int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num,
                                                   int64_t channels, int64_t height, int64_t width) {
     const int64_t legacy[4] = {num, channels, height, width};

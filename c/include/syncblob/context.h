@@ -54,9 +54,9 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library calls this function during a
- * call of the caller, while the library holds no lock. The function may call the library, but not
- * on objects that the caller's call uses.
+ * tasks have returned. The tasks neither block nor fail. Runs during a library call of the program,
+ * while the library holds no lock. The function may call the library, but not on objects that the
+ * program's call uses.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -93,7 +93,7 @@ typedef struct sb_context_options {
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N", or "NAME:N" of a backend that the
                              program has registered or loaded (backend.h); at most 31 characters;
                              N is up to INT32_MAX, without leading zeros */
-    /** [nullable] the caller's backend, which must outlive the context: if `device` is "NAME:N",
+    /** [nullable] the caller's backend, which must outlive the context. If `device` is "NAME:N",
      *  the context opens device N of this backend. */
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */
@@ -105,10 +105,9 @@ typedef struct sb_context_options {
                                        "cuda:N", or memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
                                        memory beyond the cap is not page-locked; 0: 1 GiB */
-    size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. The sum of cached
-                                       memory and memory in use never exceeds the highest sum of
-                                       memory in use so far; handles and requests in progress are
-                                       not counted */
+    size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. Cached memory and
+                                       memory in use together never exceed the peak of memory in use
+                                       so far; handles and requests in progress are not counted */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
                                        NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
@@ -144,8 +143,9 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 SB_API sb_context *sb_context_retain(sb_context *context);
 
 /** Removes an owner. Removing the last owner waits for work that uses the context's storage in
- *  quarantine, and frees the context. The call also frees quarantined storage of other contexts
- *  that their devices no longer use; it does not wait for those devices.
+ *  quarantine, and frees the context. The call also checks the other contexts' storage in
+ *  quarantine, and frees the storage that no device uses any more. The call does not wait for the
+ *  other contexts' devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
@@ -177,7 +177,7 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
-/** Returns a table of functions that the device's backend has in addition to its slots: for a
+/** Returns a table of functions that the device's backend has in addition to its slots. Meant for a
  *  library that extends a backend, as libsyncblob-testing extends the simulated device
  *  (sim_device.h), or that calls a driver directly, as libsyncblob-comm does (cuda_device.h). A
  *  lost device still has its tables; the backend documents how their functions then behave.
@@ -192,8 +192,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
                                                     sb_error *err);
 
 /** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
- *  cuBLAS. Call it before you measure times or capture a graph, or to find out early whether the
- *  device has arithmetic.
+ *  cuBLAS. Call this function before you measure times or capture a graph, or to find out early
+ *  whether the device has arithmetic.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  Errors: NO_DEVICE, UNSUPPORTED (the device has no arithmetic, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
@@ -211,10 +211,10 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
  *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
  *  stream is still listed: retry the call. Call this function before you destroy a stream that was
- *  passed to an `_on` function. A thread that has fetched a pointer with the stream must queue its
- *  work on the bytes before this call begins, and no thread may pass the stream to a call while
- *  this call runs: otherwise later calls might not wait for such work. A stream that was never
- *  passed to the library is also accepted.
+ *  passed to an `_on` function. Before this call begins, every thread that has fetched a pointer
+ *  with the stream must have queued its work on the bytes. While this call runs, no thread may pass
+ *  the stream to another call. Otherwise later calls might not wait for the work. A stream that was
+ *  never passed to the library is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
@@ -224,8 +224,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
  *  handles but not page-locked bytes. Memory of callers is counted only in borrowed_bytes. The
- *  library rounds the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so
- *  that a freed buffer can serve a later request of similar size; the figures count the rounded
+ *  library rounds up the size of a page-locked buffer of more than 64 KiB, by at most an eighth, so
+ *  that a later request of similar size can reuse the buffer. The figures count the rounded
  *  size. */
 typedef struct sb_stats {
     size_t struct_size;         /**< sizeof(sb_stats) of the caller */
@@ -246,10 +246,10 @@ typedef struct sb_stats {
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
-                                     driver failed to free (part of the figures of live memory
-                                     above) */
-    uint64_t leaked_bytes; /**< for the whole process: storage in quarantine of contexts without an
-                                owner, and storage that no driver can free any more */
+                                     driver failed to free; the figures of live memory above include
+                                     it */
+    uint64_t leaked_bytes; /**< for the whole process: storage that contexts without an owner have
+                                in quarantine, and storage that no driver can free any more */
 } sb_stats;
 
 /** All figures 0, as an initialiser. */
@@ -265,8 +265,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_st
 
 /** Returns cached host memory to the allocator and cached device memory to the driver. "cuda:N"
  *  caches freed memory until this call, unless another context of the device runs out of memory.
- *  The call also waits for work that uses storage in quarantine, in all contexts of the process,
- *  and frees the storage if its device no longer uses it. Pointers in use stay valid.
+ *  The call also waits, in all contexts of the process, for work that uses storage in quarantine.
+ *  Storage that its device no longer uses is then freed. Pointers in use stay valid.
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 

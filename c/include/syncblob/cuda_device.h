@@ -1,8 +1,8 @@
 /**
  * The extension table of the device "cuda:N", for libraries that call the CUDA driver directly, as
  * libsyncblob-comm does for NCCL. The function sb_context_extension (context.h) returns the table
- * for SB_CUDA_DEVICE if the device belongs to the library's CUDA backend, but not if it belongs to
- * a caller's backend that is also named "cuda".
+ * for SB_CUDA_DEVICE if the device belongs to the library's CUDA backend. A caller's backend that
+ * is also named "cuda" does not have this table.
  */
 #ifndef SYNCBLOB_CUDA_DEVICE_H
 #define SYNCBLOB_CUDA_DEVICE_H

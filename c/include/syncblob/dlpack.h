@@ -7,8 +7,8 @@
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
- * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
- * the memory no longer uses them (after a set, evict or release call, or a mutable call on
+ * then the memory is not unique (sb_mem_is_unique). The tensor's bytes stay allocated even if the
+ * memory no longer uses these bytes (after a set, evict or release call, or a mutable call on
  * read-only storage). If the caller has lent the bytes, the deleter of the loan runs after the
  * tensor's deleter. The rules of sb_mem for sharers apply to the holder of the tensor, and to a
  * blob made from the tensor:
@@ -21,14 +21,14 @@
  *
  * Exported device bytes are ready for any stream. Before you use the bytes on a stream that is not
  * ordered with the legacy default stream, pass the stream to sb_blob_gpu_on (for reading) or
- * sb_blob_mutable_gpu_on (for writing); or finish the work before you call the tensor's deleter.
- * The same rule applies to the producer of an imported tensor. If work on such a stream fails, only
- * the memory whose call received the stream reports the failure; other memories with the same bytes
- * do not.
+ * sb_blob_mutable_gpu_on (for writing). Alternatively, finish the work before you call the tensor's
+ * deleter. The same rule applies to the producer of an imported tensor. If work on the passed
+ * stream fails, only the memory whose call received the stream reports the failure. Other memories
+ * with the same bytes do not report the failure.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
- * it; pass such a tensor as uint8. Device types: host memory, page-locked host memory of
+ * the tensor. Pass such a tensor as uint8. Device types: host memory, page-locked host memory of
  * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N", whose memory the host
  * cannot access. The table of any other backend contains its device types
  * (sb_backend::dlpack_device).
@@ -137,10 +137,10 @@ enum {
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each function allocates one struct in the blob's context, and copies bytes only if the call on
-   which it is based (for example sb_blob_cpu) copies them. The tensor retains the context, and its
-   strides are never NULL. Call the tensor's deleter once, on any thread except a device
-   driver's. */
+/* Each function allocates one struct in the blob's context. Bytes are copied only if the call that
+   the function's comment names, for example sb_blob_cpu, copies bytes. The tensor retains the
+   context, and its strides are never NULL. Call the tensor's deleter once, on any thread except a
+   device driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.
@@ -178,13 +178,13 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
    unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) the caller
    must call the deleter, as DLPack requires.
 
-   If this copy of the library has exported the tensor, the import releases the tensor at once: the
-   blob's memory shares the storage with the exported memory, even if their contexts differ, and
-   each memory has a separate head. Repeated exports and imports of the same storage therefore
-   neither use more memory nor build chains of deleters. If another program has wrapped a tensor of
-   the library in a new tensor, the library owns the wrapper, whose deleter releases the inner
-   tensor. If the tensor's host bytes are host-coherent memory (mem.h), the import waits until the
-   device's work has ended. */
+   If this copy of the library has exported the tensor, the import releases the tensor at once. The
+   blob's memory then shares the storage with the exported memory, even if the contexts of the two
+   memories differ. Each memory has a separate head. Repeated exports and imports of the same
+   storage therefore neither use more memory nor build chains of deleters. If another program has
+   wrapped a tensor of the library in a new tensor, the library owns the wrapper, whose deleter
+   releases the inner tensor. If the tensor's host bytes are host-coherent memory (mem.h), the
+   import waits until the device's work has ended. */
 
 /** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
  *  moves to that side. The blob releases the part's old memory. The library never writes a

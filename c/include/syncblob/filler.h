@@ -1,8 +1,8 @@
 /**
  * sb_filler: Caffe's fillers (FillerParameter), which write a blob's initial values. Random numbers
- * are counter-based: in the default floating-point environment (base.h) an element depends only on
- * the seed, its index and the element type (positive_unitball: also on its row), and not on the
- * machine or on the number of threads of the context's parallel_for.
+ * are counter-based. In the default floating-point environment (base.h) an element depends only on
+ * the seed, its index and the element type (positive_unitball: also on its row). An element does
+ * not depend on the machine or on the number of threads of the context's parallel_for.
  *
  *     sb_filler filler = SB_FILLER_INIT;
  *     filler.type = SB_FILLER_XAVIER;

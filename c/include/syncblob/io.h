@@ -26,27 +26,27 @@ SB_BEGIN_DECLS
 /**
  * A source of bytes that can be read at any offset.
  *
- * The library does not trust a source: if bytes differ between two reads, by error or intent, the
+ * The library does not trust a source. If bytes differ between two reads, by error or intent, the
  * call returns SB_ERR_IO or an error for malformed data, and has no other effect.
  */
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if it is above
-                             2^31 - 1 */
+    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if the number is
+                             above 2^31 - 1 */
     /** Copies the bytes [offset, offset + bytes) of the source to `buffer`, and returns SB_OK only
      *  if all of these bytes were copied. The range is inside the source's size; `bytes` is above
      *  0. If the program uses a const model on several threads, the slot runs on several threads at
      *     once.
      *
-     *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
-     *  opening a model reads the source several times from its beginning to its end; loading a blob
+     *  The library reads everything except values in pieces of up to 4 KiB, and more than once.
+     *  Opening a model reads the source several times from its beginning to its end. Loading a blob
      *  reads the blob's message. In each of these passes the offsets increase, with one exception:
      *  a name is read after bytes that follow the name. Contiguous values of the blob's element
      *  type are read in one call (with a progress callback, in calls of up to 1 MiB); other values
      *  are read 4 KiB at a time. A save to memory reads each unchanged part of the source in one
-     *  call; a save to a file or a sink reads 4 KiB at a time. If each read is slow, cache the last
-     *  piece. */
+     *  call; a save to a file or a sink reads 4 KiB at a time. If each read is slow, the slot
+     *  should cache the piece that it read last. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
@@ -87,8 +87,8 @@ typedef struct sb_progress {
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
      *  unknown. Runs about once per MiB that is read or written, and once with `done` equal to
      *  `total` before the call publishes its result. Between two reports `done` may increase by
-     *  much more than a MiB: opening a model skips the values; and if a blob's diff is before its
-     *  data in the file, `done` is already at the diff's end while the data are read. A return
+     *  much more than a MiB, because opening a model skips the values. If a blob's diff is before
+     *  its data in the file, `done` is already at the diff's end while the data are read. A return
      *  value other than 0 ends the library's call with SB_ERR_CANCELLED: nothing has changed,
      *  except the contents of a sink. Runs on several threads at once if the program uses a const
      *  model on several threads. */

@@ -25,43 +25,43 @@
  * Calls on the memory that need the bytes also return the failure, until the library has set the
  * memory's head. After a failed transfer the library sets the head to the side from which the bytes
  * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
- * the memory is LOST. After failed work of the caller on a stream, the library treats as LOST every
- * memory that the caller had last fetched for writing with that stream, unless a later call has
- * made the bytes current on the host. A memory is also LOST if arithmetic has computed its bytes
- * from lost bytes, or a transfer has copied lost bytes to it. A call that only queues work behind
- * failed work may succeed; the wait for the later work then fails. No call returns a host pointer
- * to bytes that failed work should have written, even if other threads have waited for that work
- * before. The library cannot track work of the caller on the library's own stream, on a stream that
- * the caller did not pass, on a stream that two contexts use, or on a default stream if the pointer
- * was fetched without a stream. The library also cannot track which bytes the caller's work
- * computes from lost bytes. If several memories borrow the same bytes (Overlap), only the memory
- * whose call queued the work reports the failure: make a call on that memory before you read
- * another memory. If a wait fails although the work succeeds, the library does not treat the work
- * as failed, but in two cases it treats the device as lost. First, a wait for arithmetic that was
- * queued without a stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second,
- * the wait for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails
- * twice in a row.
+ * the memory is LOST. Failed work of the caller on a stream makes a memory LOST if the caller last
+ * fetched the memory's pointer for writing with that stream, and no later call has made the bytes
+ * current on the host. A memory is also LOST if arithmetic has computed its bytes from lost bytes,
+ * or a transfer has copied lost bytes to it. A call that only queues work behind failed work may
+ * succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
+ * failed work should have written, even if other threads have waited for that work before. The
+ * library cannot track work of the caller on the library's own stream, on a stream that the caller
+ * did not pass, on a stream that two contexts use, or on a default stream if the pointer was
+ * fetched without a stream. The library also cannot track which bytes the caller's work computes
+ * from lost bytes. If several memories borrow the same bytes (Overlap), only the memory whose call
+ * queued the work reports the failure: make a call on that memory before you read another memory.
+ * If a wait fails although the work succeeds, the library does not treat the work as failed, but in
+ * two cases it treats the device as lost. First, a wait for arithmetic that was queued without a
+ * stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a
+ * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
  *
  * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
  * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
  * and thereby for kernels on per-thread default streams. While any thread in the process captures a
- * blocking stream, CUDA forbids the use of the legacy stream. During such a capture, copies and
+ * blocking stream, CUDA forbids the use of the legacy stream. During the capture, copies and
  * arithmetic do not wait for per-thread default streams: synchronise those streams first, or wait
  * for the end of the capture. Memory that is retired during the capture is freed after the capture
  * (quarantine, context.h).
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access the memory
- * of a device directly, the two sides of an sb_mem are one storage, which sb_stats counts as device
- * memory. The head moves as on other devices, but no bytes are copied: a transfer to the host only
- * waits for the device's work, and a transfer to the device does nothing. A call after which the
- * host may write also waits for work that reads the bytes on the device. Writes of the device
- * change the bytes behind all host pointers to the storage, including older pointers. If the device
- * fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or the
- * device is full, the sides have separate storage, and transfers copy.
+ * of a device directly, the two sides of an sb_mem are one storage. sb_stats counts this storage as
+ * device memory. The head moves as on other devices, but no bytes are copied: a transfer to the
+ * host only waits for the device's work, and a transfer to the device does nothing. A call after
+ * which the host may write also waits for work that reads the bytes on the device. Writes of the
+ * device change the bytes behind all host pointers to the storage, including older pointers. If the
+ * device fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or
+ * the device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
- * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
- * host-coherent memory, or that another thread was changing the memory at the fork.
+ * forked child FORKED can also mean that the host bytes are host-coherent memory, or are
+ * page-locked for a CUDA device. FORKED can also mean that another thread was changing the memory
+ * at the fork.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -167,10 +167,10 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_er
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
 /** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`.
- *  After many such calls without a wait, a call may wait for the oldest work. The memory records
- *  `stream` as a user: every later transfer, free, evict or set is ordered after the work queued on
- *  the stream. The stream must exist until sb_context_forget_stream, even if it is the library's
- *  stream of another context (sb_context_stream).
+ *  After many calls of this function without a wait, a call may wait for the oldest work. The
+ *  memory records `stream` as a user: every later transfer, free, evict or set is ordered after the
+ *  work queued on the stream. The stream must exist until sb_context_forget_stream, even if it is
+ *  the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
  *      per-thread default streams: pass NULL, since the legacy stream is ordered with per-thread
  *      streams. Any other handle must be an existing stream, since CUDA does not check it
@@ -258,9 +258,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_strea
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues on `stream` the work that a later sb_mem_cpu would otherwise wait for; the head may have
- *  any value except LOST. In a host-only context, a memory that was never written is filled with
- *  zeros.
+/** Queues on `stream` the work that a later sb_mem_cpu would otherwise queue and wait for. The head
+ *  may have any value except LOST. In a host-only context, a memory that was never written is
+ *  filled with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
@@ -279,13 +279,13 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Retires the host side: frees the storage, or runs its deleter. If both sides are one storage
- *  (host-coherent memory), frees nothing and only moves the head.
+ *  (host-coherent memory), only moves the head.
  *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or an sb_write has not ended),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
 /** Retires the device side. If both sides are one storage, waits for the device's work, which may
- *  fail, frees nothing and only moves the head.
+ *  fail, and then only moves the head.
  *  Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
@@ -307,10 +307,10 @@ typedef struct sb_write sb_write;
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
                                        old bytes */
-    SB_WRITE_QUEUED = 1 << 12 /**< used for the device's side only. The caller orders its work after
-                                   the work that is already queued on the context's stream
-                                   (sb_context_stream) and on the default streams, so the call does
-                                   not wait for that queued work */
+    SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The call does not wait
+                                   for work that is already queued on the context's stream
+                                   (sb_context_stream) and on the default streams: the caller orders
+                                   its own work after the queued work */
 };
 
 /** How a write ends, SB_WRITE_DONE to SB_WRITE_ABANDONED. */
@@ -321,12 +321,12 @@ enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side of the
                                 write */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
-                                bytes unspecified: if both sides were current, the head moves to the
+                                bytes unspecified. If both sides were current, the head moves to the
                                 other side, else the head stays. If the write had separate storage
                                 (the side was lent SB_READ_ONLY), nothing has changed. If the sides
                                 are one storage, the bytes are unspecified, and the head stays */
     SB_WRITE_ABANDONED = 2 /**< as SB_WRITE_SPOILED, but another party may still write for an
-                                unknown time, so the library never frees the storage, and sb_stats
+                                unknown time. The library never frees the storage, and sb_stats
                                 still counts it */
 };
 
@@ -337,7 +337,7 @@ enum {
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE, the pointer is also valid like one from sb_mem_mutable_cpu
+ *      SB_WRITE_DONE, the pointer stays valid as a pointer from sb_mem_mutable_cpu does
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,

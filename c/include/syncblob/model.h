@@ -62,9 +62,9 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*. If the format is not AUTO, the bytes must have a field that the
- *      library reads (for a net: name, layer or layers), else they are MALFORMED. Bytes of another
- *      format, or of another program, are also MALFORMED if the library recognises them, or
- *      DATA_LIMIT if they exceed a limit before that. An input of size 0 is an empty message of any
+ *      library reads (for a net: name, layer or layers), else they are MALFORMED. If the library
+ *      recognises the bytes of another format or program, the bytes are also MALFORMED, or
+ *      DATA_LIMIT if they exceed a limit first. An input of size 0 is an empty message of any
  *      format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
@@ -108,9 +108,9 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
                                                     const sb_progress *progress, sb_model **out,
                                                     sb_error *err);
 
-/** Sets the progress callback of later calls on this model: a call that loads a blob or reads its
- *  values reports progress in bytes of the blob's message, and a save in bytes of the model. If
- *  several threads call the model, each call reports its own progress on its own thread.
+/** Sets the progress callback of later calls on this model. A call that loads a blob or reads its
+ *  values reports progress in bytes of the blob's message. A save reports progress in bytes of the
+ *  model. If several threads call the model, each call reports its own progress on its own thread.
  *  @param progress [borrowed, nullable] the struct is copied; NULL: no progress callback
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
@@ -223,9 +223,9 @@ typedef struct sb_blob_info {
                               in files of C3D 1.0 also a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< the stored type of diff; equal to dtype if there is no diff */
-    int64_t data_offset; /**< byte offset in the file of the data_count values of dtype if
-                              data_encoding is SB_ENCODING_LITTLE_ENDIAN, else -1 */
-    int64_t diff_offset; /**< as data_offset, for the diff_count values of diff_dtype */
+    int64_t data_offset; /**< if data_encoding is SB_ENCODING_LITTLE_ENDIAN, the byte offset in the
+                              file of the values of data, else -1 */
+    int64_t diff_offset; /**< as data_offset, for diff_encoding and the values of diff */
     sb_encoding data_encoding;  /**< SB_ENCODING_* */
     sb_encoding diff_encoding;  /**< SB_ENCODING_* */
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
@@ -263,7 +263,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
 
 /** Reads a range of a blob's values without loading the blob. Converts the values as
  *  sb_model_load_blob does. From a file or source the call reads only the values of the range,
- *  unless the encoding (sb_blob_info) requires that it also reads earlier values.
+ *  unless the encoding (sb_blob_info) requires the call to read earlier values, too.
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first linear index of the first value

@@ -22,19 +22,19 @@ enum {
 
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions take precedence over shape,
  *  double_data over data, and data over raw_data. Values are converted to the blob's type: to F32
- *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
- *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
- *  A blob of F16 accepts only 16-bit floats in raw_data and raw_diff, unchanged. A message without
- *  a shape is a scalar; an empty message (no value) is LENGTH_MISMATCH (Caffe aborts). Fields of
- *  nets or solver states, which protobuf would skip, result in MALFORMED.
+ *  by rounding to nearest, or to infinity beyond the range of F32. An integer type must represent
+ *  the value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in
+ *  DATA_OVERFLOW. A blob of F16 accepts only 16-bit floats in raw_data and raw_diff, unchanged. A
+ *  message without a shape is a scalar; an empty message (no value) is LENGTH_MISMATCH (Caffe
+ *  aborts). Fields of nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the values fit into the part's memory, the call writes that memory as sb_mem_mutable_cpu
- *  does: sharers and lenders see the values, pointers stay valid, and SB_READ_ONLY storage is
- *  replaced by storage of the library. Bytes of the memory beyond the values are preserved, and
- *  therefore also copied to the host: if the memory is not current on the host, or is read-only,
+ *  does: sharers and lenders see the values, pointers stay valid, and storage of the library
+ *  replaces SB_READ_ONLY storage. Bytes of the memory beyond the values are preserved, and
+ *  therefore also copied to the host. If the memory is not current on the host, or is read-only,
  *  its whole size counts towards limits->max_memory (DATA_LIMIT). If the values do not fit, the
- *  call replaces the memory, as sb_blob_reshape does; sharers still use the old memory. For integer
- *  types the call temporarily needs twice the memory of the values, until it has checked them.
+ *  call replaces the memory, as sb_blob_reshape does; sharers still use the old memory. For a blob
+ *  of integers, the call needs twice the memory of the values until all values are checked.
  *
  *  raw_data and raw_diff are fields of NVCaffe: little-endian bytes of the type in raw_data_type
  *  and raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library
@@ -91,8 +91,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  FromProto). The call stores values as sb_blob_from_proto does. The call reads all values into a
  *  second buffer before it writes existing storage, so that a failure changes nothing.
  *
- *  The call detects that the file has changed during the read if the size, the time of the last
- *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
+ *  The call detects a change of the file during the read if the file's size or time of the last
+ *  write (mtime) differs, or on Linux and macOS the time of the last change (ctime). Renaming the
  *  file or changing its permissions also counts as a change; a save that replaces the file does
  *  not. The call does not detect three kinds of changes, after which the values may be a mixture of
  *  old and new values:
@@ -103,8 +103,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *   - a change after which the writer resets mtime, on Windows or if hard links to the file are
  *     added or removed during the read.
  *
- *  A file of size 0 that has bytes, as in procfs, results in IO. The call waits for leases of other
- *  processes on the file.
+ *  A file of size 0 that has bytes, as in procfs, results in IO. If another process has a lease on
+ *  the file, the call waits until the lease ends.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits
@@ -123,12 +123,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
  *  old file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner
  *  and group if the process may set them. If the process may not set the group, the new file's
- *  group and others get only the permissions that both the old group and others had. A POSIX access
- *  list (Linux) is preserved; if the list or the group cannot be set, all users except the owner
- *  get only the permissions that every entry of the list allows. The folder's default list is not
- *  applied. Other access lists and extended attributes are not preserved, and other hard links
- *  still refer to the old file. On Windows the access list and the hidden attribute are preserved;
- *  a read-only file is not replaced.
+ *  group and all other users get only those permissions that the old file gave to its group and
+ *  also to other users. A POSIX access list (Linux) is preserved. If the list or the group cannot
+ *  be set, all users except the owner get only the permissions that every entry of the list allows.
+ *  The folder's default list is not applied. Other access lists and extended attributes are not
+ *  preserved, and other hard links still refer to the old file. On Windows the access list and the
+ *  hidden attribute are preserved; a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */

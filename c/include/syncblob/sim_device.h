@@ -63,12 +63,12 @@ typedef int32_t sb_sim_failure;
 enum {
     SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
                                 OUT_OF_MEMORY) and has done nothing */
-    SB_SIM_FAIL_LATER = 1, /**< the call succeeds, but the work that it queues fails, and a wait for
-                                that work returns DEVICE_FAILURE: once on the thread that queued the
-                                work, and at most once on all other threads; but every wait for an
-                                event after the work returns DEVICE_FAILURE. STREAM_WAIT still
-                                delays its stream. A call that queues nothing fails as with
-                                SB_SIM_FAIL_NOW */
+    SB_SIM_FAIL_LATER = 1, /**< the call succeeds, but the work that it queues fails. A wait for the
+                                work returns DEVICE_FAILURE: once on the thread that queued the
+                                work, and at most once on all other threads together. Every wait for
+                                the first event that the queueing thread records after the work
+                                returns DEVICE_FAILURE. STREAM_WAIT still delays its stream. A call
+                                that queues nothing fails as with SB_SIM_FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
@@ -81,9 +81,9 @@ typedef struct sb_sim_fault {
 } sb_sim_fault;
 
 /** The functions of the simulated device. The device has one recursive lock, which is held while
- *  work, slots and kernels run; hold it during a call of any function except `lock`. `err` may be
- *  NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions
- *  work as before. */
+ *  work, slots and kernels run. The caller must hold the lock during a call of any function except
+ *  `lock`. `err` may be NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST;
+ *  the other functions work as before. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< set by the library that implements the device: its
                              sizeof(sb_sim_device), which may differ from the caller's */

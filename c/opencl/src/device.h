@@ -113,8 +113,8 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last failed events. Their release is delayed, because pocl 3.1 uses an event for a moment
-       after its failure. */
+    /* The last failed events. The release of these events is delayed, because pocl 3.1 uses an
+       event for a moment after the event's failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The
@@ -264,9 +264,9 @@ sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__
                              sb_error *err);
 void sb__opencl_running_end(cl_event *events, cl_uint count);
 
-/* Returns an event with the queue's commands. Omits a command if its thread has already recorded an
-   event after the command. Omits a failed command of another thread if a wait has returned the
-   failure. */
+/* Returns an event with the queue's commands. Omits a command if the thread that queued the command
+   has already recorded a later event. Omits a failed command of another thread if a wait has
+   returned the failure. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);

@@ -26,7 +26,7 @@ cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out) {
     return result;
 }
 
-/* --- streams; call with queued.lock held ------------------------------------------------ */
+/* --- streams. The callers hold queued.lock. ------------------------------------------------ */
 
 static struct sb__opencl_stream *make_stream(struct sb__opencl_device *device,
                                              cl_command_queue queue) {
@@ -69,7 +69,7 @@ static void release_stream(struct sb__opencl_device *device, struct sb__opencl_s
     free(stream);
 }
 
-/* --- the list of a stream; call with queued.lock held ------------------------------------ */
+/* --- the list of a stream. The callers hold queued.lock. ----------------------------------- */
 
 /* Keeps a failed event until SB__OPENCL_FAILED further events have failed, then releases it. */
 static void release_later(struct sb__opencl_queued *queued, cl_event event) {
@@ -344,8 +344,8 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
     return marker ? CL_SUCCESS : err.device_code;
 }
 
-/* --- waits: call functions that have a parameter `stream` with queued.lock held and a reference to
-   the stream; functions that wait release the lock while they wait -------------------------- */
+/* --- waits. The caller of a function with the parameter `stream` holds queued.lock and has a
+   reference to the stream. Functions that wait release the lock meanwhile. ------------------- */
 
 /* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
 static cl_int ignore_failure(cl_int result) {
@@ -586,7 +586,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     sb__opencl_lock_give(&queued->lock);
 }
 
-/* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
+/* --- events. The callers of the functions above sb__opencl_collect hold queued.lock. ------ */
 
 static bool is_reported(const struct sb__opencl_command *command) {
     return !command->is_covered && command->kind == SB__OPENCL_WORK;

@@ -35,8 +35,9 @@ static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* Recognises the placeholder by its count of owners, 0. Its address would not suffice: another copy
-   of the library in the process, which may have created the blob, has another placeholder. */
+/* Recognises the placeholder by its count of owners, 0. A comparison of addresses would not
+   suffice: another copy of the library in the process may have created the blob, and has another
+   placeholder. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }

@@ -20,8 +20,8 @@
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "every slot is one pointer");
 
-/* A table has either all slots (function pointers) of a group or none. It must have the slots of
-   the first group. */
+/* A table has either all slots (function pointers) of a group or none. A table must have the slots
+   of the first group. */
 static const struct group {
     size_t at; /* offset of the first slot */
     const char *names[8];
@@ -77,7 +77,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
-/* The built-in kinds of devices include kinds that this build lacks. */
+/* Returns whether `name` is a built-in kind of device, even if this build lacks the kind. */
 static bool is_built_in(const char *name) {
     static const char *const names[] = {"cpu", "sim", "cuda"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -1,4 +1,5 @@
-/* The built-in context, which callers pass as NULL. It has no device and is never destroyed. */
+/* The built-in context, which callers pass as NULL. The built-in context has no device and is never
+   destroyed. */
 #include "context/context.h"
 
 static sb_context builtin = {

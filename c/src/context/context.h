@@ -90,7 +90,8 @@ struct sb__wait {
     struct sb__wait *next;
     int32_t slot;
     void *handle;    /* of the event */
-    uint64_t number; /* the event's number: a failure concerns work queued before the event */
+    uint64_t number; /* the event's number: if the wait fails, work queued before the event has
+                        failed */
 };
 
 struct sb__waits {
@@ -115,7 +116,7 @@ struct sb__quarantined {
 };
 
 /* Where a check has stopped. A check asks whether the work of the streams that share a bit has
-   ended. It never waits: it stops at a stream with unfinished work, where the next check
+   ended. A check never waits: it stops at a stream with unfinished work, where the next check
    continues. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
@@ -412,16 +413,16 @@ void sb__event_delist(sb_context *context, struct sb__event *event);
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
-/* Records an event on `stream`. If the backend has no events, its work is complete when a slot
+/* Records an event on `stream`. If the backend has no events, queued work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* If no call has waited for the last arithmetic on the library's stream, records an event for that
    arithmetic and keeps the event in the context's list. A backend may report a failure only through
-   the first event after the failed work. Without the kept event, that could be an event for which
-   no call ever waits. Call this function before queueing work that gets an event on `stream`, so
-   that the first event after the work is the work's event. If the work is arithmetic, call this
-   function after queueing the work instead: a wait for the work's event also waits for the kept
-   events. */
+   the first event after the failed work. Without the kept event, the first event could be an event
+   for which no call ever waits. Call this function before queueing work that gets an event on
+   `stream`, so that the first event after the work is the work's event. If the work is arithmetic,
+   call this function after queueing the work instead: a wait for the work's event also waits for
+   the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -460,8 +461,9 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 }
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
-   fetched without a stream. This is the legacy default stream. If the device has no default stream,
-   it is the library's stream, but only after sb_context_stream has returned that stream. */
+   fetched without a stream. The stream is the legacy default stream. If the device has no default
+   stream, the stream is the library's stream, and the set is empty until sb_context_stream has
+   returned that stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -470,7 +472,7 @@ static inline uint64_t sb__default_stream(const sb_context *context) {
                : 0;
 }
 
-/* Returns `stream`. If it is NULL and the device has no default stream, returns the library's
+/* Returns `stream`. If `stream` is NULL and the device has no default stream, returns the library's
    stream. */
 static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
     return stream || sb__has_default_stream(context) ? stream : context->stream;
@@ -481,9 +483,9 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 /* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
    on the stream in `slot`. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
-/* Returns whether a wait has reported a failure of the stream that was in `slot` at `time`, and the
-   failed work may have been queued since then. Sets `*out_over` if that stream has been forgotten;
-   the stream's work has then ended. */
+/* Returns true if a wait has reported failed work on the stream that was in `slot` at `time`, and
+   the failed work may have been queued after `time`. Sets `*out_over` if that stream has been
+   forgotten; the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
 int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */

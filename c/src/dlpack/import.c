@@ -166,8 +166,8 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
 }
 
 /* Sets the memory's storage. If this copy of the library has exported the tensor, keeps the lease
-   of the storage and not the tensor: else a blob that is exported and imported repeatedly would
-   keep all its tensors alive. */
+   of the storage instead of the tensor. Otherwise a blob that is exported and imported repeatedly
+   would keep all its tensors alive. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);

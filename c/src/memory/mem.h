@@ -107,8 +107,9 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 /* Checks that this process can access `side`; for the device, checks that the device is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* A read takes the fast path if the host's bytes are current and accessible. A write takes it if
-   the head is on the written side, this side is READY and WRITABLE, and no side is PENDING. */
+/* A read takes the fast path if the host's bytes are current and accessible. A write takes the fast
+   path if the head is on the written side, this side is READY and WRITABLE, and no side is
+   PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -188,7 +189,7 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
    successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 /* Calls sb__settle for a memory that is being destroyed. If the transfer may still be running after
-   that, both sides' storage counts as in use. */
+   sb__settle, both sides' storage counts as in use. */
 void sb__end_transfer(sb_mem *mem);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
@@ -196,9 +197,9 @@ uint64_t sb__writers(const sb_mem *mem);
 /* Returns the writers except the target's stream. The target's bit remains set if the writer is
    another stream that shares the bit. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Fails as sb__await_writers does if another wait has already reported a failure of the writer's
-   stream, and the failed work may have written the bytes. A later wait might not report that
-   failure again. */
+/* Another wait may already have reported a failure of the writer's stream, which a later wait might
+   not report again. If the failed work may have written the bytes, fails as sb__await_writers
+   does. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records an event on each stream of `writers`, because the bytes depend on the work that is queued
    on these streams. Also fails in the same cases as sb__check_writer. */
@@ -231,7 +232,7 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err);
 /* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
    using it, allocates new storage in `fresh` and sets `*replaces`. If the side has no storage, adds
    storage. On a host-coherent device, new host storage is device storage, which both sides share,
-   unless its allocation fails. New device storage may be used only on `target`'s stream. */
+   unless the device is out of memory. New device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);

@@ -112,7 +112,7 @@ static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *l
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);
 }
 
-/* Returns why the storage cannot be reclaimed, or NULL if it can. */
+/* Returns the reason why the storage cannot be reclaimed, or NULL if it can be reclaimed. */
 static const char *why_not_reclaimed(const sb_mem *mem, struct sb__lease *lease,
                                      const struct sb__storage *lent, sb_deleter deleter) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_CPU];

@@ -137,7 +137,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
 }
 
 /* Frees storage or runs its deleter. Called when no work can use the storage any more. Owned device
-   memory is an exception: the library's stream frees it after the work that uses it. */
+   memory is an exception: its free is queued on the library's stream, after the work that uses the
+   memory. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);

@@ -96,7 +96,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and the bytes to write overlap only in part");
 }
 
-/* Records `slot` as a user of the storage, because the slot's work may still be running. */
+/* Records `slot` as a user of both sides' storage, because the slot's work may still be running. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;

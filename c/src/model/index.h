@@ -28,10 +28,10 @@ struct sb__model_index {
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
-    bool recognised; /* the file has a field of the format */
+    bool recognised; /* the file has a field that its format defines */
 };
 
-/* A check that runs before the index is allocated; an error ends the build. */
+/* A check that runs before the index is allocated. If the check fails, no index is built. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 

@@ -14,7 +14,8 @@ static sb_status put_fields(const struct message *m, const struct sb__layout *la
                             uint32_t begin, uint32_t end, sb_error *err);
 
 /* Does nothing unless the V0 layer inside a V1 layer (`field`) has blobs. Copies the V1 layer's
-   bytes from `*begin` to the end of `field`, without these blobs. Sets `*begin` to that end. */
+   bytes from `*begin` to the end of `field`, without these blobs. Sets `*begin` to the end of
+   `field`. */
 static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
                            const struct sb__field *field, uint32_t *begin, sb_error *err) {
     struct sb__sink count = sb__sink_count();

@@ -26,7 +26,8 @@ struct sb_model {
 
     struct sb__edits edits;
     struct sb__layer *new_layers; /* layers that the program added, numbered after the index's
-                                     layers; their block also holds the slots of new_names */
+                                     layers; the block of the added layers also holds the slots of
+                                     new_names */
     struct sb__names new_names;   /* the table of the names of new_layers */
     struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;

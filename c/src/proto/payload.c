@@ -80,9 +80,10 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
-/* Defines functions that convert values to integers and return the number of converted values. They
-   stop at the first value that the type cannot hold: a fraction, a value beyond the type's range,
-   or NaN. `above` is a power of 2, which double represents exactly, unlike INT64_MAX. */
+/* Defines functions that convert values to integers and return the number of converted values. The
+   functions stop at the first value that the type cannot hold: a fraction, a value beyond the
+   type's range, or NaN. `above` is a power of 2, which double represents exactly, unlike
+   INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \

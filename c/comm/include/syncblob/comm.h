@@ -18,7 +18,7 @@
  * The communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since
  * the ranks no longer agree on the next operation. Bytes that were being reduced or received when
  * the engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails
- * with another status has sent nothing and may be retried, with one exception: to compute a mean on
+ * with another status has sent nothing and may be retried, with one exception. To compute a mean on
  * a device, the library queues work that scales the sum (sb_blob_scale). If the device fails during
  * the scaling, the call returns DEVICE_LOST, or COMM_FAILURE if a later blob also fails, for
  * example because the engine needs the lost device. The other ranks then have the mean, but this
@@ -105,9 +105,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  sb_blob_mutable_cpu or sb_blob_mutable_gpu; a blob that was never written counts as zeros. After
  *  COMM_FAILURE the blobs before the failed blob have their results, except blobs whose scaling
  *  failed. The failed blob is unchanged if the engine has sent none of its bytes. Otherwise, if
- *  both sides were current, the head moves to the side that was not reduced, which still has the
- *  old bytes (unreadable if that side is a lost device); if only one side was current, the failed
- *  blob's bytes are unspecified.
+ *  only one side was current, the failed blob's bytes are unspecified. If both sides were current,
+ *  the head moves to the side that was not reduced. That side still has the old bytes, which are
+ *  unreadable if the side is a lost device.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. If two blobs borrow overlapping
  *      memory of the caller, the call does not detect the overlap, and reduces the common bytes
@@ -124,7 +124,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
- *  at all ranks. The root's blobs are read on the side of their heads: as in sb_blob_cpu and
+ *  at all ranks. The root's blobs are read on the side of their heads. As in sb_blob_cpu and
  *  sb_blob_gpu, a blob that was never written is filled with zeros and then counts as written, even
  *  if the call fails. At other ranks a blob is written on the device if the device has its newest
  *  bytes and the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs

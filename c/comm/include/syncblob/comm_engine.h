@@ -4,9 +4,9 @@
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
- * library holds no lock while a slot runs, so a slot may call the library, but must not pass it the
- * slot's own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. If
- * `takes` or `abandon` returns, or `test` writes, a number that the slot's comment does not list,
+ * library holds no lock while a slot runs, so a slot may call the library. A slot must not pass its
+ * own communicator to the library. A slot that fails fills `err` (never NULL) with sb_error_fill.
+ * If the result of `takes`, `abandon` or `test` is a number that the slot's comment does not list,
  * the library treats the number as 1. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
@@ -75,10 +75,10 @@ typedef struct sb_comm_engine {
     /** Returns when all ranks have called the slot. If the slot is missing, the library reduces one
      *  element instead. */
     sb_status (*barrier)(void *comm, sb_error *err);
-    /** Returns 0 if the engine accepts only host memory, which every engine accepts; 1 if it also
-     *  accepts memory of the context's device; 2 if it also orders its access to that memory after
-     *  work queued on the context's stream and on the default streams, so that the host need not
-     *  wait for that work. A missing slot counts as 0. */
+    /** Returns 0 if the engine accepts only host memory, which every engine accepts. Returns 1 if
+     *  the engine also accepts memory of the context's device. Returns 2 if the engine also orders
+     *  its access to that memory after work queued on the context's stream and on the default
+     *  streams: the host then need not wait for that work. A missing slot counts as 0. */
     int32_t (*takes)(void *comm, sb_context *context);
 
     /* --- requests: set all four slots or none; if none, the library calls all_reduce - */

@@ -14,26 +14,27 @@
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The library therefore
  * makes the memory pool of each buffer accessible to the other devices (cuMemPoolSetAccess). On
  * Turing GPUs, use a process per rank: a driver of 2026 was reported to lose copies by
- * cuMemcpyPeerAsync into such a pool. Memory from cuMemMap must be accessible to all devices of the
- * process.
+ * cuMemcpyPeerAsync into pools that other devices can access. Memory from cuMemMap must be
+ * accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
  * time is measured within the call, separately for each operation (a blob, a bucket), and includes
  * the time in which this rank's device completes earlier work. After the limit, or if another rank
  * has failed, all operations in progress are aborted. The abort has no time limit, because
  * ncclCommAbort joins a thread of NCCL. The function sb_comm_destroy waits until NCCL has finalized
- * the communicator, for at most 5 seconds and at most the limit, since NCCL may need the other
- * ranks. Then it calls ncclCommDestroy, which waits only for work on this rank's streams.
+ * the communicator, since NCCL may need the other ranks. The wait takes at most 5 seconds, and at
+ * most the time limit. Then the function calls ncclCommDestroy, which waits only for work on this
+ * rank's streams.
  *
- * A lost device: NCCL needs the rank's device even for host memory. Calls after the loss return
- * DEVICE_LOST and change no blob. A call in progress returns COMM_FAILURE. Other ranks wait up to
- * the limit. While only this engine knows of the loss, sb_context_device_status does not report it,
- * and creating a communicator returns DEVICE_FAILURE.
+ * A lost device: NCCL needs the rank's device even for host memory. Once the device is lost, calls
+ * return DEVICE_LOST and change no blob. A call in progress returns COMM_FAILURE. Other ranks wait
+ * up to the limit. While only this engine knows of the loss, sb_context_device_status does not
+ * report it, and creating a communicator returns DEVICE_FAILURE.
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
  * abort, the library frees memory when the device reports that NCCL no longer uses the memory. If
- * the device is lost or does not report this within 5 seconds, the library never frees the copies
- * of host bytes and the memory of a reducer's step; sb_stats still counts them.
+ * the device is lost, or does not report the end of NCCL's work within 5 seconds, the library never
+ * frees the copies of host bytes and the memory of a reducer's step; sb_stats still counts them.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H

@@ -6,16 +6,16 @@
  * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
  * backward pass finishes the last layer first. Small blobs are copied to buckets on the host. A
  * blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is reduced
- * separately and in place: on the device if the head is on the device and the engine accepts the
- * device's memory, else on the host. A bucket starts when all of its blobs are ready and earlier
- * buckets have started, so that all ranks start buckets in the same order. The reducer needs memory
- * for at most two buckets.
+ * separately and in place. The reduction runs on the device if the head is on the device and the
+ * engine accepts the device's memory, else on the host. A bucket starts when all of its blobs are
+ * ready and earlier buckets have started, so that all ranks start buckets in the same order. The
+ * reducer needs memory for at most two buckets.
  *
- * From the sb_reducer_ready of a blob to sb_reducer_wait, the caller must not access the blob's
- * bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the head is on the
- * side on which the blob was reduced (for gathered blobs, the host). The reducer identifies a blob
- * by its address: after a blob is destroyed, no later step can end, unless another blob of equal
- * dtype and count is created at the same address and marked as ready.
+ * From the call of sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not
+ * access the blob's bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the
+ * head is on the side on which the blob was reduced (for gathered blobs, the host). The reducer
+ * identifies a blob by its address. After a blob is destroyed, no step can end, unless a new blob
+ * of equal dtype and count has the same address and is marked as ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
@@ -50,11 +50,11 @@ typedef struct sb_reducer_options {
  *  order, dtypes and shapes of the blobs. If one of these values differs between two ranks, the
  *  call fails at every rank with a message that contains both values. If one rank fails before it
  *  sends (out of memory, a wrong argument), the call fails at every rank with that rank's message.
- *  The communicator remains usable in both cases. If the engine of one rank cannot begin the first
- *  reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they
- *  wait until that rank retries the call or ends. If the engine of one rank fails later, that rank
- *  returns COMM_FAILURE, and the other ranks return the status with which their engine reports an
- *  ended rank.
+ *  After either failure the communicator remains usable. If the engine of one rank cannot begin the
+ *  first reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message,
+ *  and wait until that rank retries the call or ends. If the engine of one rank fails later, that
+ *  rank returns COMM_FAILURE, and the other ranks return the status with which their engine reports
+ *  an ended rank.
  *  @param comm [borrowed] must outlive the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
@@ -81,7 +81,7 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. The call starts each bucket whose blobs are all
- *  ready, and advances started buckets. It waits for other ranks only if the engine has no
+ *  ready, and advances started buckets. The call waits for other ranks only if the engine has no
  *  requests. If a bucket cannot start because memory ran out or a device failed, later calls retry
  *  the start.
  *  @param blob [borrowed] a registered blob, with the same count as at its registration
@@ -92,14 +92,14 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because memory ran out or a device failed, the call fails but does not end the
- *  step, and may be retried. The same applies if queued work that wrote a blob has failed, even if
- *  sb_reducer_ready waited for that work: mem.h defines which bytes a retry reduces. But if a
- *  device fails while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device
- *  is lost and the host's bytes are current, the host's bytes are reduced, unless the engine needs
- *  the device, as NCCL does. If only the lost device has the bytes, or the engine needs that
- *  device, the step cannot end: destroy the reducer. The other ranks then return the status with
- *  which their engine reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED
- *  until the caller overwrites the blob.
+ *  step, and may be retried. If queued work that wrote a blob has failed, the call also fails
+ *  without ending the step, even if sb_reducer_ready waited for that work; mem.h defines which
+ *  bytes a retry reduces. If a device fails while it scales a mean, the call ends the step and
+ *  returns DEVICE_LOST. If a device is lost and the host's bytes are current, the host's bytes are
+ *  reduced, unless the engine needs the device, as NCCL does. If only the lost device has the
+ *  bytes, or the engine needs that device, the step cannot end: destroy the reducer. The other
+ *  ranks then return the status with which their engine reports an ended rank. For a blob that is
+ *  LOST the call returns UNINITIALIZED until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

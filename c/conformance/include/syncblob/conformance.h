@@ -31,8 +31,8 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations. To repeat a failed round first, pass the
-                             seed that the report of the failure contains */
+    uint64_t seed;      /**< seed of random operations. To make a failed round the first round, pass
+                             the seed from the failure's report */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
                              tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims whose sentences contain this text, and
@@ -56,7 +56,7 @@ typedef struct sb_conformance_options {
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
-     *  backend crashes or hangs, it did so in the test of the claim that was received last. */
+     *  backend crashes or hangs, the claim that was received last was being tested. */
     void (*begin)(void *user, const char *claim);
 } sb_conformance_options;
 

@@ -8,8 +8,8 @@
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, but
  * only one thread at a time. With a lower level, calls on threads other than the main thread return
  * UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other thread calls MPI at
- * the same time. Any thread may destroy a communicator. If that thread may not call MPI, MPI's
- * communicator is freed when the main thread next creates or destroys a communicator, or by
+ * the same time. Any thread may destroy a communicator. If the destroying thread may not call MPI,
+ * MPI's communicator is freed when the main thread next creates or destroys a communicator, or by
  * MPI_Finalize.
  *
  * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).

@@ -27,9 +27,9 @@
  * queue run; the library may then release memory that the earlier commands use. Call clFinish
  * before you release or overwrite such memory.
  *
- * If a failure is returned only to threads that have not queued the failed work, the library keeps
- * the failure for the thread that has queued the work: one failure for each thread and queue. If it
- * must keep more than 64 failures, the device counts as lost.
+ * A wait may return a failure to a thread that has not queued the failed work. The library then
+ * keeps the failure for the thread that has queued the work: one failure for each thread and queue.
+ * If the library must keep more than 64 failures, the device counts as lost.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
@@ -53,7 +53,7 @@ SB_BEGIN_DECLS
 /** Returns the backend "opencl". @return [borrowed] a constant */
 SB_API const sb_backend *sb_opencl_backend(void);
 
-/** Kinds of device memory. The text after each colon is the way to pass the memory to a kernel. */
+/** Kinds of device memory. The text after each colon states how to pass the memory to a kernel. */
 enum {
     SB_OPENCL_SVM = 1,     /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
