@@ -1,7 +1,6 @@
 #include "filler/random.h"
 
 #include "filler/philox.h"
-#include "host/vectors.h"
 #include "port/root.h"
 
 #include <syncblob/base.h>

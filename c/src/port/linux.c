@@ -6,7 +6,6 @@
 #include "port/posix.h"
 #include "port/random.h"
 #include "port/text.h"
-#include "port/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
