@@ -85,7 +85,7 @@ struct CUctx_st {
     const char *kernels[MAX_KERNELS];
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams;
+    CUstream streams; /* the last stream is `legacy`; NULL: the context does not exist */
 };
 
 #define MAX_CHUNKS 64
@@ -166,7 +166,7 @@ struct call {
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
-/* Defines a driver function that returns an expression, or executes statements. */
+/* RETURNS and SIMPLE define driver functions that return an expression or execute statements. */
 #define RETURNS(name, need, parameters, ...)                                                       \
     CUresult CUDAAPI name parameters {                                                             \
         BEGIN(need);                                                                               \
