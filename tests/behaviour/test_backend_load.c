@@ -152,6 +152,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
+/* dlopen would find the C library in the system's folders. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

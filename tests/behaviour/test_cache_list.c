@@ -81,6 +81,8 @@ static void shrink(size_t most) {
     remove_from_model(0, gone);
 }
 
+/* `busy` simulates a forked child whose parent held the lock at the fork: no thread of the child
+   releases the lock. */
 static void make_call(uint64_t *seed) {
     struct sb__host_cache *cache = &world.context.cache;
     const size_t most = world.context.max_cache_bytes;

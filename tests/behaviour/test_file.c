@@ -232,6 +232,8 @@ TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
         (void)close(descriptors[i]);
 }
 
+/* The kernel follows a link to an open folder in /proc/self, whatever the link's text is. The path
+   of the current folder may be longer than PATH_MAX. */
 TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     enum { LEVELS = 30 };
     char path[64], name[201] = "";
@@ -291,6 +293,8 @@ static void change(int how, const sb_model *model) {
     (void)close(fd);
 }
 
+/* `change` restores the modification time, but no program can set the ctime. To create or remove a
+   hard link is not a change, but sets the ctime. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)
@@ -363,8 +367,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* `digits` has a digit for the owner, named users, the group, a named group, the mask and
-   others. */
+/* `digits` has a digit for the owner, named users, the group, a named group, the mask and others. A
+   file with a list has the mask as the group bits of its mode. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);

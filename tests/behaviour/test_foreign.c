@@ -284,6 +284,7 @@ static const struct {
 
 TEST(beginnings_are_described_from_their_least_size) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        /* The longest prefix comes first, so that the test notices a read of stale bytes. */
         for (size_t size = bounds[i].size + 1; size--;) {
             const char *words = words_of(&model_bytes, bounds[i].bytes, size);
             const bool is_named = strcmp(words, bounds[i].words) == 0;

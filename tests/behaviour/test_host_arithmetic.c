@@ -52,8 +52,8 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* The values of a vector lane have similar magnitudes: otherwise the largest value would hide the
-   others. */
+/* Sums of these values are rounded even in double, so another order of additions gives another sum.
+   The values of a lane have similar magnitudes: otherwise the largest would hide the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -198,6 +198,7 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
     assert_memory_equal(to, expected, room);
 }
 
+/* A large copy alternates between cache lines of two pages. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     static const size_t sizes[] = {
         TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
@@ -282,7 +283,7 @@ TEST(sums_of_many_pieces_are_complete) {
 }
 
 TEST(updates_of_many_pieces_change_each_element_once) {
-    enum { MORE = 4, SMALL = 1 << 14 };
+    enum { MORE = 4, SMALL = 1 << 14 }; /* a direct call scales smaller arrays */
     static const struct {
         int64_t count, tasks;
     } updates[] = {{SMALL - 1, 0}, {SMALL, 0}, {PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};

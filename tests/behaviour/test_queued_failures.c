@@ -709,6 +709,7 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
 
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
+    /* The first record orders the streams. */
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
@@ -801,6 +802,8 @@ static void interrupt(void) {
         sum_of_another = on_thread(sum_other, s);
 }
 
+/* Another thread waits for the operation before the library's core knows that the operation is
+   queued. */
 static sb_status scale_and_interrupt SLOT_SCALE {
     const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
     interrupt();

@@ -19,6 +19,7 @@ struct scene {
     sb_model *model;
 };
 
+/* The shape comes first, so that a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles and runs the test and the training example with each installed MPI: run.sh BUILD_FOLDER
-# [FLAG...]
+# Compiles and runs the test and the training example with each installed MPI:
+# run.sh BUILD_FOLDER [FLAG...]. Exits with 77 if no MPI is installed.
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1") flags=("${@:2}")
@@ -37,6 +37,7 @@ ran=77
 for mpi in openmpi mpich; do
     type mpi{cc,run}.$mpi >/dev/null 2>&1 || { echo "skipped: $mpi is not installed"; continue; }
     compile whole tests/mpi/test_mpi.c "${shared[@]}"
+    # pieces of 499 elements, two at a time, as if counts were too large for MPI
     compile pieces tests/mpi/test_mpi.c "${shared[@]}" -DSB__MPI_PIECE=499 -DSB__MPI_FLYING=2
     compile train c/mpi/example/train.c
     for ranks in 1 2 3 4 7; do

@@ -230,6 +230,7 @@ static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void 
 
 cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, cl_uint waits, const cl_event *list, cl_event *out);
+/* Frees the memory in a callback: the memory counts as live until the command runs. */
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, cl_uint waits, const cl_event *list, cl_event *out) {
     cl_context context;
@@ -335,6 +336,8 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
     return made;
 }
 
+/* Records `queue` as the last user of the memory. Returns the previous user, which the caller must
+   release, or NULL. */
 static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     pthread_mutex_lock(&lock);
     struct memory *memory = find(NULL, ptr);

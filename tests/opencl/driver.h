@@ -1,4 +1,5 @@
-/* The linker redirects the library's calls of OpenCL to driver.c (--wrap). */
+/* The linker redirects the library's calls of OpenCL to driver.c (--wrap), which makes chosen calls
+   fail and counts live objects. */
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
@@ -14,11 +15,13 @@ const sb_opencl_device *opencl_device(const sb_context *context, void **out_devi
 
 enum driver_mode {
     DRIVER_NOW,  /* the call does nothing and returns the code */
-    DRIVER_LATER /* the call succeeds, and its command fails later */
+    DRIVER_LATER /* the call succeeds, and its command fails later; a call without command fails */
 };
 
-/* Makes the `nth` call of `name` (NULL: of any function) on this thread fail. */
+/* Makes the `nth` call of `name` (NULL: of any function) on this thread fail. An `nth` of 0 removes
+   the fault. Releases of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
+/* Returns the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
 extern struct driver_live {
@@ -27,7 +30,8 @@ extern struct driver_live {
 
 void assert_nothing_is_live(void);
 
-/* Properties of devices that are opened later. */
+/* Properties of devices that are opened later. By default, a device has the properties of pocl's
+   device, and Intel's unified shared memory. */
 extern struct fake_device {
     bool hides_doubles, hides_svm, hides_fine_svm, hides_usm;
     bool is_separate;    /* the device's memory is not the host's */

@@ -3,7 +3,10 @@
        smpirun ... resnet BUCKET_MIB
 
    Rank 0 prints the number of buckets, the bytes, and the seconds of the step without overlap, of
-   the step with overlap, and of all all-reduces. */
+   the step with overlap, and of all all-reduces.
+
+   Each simulated element stands for FOLD elements of the net, and a host's bandwidth is divided by
+   FOLD, so that a thousand ranks fit into memory. */
 #include "../bench/resnet_50.h"
 
 #include <syncblob/mpi.h>
@@ -35,7 +38,8 @@ static struct {
     int buckets;
 } network;
 
-/* Replaces MPI_Iallreduce: SMPI's own function sends all data to all ranks. */
+/* Replaces MPI_Iallreduce: SMPI's own function, unlike real MPI libraries, sends all data to all
+   ranks. Computes when the bucket would end if it were sent during the backward pass. */
 int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, MPI_Request *request) {
     const double before = MPI_Wtime(), ready_at = before - network.began - network.blocked;

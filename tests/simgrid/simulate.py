@@ -43,6 +43,7 @@ def build(libraries, program):
 def simulate(folder, hosts, gbits, shape, name, bucket):
     """Returns the numbers that resnet.c prints."""
     group = GROUP[hosts]
+    # each group of hosts has a switch with half as many uplinks as hosts
     tree = f' topology="FAT_TREE" topo_parameters="2;{group},{hosts // group};1,{group // 2};1,1"'
     (folder / "platform.xml").write_text(
         PLATFORM.format(last=hosts - 1, bandwidth=gbits * 1e9 / 8 / FOLD,

@@ -101,7 +101,8 @@ void device_fail_no_more(sb_context *context);
 /* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
-/* Does nothing if `head` is UNINITIALIZED. */
+/* Writes `values` to the memory, and moves its head to `head`. Does nothing if `head` is
+   UNINITIALIZED. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
 /* The test owns the memory. */
@@ -109,8 +110,8 @@ sb_mem *test_filled(sb_context *context, size_t bytes, int fill);
 /* Copies the first `bytes` bytes of a current side to `out`, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
-/* Queues a copy to the host, and makes every wait for the copy fail. Sets the schedule
-   SB_SIM_LAZY. */
+/* Queues a copy to the host, and makes every wait for the copy fail. The head must be at the
+   device. Sets the schedule SB_SIM_LAZY. */
 void mem_fail_wait(const sb_mem *mem);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);

@@ -14,7 +14,8 @@
 #include <malloc.h>
 #endif
 
-/* Read the members only while no other thread allocates. */
+/* Read the members only while no other thread allocates. The allocator fills a block without
+   SB_ALLOC_ZEROED with rubbish. */
 struct counting_allocator {
     pthread_mutex_t lock;
     int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, including failed calls */
@@ -56,8 +57,9 @@ static inline void ignore(sb_status status) {
     (void)status;
 }
 
-/* Makes the running test the owner of an object. Fuzz targets link fuzz/support/loan.c instead and
-   must free each object. */
+/* Makes the running test the owner of an object. The test ends its newest objects first, and loans
+   after all other objects. Fuzz targets link fuzz/support/loan.c instead and must free each
+   object. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
 /* Destroys the thing now. */

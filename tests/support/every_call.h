@@ -49,7 +49,7 @@ enum world_storage {
 void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns,
                 uint32_t flags);
 /* Reads and writes both blobs and saves the model, so that a sanitizer can report an invalid
-   access. */
+   access. Asserts that no blob's count exceeds its capacity. */
 void world_use(struct world *world);
 /* Destroys the objects and asserts that a deleter has run for each lent piece. */
 void world_close(struct world *world);
@@ -57,8 +57,8 @@ void world_close(struct world *world);
 struct every_call {
     const char *name;
     void (*run)(struct world *world);
-    bool ends;
-    bool is_const;
+    bool ends;     /* destroys an object of the world */
+    bool is_const; /* changes no object of the world */
 };
 
 extern struct every_call every_call[];

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints the calls that tests/survival/input/test_refusals.c includes: make_refusals.py INCLUDE...
 
+For each pointer that the header's comment does not mark [nullable], one call passes NULL.
 Each call is the argument of a macro. A macro that the test does not define expands to nothing.
 """
 import pathlib

@@ -1,5 +1,6 @@
 /* Runs tests of the simulated device on another backend. The linker redirects calls of
-   sb_context_create to shim.c (--wrap), which opens the other backend's device for "sim:N". */
+   sb_context_create to shim.c (--wrap), which opens the other backend's device for "sim:N". The
+   shim counts the calls of each slot, and can make a driver call inside a chosen slot call fail. */
 #ifndef SB_TESTS_SHIM_H
 #define SB_TESTS_SHIM_H
 

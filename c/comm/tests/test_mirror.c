@@ -8,7 +8,7 @@
 #include <syncblob/sim_comm.h>
 
 #define MOST MIRROR_BLOBS
-enum { LARGE = (2 * 128 << 10) / sizeof(float) };
+enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* 128 KiB for each of two ranks */
 
 /* Sizes in floats: of the blobs, from the last to the first, and of the messages. A negative size
    marks a blob that is sent in place. */

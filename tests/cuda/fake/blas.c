@@ -1,4 +1,5 @@
-/* The fake libcublas.so.12 and libcublas.so.13, over the fake driver. */
+/* The fake libcublas.so.12 and libcublas.so.13, over the fake driver. In the default pointer mode
+   of a handle, cuBLAS reads scalars from host memory. */
 #include "fake.h"
 
 #include <cublas_v2.h>
@@ -72,6 +73,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
     return result ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
+/* The fake has no cublasDestroy, which would wait for the device: the library keeps its handles. */
 FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     struct fake_blas_call call = fake_blas(__func__);
     if (call.status)

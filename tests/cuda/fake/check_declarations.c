@@ -1,4 +1,5 @@
-/* Compares, at compile time, the declarations in cuda/declarations.h with NVIDIA's headers. */
+/* Compares, at compile time, the library's declarations of CUDA, cuBLAS and NCCL with NVIDIA's
+   headers. */
 #include "declarations.h"
 
 #include <cublas_v2.h>
@@ -44,6 +45,7 @@ SAME_AS(MIN, ncclMin);
 SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
 SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
+/* NCCL 2.18 defines the magic number only in an initialiser, so the fake NCCL checks the number. */
 
 /* constants.inc has a line SAME(NAME) for each constant SB__NAME of cuda/declarations.h. */
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name);

@@ -1,4 +1,6 @@
-/* Controls and counters of the fake libcuda.so.1, which it exports besides the driver API. */
+/* Controls and counters that the fake libcuda.so.1 exports besides the driver API. Environment
+   variables set the initial settings: FAKE_SCHEDULE (eager, lazy or random), FAKE_VERSION,
+   FAKE_INIT and FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H
 #define SB_TESTS_FAKE_H
 
@@ -26,17 +28,24 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
+/* If the failing call queues no work, FAKE_LATE makes the next call lose the context, and
+   FAKE_TRANSIENT makes the failing call return the failure. */
 enum fake_mode {
     FAKE_NOW,
     FAKE_LATE,      /* the call succeeds, and the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails, and the context is lost */
-    FAKE_TRANSIENT, /* a wait returns the failure, but the context remains usable */
+    FAKE_TRANSIENT, /* a wait returns the failure; unlike with real drivers, the context works */
     FAKE_EXIT,      /* the driver shuts down, as at process exit */
     FAKE_ALWAYS     /* all later calls fail too, until the fault is removed */
 };
 
+/* Makes the `nth` next call of `function` (NULL: of any function) fail with `code`. An `nth` of 0
+   removes the fault. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
+/* Returns the function that the latest fault made fail, or NULL. Removing the fault does not change
+   the result. */
 FAKE_API const char *fake_fired(void);
+/* `function` may be NULL: all functions. */
 FAKE_API int64_t fake_calls(const char *function);
 
 struct fake_live {
@@ -48,32 +57,43 @@ struct fake_live {
 FAKE_API struct fake_live fake_live(void);
 FAKE_API int fake_depth(void);
 
+/* Returns the number of violations, each of which the fake driver prints on stderr. */
 FAKE_API int64_t fake_violations(void);
 
 /* Queues kernel(user) on a stream of the current context. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
-/* Returns the host memory behind a device's range, or NULL if the range is not allocated. */
+/* Returns the host memory behind a device's range, or NULL if the range is not allocated or its
+   queued allocation has not run. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
 FAKE_API int fake_knows(CUstream stream);
 FAKE_API void fake_drain(void);
+/* CUDA 13's header declares only a newer version, but its drivers still export cuCtxCreate_v2. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Makes a lost context usable again, which no real driver does. */
+/* Makes a lost context usable again, which no real driver does, and drops its queued copies and
+   kernels. No thread may be using the context. */
 FAKE_API void fake_revive(CUcontext context);
-/* Frees all objects of the fake driver, and revives its contexts. */
+/* Frees all objects of the fake driver, revives its contexts, and empties this thread's stack of
+   contexts. */
 FAKE_API void fake_heal(void);
 
+/* Returns the number of this thread. Unlike a pthread_t, the number is never reused. */
 FAKE_API int64_t fake_thread(void);
 
+/* The lock is recursive. FAKE_LOCKED holds the lock until the enclosing block ends. */
 FAKE_API int fake_lock(void);
 FAKE_API void fake_unlock(const int *held);
 #define FAKE_LOCKED __attribute__((cleanup(fake_unlock), unused)) const int held = fake_lock()
 
-/* Queues a kernel on [ptr, ptr + bytes) that ends once passes(user) returns true. */
+/* Queues a kernel on [ptr, ptr + bytes) that ends once passes(user) returns true. The fake driver
+   calls passes(user) under its lock, after the stream's earlier work. */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
+/* Work on a reserved stream is a violation. */
 FAKE_API void fake_reserve(CUcontext context, CUstream stream, bool reserved);
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
+/* Returns whether the context's kernels may store to the range. Assumes that all devices have
+   access to memory of cuMemAlloc. */
 FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
 FAKE_API int64_t fake_get(enum fake_setting setting);
 
@@ -81,7 +101,8 @@ struct fake_blas_call {
     unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Begins a call of cuBLAS or NCCL, which fake_fail may make fail. */
+/* Begins a call of cuBLAS or NCCL, which fake_fail may make fail with a cublasStatus_t or an
+   ncclResult_t. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
 /* `user` must be from malloc; the fake driver frees `user` after the kernel has run. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
@@ -96,7 +117,8 @@ FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Makes the `nth` next operation of the rank run forever, and report the error `code`. */
+/* Makes the `nth` next operation of the rank run forever, and, unless `code` is ncclSuccess, report
+   the error `code`. An `nth` of 0 removes the fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, int code);
 FAKE_API int64_t fake_nccl_live(void);
 

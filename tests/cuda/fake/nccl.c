@@ -1,4 +1,6 @@
-/* The fake libnccl.so.2, over the fake driver. */
+/* The fake libnccl.so.2, over the fake driver, with calls that do not block. Unless the schedule is
+   eager, a call ends only after a few calls of ncclCommGetAsyncError. A kernel ends once the
+   kernels of all ranks have begun. */
 #include "fake.h"
 #include "halves.h"
 
@@ -133,7 +135,8 @@ static double combine(struct part *const *parts, int size, int64_t i) {
     return value;
 }
 
-/* NCCL up to 2.22 stores directly to buffers of peer devices in the same process. */
+/* NCCL up to 2.22 stores directly to buffers of peer devices in the same process (v2.18.3,
+   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs). */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)
@@ -164,6 +167,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
+/* NCCL may hang or return wrong values if ranks make unequal calls. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -172,6 +176,7 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
+/* The kernels of an aborted rank are done, and its buffers may have any values. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -278,7 +283,7 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
         return ncclInvalidArgument;
     for (int r = 0; r < group->size; r++) {
         if (group->comms[r] && group->comms[r]->context == now_current())
-            return ncclInvalidUsage;
+            return ncclInvalidUsage; /* NCCL refuses two ranks on one device */
         if (group->comms[r] && depth == 0 && group->comms[r]->maker == fake_thread())
             fake_violation("one thread makes two ranks outside of a group, which hangs");
     }
@@ -365,7 +370,8 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     return comm->error;
 }
 
-/* NCCL's guide forbids other work on the stream until the state is ncclSuccess. */
+/* NCCL's guide (ncclCommGetAsyncError) forbids other work on the stream until the state is
+   ncclSuccess. */
 static ncclResult_t queue(const char *function, ncclComm_t comm, struct part wanted,
                           const void *from, const void *to) {
     BEGIN_AS(function);

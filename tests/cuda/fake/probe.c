@@ -1,4 +1,5 @@
-/* Tests each row of contract.tsv on libcuda.so.1: the fake driver or NVIDIA's driver. */
+/* Tests each row of contract.tsv on libcuda.so.1: the fake driver or NVIDIA's driver. Also fails if
+   a row has no test, or a test has no row. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -19,7 +20,8 @@ static struct row {
     struct row *next;
 } * rows;
 
-/* Defines the test of the row `id`, which is correct if the expression is true. */
+/* Defines the test of the row `id`, which is correct if the expression is true. The primary context
+   is current, the capture mode is global, and no stream is captured. */
 #define HOLDS(id, expression)                                                                      \
     static bool id(void) {                                                                         \
         return expression;                                                                         \
@@ -102,6 +104,7 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
+/* Returns whether `waited` blocks are mapped after a wait, and `trimmed` blocks after a trim. */
 static bool maps(CUmemoryPool pool, uint64_t waited, uint64_t trimmed) {
     return memory_of(pool) && OK(cuMemFreeAsync, memory_of(pool), stream) &&
            OK(cuStreamSynchronize, stream) && reserved(pool) / LARGE == waited &&

@@ -27,7 +27,7 @@ static sb_status open_another(void *user, int32_t ordinal, void **out, sb_error 
 static void close_device(void *device) {
     CUcontext context = context_of(device);
     sb__cuda_backend.close(device);
-    fake_revive(context);
+    fake_revive(context); /* a later test may open this device */
 }
 
 /* NVIDIA's driver would crash on an unknown handle. */

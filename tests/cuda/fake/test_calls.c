@@ -1,4 +1,4 @@
-/* Tests how many driver calls each operation makes. */
+/* Tests how many driver calls each operation makes if the device's context is current. */
 #include "fixture.h"
 
 #include <string.h>

@@ -111,10 +111,10 @@ static sb_status push_fresh(sb_context *context, sb_error *err) {
 }
 
 enum {
-    WRITES = 1, /* the operation overwrites current bytes */
-    LOSES = 2,  /* if queued work fails, the bytes are lost */
-    ONCE = 4,
-    ARITHMETIC = 8
+    WRITES = 1,    /* the operation overwrites current bytes */
+    LOSES = 2,     /* if queued work fails, the bytes are lost */
+    ONCE = 4,      /* the operation cannot be repeated */
+    ARITHMETIC = 8 /* arithmetic must be prepared */
 };
 
 #define OPERATIONS(X)                                                                              \
@@ -213,6 +213,7 @@ static sb_stats stats_of(const struct scene *s) {
     return own;
 }
 
+/* Leaked bytes may include page-locked memory. */
 static bool is_all_counted(const struct scene *s) {
     const sb_stats stats = stats_of(s);
     const struct fake_live live = fake_live();
@@ -333,7 +334,7 @@ static bool trial(const struct operation *o, const struct fake_fault *fault, boo
         wrong = "the statistics do not match the live device memory";
     if (!wrong && fault->mode == FAKE_ALWAYS && o->run == release && !is_kept_freed(&s, trials))
         wrong = "later calls do not free memory that could not be freed";
-    if (!wrong && !exits && fired)
+    if (!wrong && !exits && fired) /* at process exit, queued work counts as complete */
         wrong = wrong_bytes(&s, o, !loses(fault) && device == SB_OK, st);
     if (!wrong && !loses(fault) && device == SB_OK && !is_all_freed(&s))
         wrong = "a wait does not free memory that could not be freed";
@@ -410,6 +411,7 @@ static void fail_always(size_t function) {
     fake_fail(functions[function], 1, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
 }
 
+/* Memory above 64 KiB is not in a slab; a trim frees memory in slabs. */
 TEST(page_locked_memory_that_cannot_be_freed_is_kept_until_it_can) {
     static const size_t sizes[] = {LARGE, BYTES};
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
@@ -461,7 +463,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
             fail_with("after %s failed %d bytes are left, %d count as leaked",
                       functions[function] ? functions[function] : "any call", (int)left,
                       (int)(leaked_bytes() - leaked));
-        if (function < 3 && !lost)
+        if (function < 3 && !lost) /* failures of the first three functions prevent every free */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }
@@ -471,7 +473,8 @@ static void want_no_leak(void *arg) {
     child_wants(leaked_bytes() == 0);
 }
 
-/* The library cannot wait for the stream later: the caller may have destroyed the stream. */
+/* The library cannot wait for the stream later: the caller may have destroyed the stream. The child
+   checks that a forked child counts leaks from 0. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;

@@ -181,8 +181,8 @@ static int with_a_real_driver(void) {
     return 0;
 }
 
-/* Folders of `path`: `libw` has libraries without functions, `none` has files that are not
-   libraries. */
+/* Folders of `path`: `libw` has libraries without functions. `none` has files that are not
+   libraries, and that hide the machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

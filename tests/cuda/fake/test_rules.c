@@ -194,6 +194,8 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     }
 }
 
+/* Two contexts of one device, and one context of another device. All but the first context keep
+   freed memory, and no other memory is free. */
 struct pair {
     struct stage stage;
     sb_context *other, *elsewhere;
@@ -323,7 +325,8 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     assert_ok(use(f->stage.context, 3 * BYTES, &err));
 }
 
-/* The application chooses by cudaSetDeviceFlags whether waits block or spin. */
+/* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
+   follow the flags of the context; waits for events follow the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -389,6 +392,7 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
         end_capture(f, (CUstream)own);
         assert_ok(sb_context_synchronize(f->context, &err));
         limit_memory(0);
+        /* `other` gets the retired memory from the pool; f->context would first wait. */
         if (i & 1)
             test_end(device_mem(other, 4 * BYTES));
         fake_set(FAKE_MEMORY, ALL_MEMORY);

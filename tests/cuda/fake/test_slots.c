@@ -58,7 +58,7 @@ static sb_status status_from(const char *function, unsigned int error) {
     if (!is_of_cublas(function))
         return status_of(error);
     switch (error) {
-    case CUBLAS_STATUS_NOT_INITIALIZED:
+    case CUBLAS_STATUS_NOT_INITIALIZED: /* cublasCreate returns this status if out of memory */
         return is(function, "cublasCreate_v2") ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE;
     case CUBLAS_STATUS_ALLOC_FAILED:
         return SB_ERR_OUT_OF_MEMORY;
@@ -130,7 +130,8 @@ static const struct slot {
     {prepare_arithmetic, "cuLaunchKernel", false},
 };
 
-/* The backend retries only if nothing is queued yet, or if the wait has not begun. */
+/* The backend retries only if nothing is queued yet, or if the wait has not begun. After
+   cublasCreate, prepare_arithmetic only runs each kernel, so a retry may run the kernels again. */
 static bool is_retried(const struct bench *b, const struct slot *slot, const char *fired,
                        unsigned int error) {
     const sb_status st = status_from(fired, error);
@@ -145,7 +146,7 @@ static bool is_retried(const struct bench *b, const struct slot *slot, const cha
 
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE;
+        return SB_ERR_DEVICE_FAILURE; /* so that the core only repeats the wait */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
         return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
@@ -254,7 +255,8 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
                   sb_status_name(found), sb_status_name(wanted));
 }
 
-/* The slot `copy` is tested with every error; other slots with one error of each status. */
+/* The slot `copy` is tested with every error. Other slots are tested with one error of each status,
+   and with errors that some slots treat specially. */
 static bool is_tested(const struct slot *slot, unsigned int error) {
     unsigned int first = 1;
     while (status_of(first) != status_of(error))
@@ -272,7 +274,7 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
     if (!*fired)
         return false;
-    const bool at_end =
+    const bool at_end = /* neither the end of a call nor a free reports a failure */
         is(fired, "cuCtxPopCurrent_v2") ||
         (st == SB_OK && (is(fired, "cuThreadExchangeStreamCaptureMode") ||
                          (slot->run == prepare_arithmetic && is(fired, "cuCtxPushCurrent_v2"))));

@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+/* If the driver lacks the functions of green contexts, their pointers are NULL. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(cuMemGetAllocationGranularity)                                                               \
     F(cuMemAddressReserve)                                                                         \
@@ -80,13 +81,13 @@ sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
 void *device_make(size_t bytes);
-/* Frees the memory when the test ends. */
+/* Frees the memory when the test ends, after the test's contexts. */
 void *device_own(sb__cu_ptr ptr);
-/* Queues a pause of some milliseconds, except on a fake driver. */
+/* Queues a pause of some milliseconds, except on a fake driver, whose schedule delays the work. */
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* Copies on the legacy default stream, and waits for the copy. */
+/* These two functions copy on the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
 

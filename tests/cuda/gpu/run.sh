@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the programs that "./dev gpu --pack" has gathered, and prints the results as Markdown.
+# The machine needs neither a network nor a compiler.
 #
 # usage: run.sh [FOLDER [PART...]]
 #   FOLDER   the programs' folder (default: this script's)

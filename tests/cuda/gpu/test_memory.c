@@ -90,7 +90,7 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
     static struct mapped mapped;
     void *out;
     map(&mapped);
-    for (size_t pages = 1; pages <= 2; pages++) {
+    for (size_t pages = 1; pages <= 2; pages++) { /* across both mappings, then beyond the second */
         char *at = (char *)(uintptr_t)mapped.ptr + pages * mapped.page - BYTES / 2;
         sb_mem *mem = test_mem(f->context, BYTES);
         const sb_status st = sb_mem_set_gpu(mem, at, BYTES, 0, NULL, NULL, &err);
@@ -159,7 +159,7 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = 1;
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round < 2; round++) { /* only in round 0 the driver must load kernels */
         const int pieces = take_all();
         int done = 0;
         for (int i = 0; i < 3; i++) {
@@ -216,7 +216,7 @@ __attribute__((destructor)) static void at_the_very_end(void) {
 
 static int run_scenario(const char *name) {
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* runs before the driver's exit handler */
+        (void)atexit(release_everything); /* registered after the driver's handler: runs first */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

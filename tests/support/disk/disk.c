@@ -1,7 +1,7 @@
 /* Simulates a faulty file system below DISK_FOLDER, for a program with this library in LD_PRELOAD.
 
    DISK_LACKS    words: links, noreplace, modes, sync, lists, folders (which cannot be opened)
-   DISK_FAIL     CALL:ERRNO:N, the N-th CALL fails with ERRNO
+   DISK_FAIL     CALL:ERRNO:N, the N-th CALL fails with ERRNO; a failed "close" closes the file
    DISK_ONE_IN   N, at random one call in N fails
    DISK_SEED     the seed of DISK_ONE_IN
    DISK_SIGNAL   CALL:NUMBER, each CALL first raises signal NUMBER

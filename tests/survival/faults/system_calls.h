@@ -13,17 +13,19 @@ enum {
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* The calls `nth` to `last` of `function` fail. */
+/* The calls `nth` to `last` of `function` fail. A call to which SHORT, NOTHING or ENDS does not
+   apply fails with EIO. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: no call fails */
-    int error;
-    int then; /* the error of the call after `last`, or 0 */
+    int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
+    int then;             /* the error of the call after `last`, or 0 */
 };
 
 void fault_set(struct system_fault fault);
+/* Ends the fault. Returns the number of calls of the fault's function since fault_set. */
 int fault_end(void);
-extern const char *failed_function;
+extern const char *failed_function; /* the last function that failed since fault_set, or "" */
 
 /* A simulated file system that lacks some system calls. */
 struct world {
@@ -37,7 +39,7 @@ struct world {
     bool lost; /* a rename replaced the file but reported a failure */
 };
 
-extern struct world *world;
+extern struct world *world; /* NULL: the real file system */
 bool world_lacks(const char *function);
 
 struct descriptors {

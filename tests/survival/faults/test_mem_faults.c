@@ -1,4 +1,5 @@
-/* Makes allocations and device operations of every call on a memory fail. */
+/* Makes allocations and device operations of every call on a memory fail. The lazy schedule runs
+   work as late as possible, which exposes accesses to storage that was reused too early. */
 #include "pointers.h"
 #include "scene.h"
 

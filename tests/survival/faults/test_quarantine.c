@@ -1,4 +1,5 @@
-/* Tests that storage that may still be in use is not freed, reused or returned to its lender. */
+/* Tests that storage that may still be in use is not freed, reused or returned to its lender. The
+   lazy schedule runs work as late as possible, which exposes accesses to reused storage. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"

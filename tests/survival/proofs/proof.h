@@ -1,4 +1,4 @@
-/* Declarations for harnesses. */
+/* Declarations for harnesses. In ESBMC, a function without a body returns any value of its type. */
 #ifndef SB_TESTS_PROOF_H
 #define SB_TESTS_PROOF_H
 

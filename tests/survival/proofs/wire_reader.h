@@ -7,6 +7,8 @@
 
 #include "wire/wire.h"
 
+/* No function reads more than ten bytes from reader.at on, or more than one byte before
+   reader.at. */
 #define NEAR 24
 
 extern unsigned char bytes[NEAR]; /* only declared: ESBMC tries all values */

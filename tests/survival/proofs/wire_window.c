@@ -54,7 +54,7 @@ static void make_reader(void) {
     claim(reader.begin == 0 && reader.end == (source.bytes ? source.size : 0));
     sb__reader_watch(&reader, progress);
     claim(reader.at == 0 && reader.progress == progress && is_window());
-    claim(!progress || reader.end == 0); /* the window of a watched reader starts empty */
+    claim(!progress || reader.end == 0); /* otherwise reads would not report progress */
 }
 
 void wire_window(void) {

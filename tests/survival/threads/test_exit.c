@@ -1,4 +1,5 @@
-/* Tests that processes in many states exit without a crash or a hang. */
+/* Tests that processes in many states exit without a crash or a hang. The processes are children of
+   a process that never uses the library: a forked child cannot use its parent's device. */
 #include "child.h"
 #include "estate.h"
 #include "team.h"

@@ -63,7 +63,7 @@ static void read_current_bytes(struct estate *e) {
     sb_blob_destroy(loaded);
 }
 
-/* This test must run first: once the parent has a hash key, children keep the key. */
+/* The first test must call hash_a_name: once the parent has a hash key, children keep the key. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[8] = {{0, 0}};
@@ -438,6 +438,8 @@ static void strike(struct busy *b) {
 
 TEST(forks_of_a_busy_process_do_not_hang) {
     struct forge f;
+    /* At a fork, another thread may hold a lock of AddressSanitizer's allocator or, before LLVM 19,
+       of ThreadSanitizer's stacks. */
     if (IS_SANITIZED) {
         print_message("skipped: sanitizers themselves may hang in forks of a busy process\n");
         test_skip();

@@ -1,4 +1,5 @@
-/* Tests that the library alone orders the accesses of threads. */
+/* Tests that the library alone orders the accesses of threads. The flags and devices of the tests
+   order no accesses, so that ThreadSanitizer reports a memory order that is too weak. */
 #include "blobs.h"
 #include "mirror.h"
 #include "plain.h"
@@ -126,7 +127,7 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
-/* These tests must run first. */
+/* The next two tests must run first: any other test could make the first use. */
 
 static void use_builtin(void *arg, int member) {
     sb_mem_release(mem_filled(NULL, 100, 1));

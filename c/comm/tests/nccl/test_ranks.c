@@ -13,8 +13,8 @@
 #include <syncblob/nccl.h>
 
 #define MOST        4
-#define SHORT_LIMIT 500 /* milliseconds */
-#define FAULT_LIMIT 30
+#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing */
+#define FAULT_LIMIT 30  /* if a rank may be missing */
 #define LONG_LIMIT  60000
 
 struct team {

@@ -24,9 +24,10 @@ struct mirror {
     int64_t fail_end;     /* the n-th wait fails; 0: no call fails */
     int64_t fail_test;    /* the n-th test fails; 0: no call fails */
     sb_status failure;    /* IO or COMM_FAILURE also overwrites the buffer */
-    bool tests_are_done;  /* `test` reports that a request is done */
-    bool keeps;           /* an abandoned request may still write to its memory */
-    int fill;             /* the byte that the second rank sends */
+    bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
+    bool keeps;          /* an abandoned request may still write to its memory */
+    int fill;            /* the byte that the second rank sends */
+    /* Records and counts since the last mirror_forget, which keeps `closed` and `closed_failed`. */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned, spoiled;
     int64_t second; /* calls of `start` while another request was in flight */
@@ -35,7 +36,7 @@ struct mirror {
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
 extern const sb_comm_engine mirror_engine_at_once; /* without requests */
-extern const char *const mirror_cause;
+extern const char *const mirror_cause; /* the message of a failure; its device code is 7 */
 
 void mirror_forget(struct mirror *mirror);
 

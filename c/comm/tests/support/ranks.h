@@ -20,8 +20,8 @@ sb_reducer_options reducer_options(sb_part part, sb_comm_op op, size_t bucket_by
 #define RANK_OPTIONS(...)                                                                          \
     ((sb_sim_comm_options){.struct_size = sizeof(sb_sim_comm_options), __VA_ARGS__})
 
-/* Runs task(comm, arg) on a thread for every rank, and destroys the communicators. `options` may be
-   NULL. */
+/* Runs task(comm, arg) on a thread for every rank, and destroys the communicators. The test fails
+   if an `expect` of a rank failed. `options` may be NULL. */
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 

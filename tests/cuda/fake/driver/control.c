@@ -347,6 +347,8 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
+/* Creating or destroying a context may wait for other contexts, whose captures then forbid the
+   call. cuda.h does not document this case. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -407,6 +409,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 
 READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
+/* Loading a kernel may synchronise the context ("Lazy Loading" in the CUDA C++ Programming
+   Guide). */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)

@@ -1,4 +1,6 @@
-/* The structs of the fake driver, and the functions that its files share. */
+/* The structs of the fake driver, and the functions that its files share. One recursive lock
+   protects the structs. The fake driver has no threads: a call that waits for queued work runs the
+   work. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -52,7 +54,8 @@ struct item {
 
 #define MAX_FAILURES 8
 
-/* A transient failure, which the driver keeps until the thread waits or records an event. */
+/* A transient failure of a thread's work, which the driver keeps until that thread waits or records
+   an event. */
 struct failure {
     CUresult code;
     int64_t thread;
@@ -82,7 +85,7 @@ struct CUctx_st {
     const char *kernels[MAX_KERNELS];
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams;
+    CUstream streams; /* the last stream is `legacy`; NULL: the context does not exist */
 };
 
 #define MAX_CHUNKS 64
@@ -109,8 +112,8 @@ struct block {
     size_t bytes;
     char *backing;
     int device;
-    CUmemoryPool pool;
-    CUcontext context;
+    CUmemoryPool pool; /* NULL: memory of cuMemAlloc or cuMemMap */
+    CUcontext context; /* NULL: memory of a pool or of cuMemMap */
     bool ready, freeing;
     bool is_reserved;       /* from cuMemAddressReserve; the first `mapped` bytes are usable */
     size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
@@ -151,18 +154,19 @@ enum need {
 struct call {
     CUresult result;
     CUcontext context;
-    CUresult later;
+    CUresult later; /* the failure of the queued work or, without work, of a later call */
     bool passing;
     enum need need;
 };
 
-/* Begins a driver function. Makes the function return at once if the call must fail. */
+/* Begins a driver function, and holds the lock until the function returns. Makes the function
+   return at once if the call must fail. */
 #define BEGIN_AS(function, need)                                                                   \
     __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
-/* Defines a driver function that returns an expression, or executes statements. */
+/* RETURNS and SIMPLE define driver functions that return an expression or execute statements. */
 #define RETURNS(name, need, parameters, ...)                                                       \
     CUresult CUDAAPI name parameters {                                                             \
         BEGIN(need);                                                                               \
@@ -183,10 +187,12 @@ struct call {
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
+/* Aborts if `made` is NULL; otherwise returns `made`. */
 void *need_memory(void *made);
 /* `function` must be the pointer that fake_load_kernel received. */
 void unload_kernel(CUcontext context, const char *function);
 
+/* `pool` may be NULL. Returns false if the device memory is exhausted. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
@@ -197,14 +203,17 @@ void drop_block(struct block *block);
 void trim_pools(int device);
 void forget_memory(void);
 
+/* Returns NULL if the context has no live stream with this handle. */
 CUstream resolve(CUcontext context, CUstream handle);
 /* Fails if a capture forbids unsafe calls, and invalidates the capture. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
+/* Queues a copy of `item`, and frees the objects that `item` owns if the call fails. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
 /* Returns whether queued work uses one of the `bytes` bytes at `host` or at `device`. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
+/* The per-thread default streams must have no queued work. */
 void drop_per_thread(CUcontext context);
 void forget_streams(CUcontext context);
 

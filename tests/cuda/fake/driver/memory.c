@@ -1,4 +1,5 @@
-/* The fake driver never reuses an address, so that a use after a free is detected. */
+/* The fake driver never reuses an address, so that a use after a free is detected. The bytes of a
+   block are at another address, so that a host access to a device address faults. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -194,6 +195,8 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
+/* By cuda.h, cuMemFree also frees memory of a pool. cuda.h does not document whether cuMemFree
+   waits, so a free of memory in use is a violation. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -340,6 +343,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+/* The range of memory from cuMemMap is the whole reservation, even if parts are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
     static const struct block none = {.device = -2};
     const struct block *found = block_at(ptr), *block = found ? found : &none;

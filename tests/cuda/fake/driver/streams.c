@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A per-thread default stream is ordered only with the legacy default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && s->thread == fake_thread())
@@ -171,6 +172,8 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
+/* After a wait has returned a failure, only the thread that queued the failed work gets the failure
+   again. */
 static CUresult failure_for(CUstream stream, int64_t thread) {
     for (int i = 0; i < stream->failure_count; i++)
         if (stream->failures[i].thread == thread || !stream->failures[i].is_reported)
@@ -357,7 +360,8 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
     return false;
 }
 
-/* A download's target is filled with rubbish until the copy runs. */
+/* A download's target is filled with rubbish until the copy runs. With the random schedule, an
+   upload from pageable memory may read its source at the call, as real drivers may. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -558,7 +562,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* the only flag is for captures */
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
@@ -611,7 +615,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     return event->context->lost ? event->context->lost : record->failure;
 }
 
-/* The first query of a recorded event runs no work. */
+/* The first query of a recorded event runs no work, so that callers meet CUDA_ERROR_NOT_READY. Only
+   waits return a transient failure. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -645,6 +650,7 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     return CUDA_SUCCESS;
 }
 
+/* Ignores `mode`: the tests begin captures only in the global mode. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -657,6 +663,8 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
+/* Unlike a real driver, accepts a capture whose other streams were not joined to the first
+   stream. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
