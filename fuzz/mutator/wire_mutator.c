@@ -1,4 +1,5 @@
-/* Mutates messages in protobuf's wire format, at any depth of the input. */
+/* Mutates messages in protobuf's wire format, at any depth of the input, and corrects the lengths
+   of the enclosing messages. */
 #include "fields.h"
 #include "wire_builder.h"
 
@@ -11,7 +12,8 @@
 /* Many runs of small inputs find more bugs than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
-/* libFuzzer defines this function, which mutates bytes and returns the new size. */
+/* libFuzzer defines this function, which mutates bytes, also with words of the dictionary, and
+   returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 

@@ -11,10 +11,10 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 struct field {
     uint32_t number;
     unsigned type;
-    uint64_t value;
+    uint64_t value;       /* only of a VARINT */
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes;
-    size_t size; /* the value's size; a GROUP's value includes its end tag */
+    const uint8_t *bytes; /* the value, after the tag and the length of BYTES */
+    size_t size;          /* the value's size; a GROUP's value includes its end tag */
 };
 
 struct fields {
@@ -27,10 +27,13 @@ struct fields {
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */
 struct fields fields_parse(const uint8_t *bytes, size_t size);
-/* Returns the number of bytes that the varint has, or 0 if the bytes do not begin with a varint. */
+/* Returns the number of bytes that the varint has, or 0 if the bytes do not begin with a varint of
+   at most 64 bits. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
+/* Returns `list`, or a larger copy if the list has no room for one more item. */
 void *one_more(void *list, size_t count, size_t *room, size_t item_size);
+/* Returns `memory`. If `memory` is NULL, ends the program. */
 void *must(void *memory);
 
 #endif

@@ -37,7 +37,8 @@ uint32_t tape_below(struct tape *tape, uint32_t limit);
 
 extern sb_error call_error;
 
-/* Returns the status of `call`, and checks the fields of call_error. */
+/* Returns the status of `call`, which must pass &call_error. Checks that a success has not changed
+   the error, and that a failure has set all fields of the error. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
 #define check_status(expected, call)                                                               \
     fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
@@ -47,10 +48,12 @@ sb_status fuzz_checked_status(sb_status status);
 void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
                        sb_status found);
 
-/* Returns -1 if a dimension, or the size of all elements in bytes, does not fit in a ptrdiff_t. */
+/* The dimensions must not be negative. Returns -1 if a dimension, or the size of all elements in
+   bytes, does not fit in a ptrdiff_t. */
 int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size);
 
-/* Checks that a call that reads input bytes may return `status`. */
+/* Checks that a call that reads input bytes may return `status`: OK, an error in the data, out of
+   memory, or cap reached. */
 void check_bytes_status(sb_status status);
 
 #endif

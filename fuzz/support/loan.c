@@ -7,8 +7,8 @@
 
 #define AFTER_THE_END 0xD7
 
-/* tests/support/support.c defines these functions for unit tests, and frees objects when a test
-   ends. */
+/* These two functions replace the functions of tests/support/support.c, which free objects when a
+   unit test ends. */
 void test_own_loan(void *thing, void (*end)(void *thing)) {
     (void)thing;
     (void)end;

@@ -13,8 +13,8 @@ struct loan {
     void *ptr;
     size_t bytes;
     bool read_only;
-    bool given;
-    bool due; /* according to the reference model, the deleter must have run */
+    bool given; /* a call such as sb_mem_set_cpu has accepted the loan */
+    bool due;   /* according to the reference model, the deleter must have run */
     bool ended;
     unsigned char *before;
 };
@@ -27,13 +27,15 @@ struct lender {
     bool blind; /* bytes are no longer checked */
 };
 
-/* Returns NULL if out of memory, or if LOANS_MAX loans exist. */
+/* `device` is NULL for host memory. Returns NULL if out of memory, or if LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* If `may_be_late`, loans that are due may still be in quarantine. */
+/* Checks that exactly the loans that are due have ended. After a failed wait, loans that are due
+   may still be in quarantine (`may_be_late`). */
 void lender_check(const struct lender *lender, bool may_be_late);
-/* Checks that all accepted loans have ended, and frees the loans. */
+/* Checks that exactly the accepted loans have ended, checks the bytes of all loans, and frees the
+   loans. */
 void lender_close(struct lender *lender);
 
 #endif

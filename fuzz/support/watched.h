@@ -22,6 +22,7 @@ struct run {
 };
 
 void watched_begin(struct watched *watched);
+/* Ends the context, and checks that all memory was freed. */
 void watched_end(struct watched *watched);
 
 void watched_mark(struct watched *watched);
@@ -37,8 +38,8 @@ const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that a read of an input may return `status`, and that the error's offset is at most
-   `size`. */
+/* Checks that a read of an input may return `status`. For invalid data, the error's offset must be
+   at most `size`, and the message must contain the offset. */
 void check_read_status(sb_status status, size_t size);
 
 /* A file in a new folder, in memory if possible. */

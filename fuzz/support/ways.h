@@ -12,15 +12,16 @@ enum trouble {
     TROUBLES
 };
 
+/* A member that is 0 or NULL has no effect. */
 struct way {
     const char *path; /* the input as a file */
     uint32_t flags;
     const sb_limits *limits;
-    int64_t fail_nth;
-    const sb_source *source;
+    int64_t fail_nth;        /* the n-th allocation fails */
+    const sb_source *source; /* the input as a source, with the trouble below */
     enum trouble trouble;
     const struct run *run;
-    int left;       /* the number of reads until the trouble begins */
+    int left;       /* the read that decreases `left` to 0 begins the trouble */
     uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
@@ -29,6 +30,7 @@ struct way {
    read. */
 typedef sb_status read_way(const struct run *run, struct way *way, const void *expected);
 void way_begin(const struct run *run, const struct way *way);
+/* Checks the status, the offset of the error, and that a failed read frees all memory. */
 void way_end(const struct run *run, struct way *way, sb_status status);
 /* The status may be SB_ERR_IO only if the trouble has begun. */
 void way_check(const struct way *way, sb_status status);
@@ -43,7 +45,7 @@ void check_way(const struct run *run, enum way_kind kind, read_way *read, const 
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* the number of writes until a write fails */
+    int left; /* the write that decreases `left` to 0 fails; initially 0: no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

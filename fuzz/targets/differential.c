@@ -156,7 +156,8 @@ static struct decoded_values gather(struct decoded_file *file, const struct fiel
     return values;
 }
 
-/* Field `number` has NVCaffe's raw values, and field `number` - 2 has their type. */
+/* Field `number` has NVCaffe's raw values, and field `number` - 2 has their type. If a field is
+   repeated, the last bytes and the last known type are valid. */
 static struct decoded_values raw_values(struct decoded_file *file, const struct fields *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};

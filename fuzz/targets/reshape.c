@@ -294,7 +294,9 @@ static void expect_use(struct world *w, struct plain_memory *memory, enum call c
     w->uses[w->num_uses++] = (struct use){memory, call};
 }
 
-/* Checks the status of `call`. After a success, adds the step's uses to the reference model. */
+/* Checks that the status of `call` is `refusal` or, if `refusal` is SB_OK, the first failure of the
+   step's uses. After a success, adds the uses to the reference model; the caller makes all other
+   updates. */
 #define agree(w, what, refusal, call) is_agreed(w, what, refusal, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,

@@ -1,4 +1,5 @@
-/* Times arithmetic, copies and fillers on one thread and on two. */
+/* Times arithmetic, copies and fillers on one thread and on two. All contestants of a contest use
+   the same memory. */
 #include "harness.h"
 #include "peers/caffe.h"
 

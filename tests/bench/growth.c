@@ -92,10 +92,11 @@ static void save_once(struct net *net) {
     must(sb_model_save(net->built, net->bytes, net->size, &size, NULL));
 }
 
+/* `limit` bounds the ratio to nets of 1,000 layers. Searches in large nets cause cache misses. */
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    double limit; /* searches in large nets cause cache misses */
+    double limit;
 } steps[] = {{"build", build_once, 1.2},
              {"open", open_once, 1.2},
              {"list", list_once, 1.2},

@@ -15,21 +15,21 @@
 struct contestant {
     const char *name;
     void (*run)(void);
-    void (*after)(void); /* [nullable] */
+    void (*after)(void); /* [nullable] runs after each sample, and is not timed */
 };
 
 /* The library's best time may be at most `limit` times the best time of `against`. */
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* the payload's size; 0: any size */
+    size_t bytes; /* the payload's size to which the goal applies; 0: any size */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */
 struct contest {
     const char *what;
     struct contestant contestants[6];
-    struct contestant caffe[3];
+    struct contestant caffe[3]; /* take part only if Caffe is loaded */
     struct goal goals[4];
 };
 
@@ -41,7 +41,7 @@ struct result {
 struct bench {
     bool quick;
     int rounds; /* 0: as many rounds as fit into CONTEST_NS */
-    /* [nullable] returns the longest time of all processes */
+    /* [nullable] returns the longest time of all processes, which must all call the function */
     double (*slowest)(double ns);
     const char *folder;
     const struct caffe_peer *caffe; /* [nullable] */
@@ -56,6 +56,7 @@ void pin(int index);
 
 /* Times all contestants and checks the goals. The results are valid until the next contest. */
 const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
+/* Checks that `value` is at most `limit`, for a value that is not a contest's best time. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
 void each_size(void (*run)(size_t bytes));
@@ -70,6 +71,7 @@ sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
 /* Fills the data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
+/* An sb_parallel_for with two pinned threads: the caller and a helper. */
 void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg);
 
 void loop_update(float *data, const float *diff, size_t count);

@@ -26,6 +26,7 @@ build_windows() { # [-- TARGET...]
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF "$@"
 }
 
+# The variables suppress wine's windows and messages.
 in_wine() { # COMMAND...
     local status jobs=4 # a program under wine mostly waits
     local -
@@ -78,7 +79,8 @@ END
         "$client" shared static pkg_config
 }
 
-# All build folders share FOLDER, so that crates from the registry are compiled once.
+# All build folders share FOLDER, so that crates from the registry are compiled once. Unsets clippy's wrapper, which
+# may belong to another compiler than the first cargo in PATH.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix
     env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \

@@ -70,6 +70,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Exporters write all nodes before the name of the graph.
 fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();

@@ -35,6 +35,7 @@ fn declare(ty: &Type, name: &str) -> String {
         Type::Ptr(pointer) => {
             let is_const = matches!(pointer.mutability, syn::PointerMutability::Const(_));
             let qualifier = if is_const { "const " } else { "" };
+            // A qualifier after the type, as in `T const *name`, also fits pointers to pointers.
             declare(&pointer.elem, &format!("{qualifier}*{name}"))
         }
         Type::Array(array) => declare(&array.elem, &format!("{name}[{}]", value(&array.len))),

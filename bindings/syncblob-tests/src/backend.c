@@ -1,4 +1,5 @@
-/* A backend in a shared library, for the tests of Rust and Python. */
+/* A backend in a shared library, for the tests of Rust and Python. Opens a device of every number.
+   All devices allocate from one array, and never reuse freed memory. */
 #include <syncblob/backend.h>
 
 #include <string.h>

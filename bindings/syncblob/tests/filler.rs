@@ -16,6 +16,7 @@ fn kind_of(shape: &[usize], filler: Filler) -> ErrorKind {
     kind
 }
 
+/// tests/behaviour/filler_golden.inc has the same numbers for the elements 0, 77 and 299.
 #[test]
 fn numbers_are_those_of_the_c_library() {
     let at = |values: Vec<f64>| [0, 77, 299].map(|i| values[i].to_bits());

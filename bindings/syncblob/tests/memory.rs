@@ -186,6 +186,7 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
+/// CUDA accepts a stream of another context if both contexts have the same device.
 #[test]
 fn a_stream_is_refused_in_another_context_even_if_the_device_accepts_it() {
     for device in ["sim:0", "cuda:0"] {

@@ -372,7 +372,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before);
+    drop(before); // without the slot's lock; other steps drop blobs under the lock
     Ok(())
 }
 

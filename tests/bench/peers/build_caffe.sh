@@ -9,7 +9,7 @@ cd "$2"
 
 sources=$(basename "$archive" .tar.gz)
 [ -d "$sources" ] || tar -xzf "$archive"
-# An old protobuf generated the headers of the distribution.
+# -Igenerated must precede the distribution's folder, whose headers an old protobuf generated.
 flags=(-std=c++14 -O2 -DNDEBUG -DCPU_ONLY -w -fPIC
     -Igenerated "-I$sources/include" "-I$here"
     "-I$(dirname "$(ls /usr/include/*/openblas-serial/cblas.h)")")

@@ -82,7 +82,7 @@ void *load(const void *bytes, size_t size) {
     caffe::BlobProto message;
     google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
                                                  static_cast<int>(size));
-    input.SetTotalBytesLimit(INT_MAX); // protobuf's default limit is 64 MiB
+    input.SetTotalBytesLimit(INT_MAX); // as Caffe does: the limit of old protobufs is 64 MiB
     CHECK(message.ParseFromCodedStream(&input));
     Blob *blob = new Blob();
     blob->FromProto(message);

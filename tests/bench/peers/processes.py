@@ -4,7 +4,7 @@
     processes.py python [--check] MODEL PROTOTXT PROGRAM
     processes.py onnx MODEL PROTOTXT PROGRAM
 
-PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB.
+PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB, whose files are in the page cache.
 "python" compares the module with Google's protobuf (upb), with OpenCV, and with reading the bytes of the file.
 "onnx" compares the conversion to ONNX with cp, for the net and for a VGG-16 with 528 MiB of random weights.
 --check fails if a ratio is too large even for a busy machine.

@@ -1,4 +1,6 @@
-/* Uses one copy of the library beside other copies in the same process. */
+/* Uses one copy of the library beside other copies in the same process. With -DPROGRAM:
+   copies local|global NAME PATH... loads the users at PATH, and runs the steps of all users in
+   turn. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -71,6 +73,7 @@ static void end(void) {
     sb_context_release(device);
 }
 
+/* Before this step, all users of the copy have released their objects. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);

@@ -4,7 +4,8 @@
 # BUILD is a build folder with this version's shared and static libraries.
 # growth: each struct with struct_size has one more member in the later version. The tests of struct sizes must
 #   pass with the headers and the library of either version.
-# copies: users of three copies of the library run in one process. Each user must call only its own copy.
+# copies: users of three copies of the library run in one process. Each user must call only its own copy. The later
+#   version has the next minor number and other private structs.
 set -euo pipefail
 
 what=$1 cc=$2 jobs=$3 build=$(realpath "$4")

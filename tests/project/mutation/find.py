@@ -26,7 +26,11 @@ BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT:
 
 
 def file_offset(location):
-    """libclang's Python module lacks the function clang_getFileLocation."""
+    """Calls clang_getFileLocation, which libclang's Python module lacks.
+
+    For code from a macro's definition, the function returns the place of the macro's use. For code in a macro's
+    argument, the function returns the place of the argument.
+    """
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -35,6 +39,8 @@ def file_offset(location):
 
 
 class Source:
+    """`text` must be ASCII, because libclang's offsets count bytes."""
+
     def __init__(self, path, text):
         self.path, self.text = path, text
 
@@ -122,6 +128,7 @@ class Finder:
         self.conditions(node, children)
         self.expression(node, children)
         for child in children:
+            # The compiler may require constants as arguments of its builtins.
             if not (node.spelling.startswith("__builtin") and self.is_literal(child)):
                 self.walk(child)
 

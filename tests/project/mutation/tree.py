@@ -68,7 +68,7 @@ class Tree:
 
     def plant(self, found, live):
         placed = set()
-        for path in self.planted:
+        for path in self.planted:  # also sources that no longer have mutants
             text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there

@@ -18,6 +18,7 @@ sed 's|<syncblob/syncblob.h>|"syncblob.h"|' "$here/numbers.c" >"$work/numbers.c"
 cd "$work"
 warnings=(-Wall -Wextra -Werror)
 libraries=(-lm -lpthread -ldl)
+# With -std=gnu17 and -mfma, a compiler may contract expressions to FMA. numbers.c must still print the same numbers.
 contracted=()
 grep -q '\bfma\b' /proc/cpuinfo 2>/dev/null && contracted=(-mfma)
 

@@ -1,6 +1,6 @@
 // Prints edge cases of Blob and SyncedMemory. Caffe's own classes and bindings/caffe must print the
 // same. With an argument, prints the results of Caffe's own classes for the table "Where the two
-// differ" of c/guide/caffe.md.
+// differ" of c/guide/caffe.md. tests/behaviour/test_differences.c tests the library's results.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -191,6 +191,7 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
 
 
+# One name has a slash, and one layer has more than ten blobs.
 LAYERS = {"conv1": [(2, 3, 5, 5), (2,)], "relu1": [], "inception_3a/1x1": [(4, 3, 1, 1), (4,)], "lstm": [(3,)] * 12,
           "scalar": [()]}
 

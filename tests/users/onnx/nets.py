@@ -35,6 +35,7 @@ class Draw:
         return self.below(100) < percent
 
     def sample(self, options):
+        """Returns all options in a random order."""
         left = list(options)
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
 

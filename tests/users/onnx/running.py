@@ -55,7 +55,9 @@ def reason(run):
 
 
 def check_model(model):
-    """Returns the sizes that the model declares for its outputs. An unknown size is None."""
+    """Returns the sizes that the model declares for its outputs. An unknown size is None. With full_check, onnx.checker
+    infers all shapes and compares the inferred shapes with the declared shapes.
+    """
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # onnx raises several classes

@@ -42,7 +42,7 @@ def pythons():
 
 
 def test(python, numpy, wheel, resnet):
-    # A pipe would stay open until the last child ends.
+    # The output goes to a file, because a pipe would stay open until the last child ends.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
         inside, requirements = pathlib.Path(folder, "venv/bin/python"), pathlib.Path(folder, "requirements.txt")
         requirements.write_text(ENVIRONMENTS.read_text().split(f"[{numpy}]\n")[1].split("\n[")[0], encoding="utf-8")

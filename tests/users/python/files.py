@@ -49,6 +49,7 @@ def run_code(code):
 
 
 def has_gpu():
+    """The fake NVIDIA libraries count as a GPU."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -69,7 +70,9 @@ def real_models():
 
 
 def made():
-    """Returns a net with the converter's special cases, such as layers without a name or with the same name."""
+    """Returns a net with the converter's special cases: BatchNorms, two layers with one name, a layer without a name,
+    doubles, and a layer with more blobs than PyTorch has names for.
+    """
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")

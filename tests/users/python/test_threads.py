@@ -122,7 +122,9 @@ if not files.IS_NUMPY_1:  # NumPy 1 does not export read-only arrays
 class Copies(unittest.TestCase):
     @unittest.skipUnless(hasattr(time, "pthread_getcpuclockid"), "no clock of another thread")
     def test_no_copy_is_made_with_the_lock_held(self):
-        """Takes the best of many calls: on a busy machine the other thread may not get a processor."""
+        """Measures how long the calling thread runs between two turns of another thread. Takes the best of many calls:
+        on a busy machine the other thread may not get a processor.
+        """
         large = syncblob.Model("large")
         large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
         clock = time.pthread_getcpuclockid(threading.get_ident())

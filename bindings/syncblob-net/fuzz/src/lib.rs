@@ -16,6 +16,7 @@ pub use mutate::{mutate, Random};
 
 /// The maximum memory: a number of bytes for each byte of input, plus a constant.
 const READING: (usize, usize) = (512, 64 << 10);
+/// A conversion may use more memory, because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
 const MOST_WEIGHTS: i64 = 1 << 14;
 
