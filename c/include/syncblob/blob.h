@@ -33,7 +33,7 @@ enum {
 /** Creates an empty blob: never shaped, 0 axes, count 0.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param dtype SB_DTYPE_*
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: INVALID_ARGUMENT (unknown dtype), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
@@ -42,7 +42,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtyp
  *  makes the count 0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_create, as sb_blob_reshape. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype,
                                                      const int64_t *shape, int32_t num_axes,

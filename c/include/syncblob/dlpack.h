@@ -216,7 +216,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part
 /** Creates a blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_from_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
                                                           sb_dl_managed_versioned *tensor,
@@ -225,7 +225,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
 /** As sb_blob_create_from_dlpack, for the struct of versions before 1.0.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_from_legacy_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_from_legacy_dlpack(sb_context *context,
                                                                  sb_dl_managed *tensor,

@@ -70,7 +70,7 @@ enum {
  *  @param deleter [nullable] runs once when the model releases the bytes. Never runs if this call
  *      fails
  *  @param user passed to `deleter`
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: INVALID_ARGUMENT (unknown format, a limit below 0), UNSUPPORTED (limits with an
  *  unknown tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED. */
@@ -85,7 +85,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_forma
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
 SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format format,
                                                   const char *path, uint32_t flags,
@@ -99,7 +99,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *      never if this call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
                                                     const sb_source *source,
@@ -118,7 +118,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_p
 /** Creates an empty model, to be built in memory and saved.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*, not AUTO
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: INVALID_ARGUMENT (unknown format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_model_create(sb_context *context, sb_format format,
                                                sb_model **out, sb_error *err);
