@@ -13,8 +13,8 @@
  * (never NULL) with sb_error_fill. The library's call returns the same status and text. Any other
  * status becomes SB_ERR_IO.
  *
- * On Linux and macOS a call that reads or writes a file, a source or a sink uses at most 24 KiB of
- * the thread's stack. The stack of callbacks and of the backend is not counted.
+ * On Linux and macOS a call on a file, a source or a sink uses at most 24 KiB of the thread's
+ * stack. The stack of callbacks and of the backend is not counted.
  */
 #ifndef SYNCBLOB_IO_H
 #define SYNCBLOB_IO_H
@@ -84,7 +84,7 @@ typedef struct sb_sink {
 typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
-    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
+    /** Reports `done` of `total` bytes. `done` never decreases, and `total` is 0 while the total is
      *  unknown. Runs about once per MiB that is read or written, and once with `done` equal to
      *  `total` before the call publishes its result. Between two reports `done` may increase by
      *  much more than a MiB, because opening a model skips the values. If a blob's diff is before

@@ -33,12 +33,12 @@
  * fails. No call returns a host pointer to bytes that failed work should have written, even if
  * other threads have waited for that work before. The library cannot track the caller's work on the
  * library's own stream, or on a stream that two contexts use. The same applies to a stream that the
- * caller did not pass, and to a default stream if the pointer was fetched without a stream. The
- * library also cannot track which bytes the caller's work computes from lost bytes. If several
- * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
- * failure. Make a call on that memory before you read another memory. If a wait fails although the
- * work succeeds, the library does not treat the work as failed. In two cases the library then
- * treats the device as lost. First, a wait for arithmetic that was queued without a stream returns
+ * caller did not pass, or a default stream if the pointer was fetched without a stream. The library
+ * also cannot track which bytes the caller's work computes from lost bytes. If several memories
+ * borrow the same bytes (Overlap), only the memory whose call queued the work reports the failure.
+ * Make a call on that memory before you read another memory. If a wait fails although the work
+ * succeeds, the library does not treat the work as failed. In two cases the library then treats the
+ * device as lost. First, a wait for arithmetic that was queued without a stream returns
  * DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a copy or a clear
  * that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
  *

@@ -98,7 +98,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *  @param source [borrowed] the struct is copied. Its `close` runs when the model is destroyed, and
  *      never if this call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
+ *  @param progress [borrowed, nullable] used during this call only. See sb_model_set_progress
  *  @param out [owned] destroy with sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
@@ -214,7 +214,7 @@ typedef struct sb_blob_info {
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
     size_t size;         /**< bytes of the blob's message; 0 if the blob is not in the file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
-                              or F64; in NVCaffe's raw_data also F16, I32, U32. A load can convert
+                              or F64. In NVCaffe's raw_data also F16, I32, U32. A load can convert
                               values of each type to any float or integer type. Values of F16 can
                               also be loaded as F16 */
     int32_t legacy;      /**< 1 if the message has legacy dimensions: num, channels, height, width.

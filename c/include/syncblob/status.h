@@ -71,7 +71,7 @@ SB_API const char *sb_status_text(sb_status status);
  */
 typedef struct sb_error {
     int32_t code;        /**< the status that was returned */
-    int32_t device_code; /**< the device driver's error number, or 0; for SB_ERR_IO: errno, or on
+    int32_t device_code; /**< the device driver's error number, or 0. For SB_ERR_IO: errno, or on
                               Windows the result of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
     char message[240];   /**< what was requested and why it failed, NUL-terminated. Text from files
