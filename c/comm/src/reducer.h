@@ -72,7 +72,7 @@ struct sb_reducer {
 };
 
 /* Collective: compares the registrations of all ranks. `blobs` are the blobs of `reducer` in the
-   caller's order. `st` is this rank's status so far; `err` (not NULL) describes a failure. Returns
+   caller's order. `st` is this rank's status so far. `err` (not NULL) describes a failure. Returns
    SB_OK if `st` is SB_OK at every rank and all registrations are equal. If the first reduction
    fails before sending, the caller may retry the call. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,

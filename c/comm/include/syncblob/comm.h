@@ -101,7 +101,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /** Collective: combines the blobs of all ranks element by element, in place. Every rank's blobs
  *  receive the result. A blob is reduced on the device if its head is on the device and the engine
- *  accepts the device's memory, else on the host. For each blob the call has the effects of
+ *  accepts that memory, else on the host. For each blob the call has the effects of
  *  sb_blob_mutable_cpu or sb_blob_mutable_gpu. A blob that was never written counts as zeros. After
  *  COMM_FAILURE the blobs before the failed blob have their results, except blobs whose scaling
  *  failed. The failed blob is unchanged if the engine has sent none of its bytes. Otherwise, if
@@ -125,10 +125,10 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights. Blobs must have the same shapes and dtypes at all ranks. The root's blobs are
  *  read on the side of their heads. As in sb_blob_cpu and sb_blob_gpu, a blob that was never
- *  written is filled with zeros and then counts as written, even if the call fails. At other ranks
- *  the call writes a blob on the device if the device has the newest bytes and the engine accepts
- *  its memory, else on the host. After COMM_FAILURE the blobs are in the states that
- *  sb_comm_all_reduce_blobs describes.
+ *  written is filled with zeros. The blob then counts as written, even if the call fails. At other
+ *  ranks a blob is written on the device if the device has the newest bytes and the engine accepts
+ *  that memory. Otherwise the blob is written on the host. After COMM_FAILURE the blobs are in the
+ *  states that sb_comm_all_reduce_blobs describes.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
  *      same memory
  *  @param num_blobs 0 or more

@@ -3,19 +3,20 @@
  * being computed. Caffe's classes P2PSync and NCCL do the same. Blobs are registered once. In each
  * step the caller marks every blob as ready, in any order, and then waits for the end of the step.
  *
- * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
- * backward pass finishes the last layer first. Small blobs are copied to buckets on the host. A
- * blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is reduced
- * separately and in place. The reduction runs on the device if the head is on the device and the
- * engine accepts the device's memory, else on the host. A bucket starts when all of its blobs are
- * ready and earlier buckets have started. All ranks thereby start buckets in the same order. The
- * reducer needs memory for at most two buckets.
+ * Buckets: blobs are assigned to buckets from the last blob of the list to the first. The reason is
+ * that a backward pass finishes the last layer first. Small blobs are copied to buckets on the
+ * host. A blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is
+ * reduced separately and in place. The reduction runs on the device if the head is on the device
+ * and the engine accepts the device's memory, else on the host. A bucket starts when all of its
+ * blobs are ready and earlier buckets have started. All ranks thereby start buckets in the same
+ * order. The reducer needs memory for at most two buckets.
  *
  * From sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not reshape or
- * destroy the blob, or access its bytes on either side. After sb_reducer_wait the head is on the
- * side on which the blob was reduced (for gathered blobs, the host). The reducer identifies a blob
- * by its address. After a blob is destroyed, no step can end. The exception is a new blob of equal
- * dtype and count that has the same address and is marked as ready.
+ * destroy the blob. In that time the caller must not access the blob's bytes on either side. After
+ * sb_reducer_wait the head is on the side on which the blob was reduced (for gathered blobs, the
+ * host). The reducer identifies a blob by its address. After a blob is destroyed, no step can end.
+ * The exception is a new blob of equal dtype and count that has the same address and is marked as
+ * ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
@@ -93,13 +94,14 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because memory ran out or a device failed, the call fails without ending the step.
  *  The call may then be retried. If queued work that wrote a blob has failed, the call also fails
- *  without ending the step, even if sb_reducer_ready waited for that work. mem.h defines which
- *  bytes a retry reduces. If a device fails while it scales a mean, the call ends the step and
- *  returns DEVICE_LOST. If a device is lost and the host's bytes are current, the call reduces the
- *  host's bytes. An engine that needs the device, such as NCCL, cannot do so. If only the lost
- *  device has the bytes, or the engine needs that device, the step cannot end: destroy the reducer.
- *  The other ranks then return the status with which their engine reports an ended rank. For a blob
- *  that is LOST the call returns UNINITIALIZED until the caller overwrites the blob.
+ *  without ending the step. The call fails even if sb_reducer_ready waited for that work. The
+ *  header mem.h defines which bytes a retry reduces. If a device fails while it scales a mean, the
+ *  call ends the step and returns DEVICE_LOST. If a device is lost and the host's bytes are
+ *  current, the call reduces the host's bytes. An engine that needs the device, such as NCCL,
+ *  cannot do so. If only the lost device has the bytes, or the engine needs that device, the step
+ *  cannot end: destroy the reducer. The other ranks then return the status with which their engine
+ *  reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED until the caller
+ *  overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

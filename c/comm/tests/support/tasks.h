@@ -1,4 +1,4 @@
-/* Tasks of a rank (ranks.h) that must pass with every engine; `arg` is a workplace. */
+/* Tasks of a rank (ranks.h) that must pass with every engine. `arg` is a workplace. */
 #ifndef SB_TESTS_TASKS_H
 #define SB_TESTS_TASKS_H
 
