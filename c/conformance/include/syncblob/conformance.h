@@ -91,7 +91,7 @@ SB_API SB_MUST_CHECK sb_status sb_conformance_run(const sb_backend *table,
                                                   sb_conformance_report report, void *user,
                                                   int32_t *out_failed, sb_error *err);
 
-/** Returns the text of claim `index`, from 0; NULL after the last claim.
+/** Returns the text of claim `index`, from 0, or NULL after the last claim.
  *  @return [borrowed, nullable] static text */
 SB_API const char *sb_conformance_claim(int32_t index);
 
