@@ -115,8 +115,8 @@ void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected,
 
 /* Returns whether the backend has the slots of arithmetic and the device supports arithmetic. */
 bool sb__kit_computes(struct sb__kit *kit);
-/* Each function returns whether the device has the feature of its name. If not, it skips the
-   claim. */
+/* Each function returns whether the device has the feature of its name. If not, the function skips
+   the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Returns the last dtype with arithmetic: SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no

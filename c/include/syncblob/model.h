@@ -8,8 +8,8 @@
  * BlobProtoVector. If a V1 layer contains a nested V0 layer, the two count as one layer. The layer
  * has the blobs of both layers, in the file's order.
  *
- * If the library refuses bytes, it may recognise their actual format (a web page, an archive, a
- * truncated file). The message then ends in "; this is ..." with the name of the format.
+ * If the library refuses bytes, the library may recognise their actual format (a web page, an
+ * archive, a truncated file). The message then ends in "; this is ..." with the name of the format.
  *
  * A model has one owner (open or create, destroy). Several threads may make calls on a const model
  * at the same time.

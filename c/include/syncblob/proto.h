@@ -117,13 +117,14 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
 /** Writes the blob's BlobProto to a file, atomically: `path` always refers to the old file or to
  *  the complete new file (WriteProtoToBinaryFile). The call writes a temporary file in the same
  *  folder, with a name that begins with ".syncblob-", and renames that file. A killed process may
- *  leave the temporary file. The folder must be writable and searchable. If it is not readable, the
- *  call cannot flush the folder, and a power failure soon after the call may restore the old file.
+ *  leave the temporary file. The folder must be writable and searchable. If the folder is not
+ *  readable, the call cannot flush the folder. A power failure soon after the call may then restore
+ *  the old file.
  *
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
- *  old file's permissions, without the set-user-ID and set-group-ID bits. Its owner and group are
- *  the old file's if the process may set the owner and the group. If the process may not set the
+ *  old file's permissions, without the set-user-ID and set-group-ID bits. The new file's owner and
+ *  group are the old file's if the process may set owner and group. If the process may not set the
  *  group, the call removes permissions. The new file's group and all other users keep only
  *  permissions that the old file gave to its group and also to other users. A POSIX access list
  *  (Linux) is preserved. If the list or the group cannot be set, all users except the owner get
