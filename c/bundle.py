@@ -97,7 +97,7 @@ def find_private(file, name):
 
 
 def includes(file, conditional):
-    """Returns the private headers that a file includes: within #if (`conditional`), or outside."""
+    """Returns the private headers that a file includes: within #if if `conditional`, else outside."""
     depth, found = 0, []
     guard = file.suffix == ".h"
     for line in file.read_text().splitlines():
@@ -117,7 +117,7 @@ def private_headers(sources):
 
 
 def without_includes(file, shared):
-    """Returns a file's text without #includes; headers that are not in `shared` replace theirs."""
+    """Returns a file's text without #includes. A header outside `shared` replaces its #include."""
     def in_place(m):
         header = find_private(file, m[1])
         if not header:

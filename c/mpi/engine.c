@@ -17,8 +17,8 @@
 #endif
 
 /* A nonblocking call reduces at most this many bytes for each rank. Small calls keep data in the
-   caches, and one call's messages overlap with another call's additions; but each call adds a
-   latency for each rank. `./dev bench comm` measures sizes for two ranks; for more ranks the size
+   caches, and one call's messages overlap with another call's additions. But each call adds a
+   latency for each rank. `./dev bench comm` measures sizes for two ranks. For more ranks the size
    is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)

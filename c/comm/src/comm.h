@@ -33,7 +33,8 @@ sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the result of the slot `takes`; 0 if the slot is missing or the context has no device. */
+/* Returns the result of the slot `takes`, or 0 if the slot is missing or the context has no
+   device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
 /* Begins a request. `*out`, which the caller sets to NULL, stays NULL if the operation has
@@ -47,12 +48,12 @@ sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
 /* Marks the communicator as failed: this rank cannot complete an operation that other ranks have
-   begun. `err` (may be NULL) describes the cause; the function changes only `err->code`. Returns
+   begun. `err` (may be NULL) describes the cause. The function changes only `err->code`. Returns
    COMM_FAILURE. */
 sb_status sb__comm_disable(sb_comm *comm, sb_error *err);
 
 /* Returns the factor by which the engine's result must be multiplied: 1 / size for SB_COMM_MEAN,
-   which turns the sum into the mean, else 1. */
+   else 1. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
 void sb__comm_scale(sb_dtype dtype, int64_t count, double factor, void *values);
 static inline bool sb__comm_is_half(sb_dtype dtype) {

@@ -15,7 +15,7 @@ sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *sl
 sb_status sb__comm_fail_null(sb_error *err, const char *what);
 sb_status sb__comm_fail_memory(sb_error *err);
 
-/* Checks that `given` can be the size of a struct of some version; the first version had `first`
+/* Checks that `given` can be the size of a struct of some version. The first version had `first`
    bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
 /* Copies the caller's struct over the defaults in `ours`. Returns UNSUPPORTED if the caller has set

@@ -45,7 +45,7 @@ void sb__exchange_cancel(struct sb__exchange *exchange);
    bytes, so the storage of the bytes is never freed. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
-/* Destroys all writes and runs deleters; the list is then empty. */
+/* Destroys all writes and runs deleters. The list is then empty. */
 void sb__comm_writes_destroy(struct sb__comm_write **list);
 
 /* Returns SHARED if two of the memories are the same. Sorts `memories`. */

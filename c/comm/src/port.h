@@ -30,7 +30,7 @@ int64_t sb__comm_process(void);
 uint64_t sb__comm_now(void);
 void sb__comm_sleep(uint64_t nanoseconds);
 
-/* Opens a shared library; prefers a copy that the process has already loaded. On failure returns
+/* Opens a shared library. Prefers a copy that the process has already loaded. On failure returns
    NULL and writes the system's text to `reason`. */
 void *sb__comm_library_open(const char *name, char *reason, size_t capacity);
 /* Returns NULL if the library has no function `name`. */

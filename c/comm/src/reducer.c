@@ -123,7 +123,7 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
     return st;
 }
 
-/* Allocates the arrays with one element per blob; checks for overflow. */
+/* Allocates the arrays with one element per blob. Checks for overflow. */
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
     if (count > PTRDIFF_MAX / sizeof *reducer->entries)
@@ -417,7 +417,7 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. The function start_all stops when no buffer is free; the loop then waits for
+/* Completes the step. The function start_all stops when no buffer is free. The loop then waits for
    the oldest bucket in flight, which frees its buffer. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {

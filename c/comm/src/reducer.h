@@ -5,7 +5,7 @@
 
 #include <syncblob/reducer.h>
 
-/* A registered blob. Entries are sorted by bucket; within a bucket, and among large blobs, the
+/* A registered blob. Entries are sorted by bucket. Within a bucket, and among large blobs, the
    entries are in the reverse order of the caller's list. */
 struct sb__entry {
     sb_blob *blob;
@@ -47,7 +47,7 @@ struct sb__registered {
 #define SB__ROOMS 2
 
 /* A blob is large if its size in bytes is at least this value times the number of ranks. The value
-   was measured for two ranks (`./dev bench comm`); for more ranks it is an estimate. */
+   was measured for two ranks (`./dev bench comm`). For more ranks the value is an estimate. */
 #define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
 
 struct sb_reducer {
@@ -67,19 +67,19 @@ struct sb_reducer {
     sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
     sb_error unreported; /* a failure of work that wrote a blob, which sb_reducer_ready found but
-                            did not return; code SB_OK: no failure */
+                            did not return. Code SB_OK: no failure */
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 
 /* Collective: compares the registrations of all ranks. `blobs` are the blobs of `reducer` in the
-   caller's order. `st` is this rank's status so far; `err` (not NULL) describes a failure. Returns
+   caller's order. `st` is this rank's status so far. `err` (not NULL) describes a failure. Returns
    SB_OK if `st` is SB_OK at every rank and all registrations are equal. If the first reduction
    fails before sending, the caller may retry the call. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 
 /* Makes the blobs' bytes current and starts the request. A bucket that gathers needs a free buffer.
-   After COMM_FAILURE the caller must end the step; any other failure changes nothing. */
+   After COMM_FAILURE the caller must end the step. Any other failure changes nothing. */
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
 /* Ends a bucket whose request has completed: stores the results in the blobs, and scales the
    results. */

@@ -131,7 +131,7 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
 }
 
 /* Broadcasts the error `cause` of the first rank that has an error. If `is_failure`, prefixes the
-   message with the rank; a message about a difference already contains the ranks. */
+   message with the rank. A message about a difference already contains the ranks. */
 static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_error *cause,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;

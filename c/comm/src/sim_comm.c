@@ -84,7 +84,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* Stores the call of the rank that calls first; the other ranks must make an equal call. */
+/* Stores the call of the rank that calls first. The other ranks must make an equal call. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;

@@ -44,7 +44,7 @@ struct sb__sim_group {
     pthread_cond_t changed;
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
-    bool broken;                            /* set after a failure; no operation then accesses
+    bool broken;                            /* set after a failure. No operation then accesses
                                                elements */
     char cause[160];                        /* the message of the failure */
     struct sb__sim_operation *first, *last; /* operations that some rank has not left */

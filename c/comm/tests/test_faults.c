@@ -113,7 +113,7 @@ static void world_close(struct world *w) {
     rig_close(&w->rig);
 }
 
-/* Makes a step; a second call continues with the call that failed. */
+/* Makes a step. A second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);

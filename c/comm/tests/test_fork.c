@@ -5,7 +5,7 @@
 
 #include "../src/sim_comm.h"
 
-/* The child does not free the parent's engine; this pointer hides the leak from leak checkers. */
+/* The child does not free the parent's engine. This pointer hides the leak from leak checkers. */
 static struct sb__sim_group *volatile parents;
 
 static void use_in_child(void *arg) {

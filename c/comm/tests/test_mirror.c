@@ -180,7 +180,7 @@ static void assert_no_bytes(sb_mem *mem) {
                                                  : st == SB_ERR_DEVICE_LOST);
 }
 
-/* Scaling the first blob fails; the other blobs find a lost device. */
+/* Scaling the first blob fails. The other blobs find a lost device. */
 TEST_ON(mirrored, the_first_failure_of_a_step_is_reported) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {

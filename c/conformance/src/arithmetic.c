@@ -221,7 +221,7 @@ static void doubles_are_refused_alike(struct sb__kit *kit) {
     sb__kit_free(kit, x, sizeof zero);
 }
 
-/* Computes with 2^31 + 5 floats; only the last two are not zero. */
+/* Computes with 2^31 + 5 floats. Only the last two are not zero. */
 static void large_counts_are_right(struct sb__kit *kit) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);

@@ -19,7 +19,7 @@ struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t cou
 struct sb__array sb__array_read(const struct sb__array *array);
 void sb__array_free(struct sb__array *array);
 
-/* Returns the address of the first value on the device; NULL if the claim has ended. */
+/* Returns the address of the first value on the device, or NULL if the claim has ended. */
 void *sb__array_first(const struct sb__array *array);
 size_t sb__array_value_bytes(const struct sb__array *array);
 char *sb__array_values(const struct sb__array *array); /* on the host */

@@ -9,7 +9,7 @@ enum { BYTES = 4001 };
 /* A source and a target on the device, and the target's old bytes. */
 struct copies {
     struct sb__kit *kit;
-    sb_stream stream; /* the stream of the last queued failure; at first own_stream */
+    sb_stream stream; /* the stream of the last queued failure, at first own_stream */
     char *from, *to;
     unsigned char old[BYTES];
 };
@@ -240,7 +240,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
     if (sb__kit_goes(kit)) {
         sb_error err;
-        /* may return any status; when the call returns, the work has ended */
+        /* may return any status. When the call returns, the work has ended */
         (void)kit->table.event_wait(kit->device, later, &err);
         err = (sb_error){.code = SB_OK};
         const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
@@ -322,7 +322,7 @@ static void synchronize_reports_on_threads(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Records an event and waits for it; returns the first status that is not SB_OK. The device may
+/* Records an event and waits for it. Returns the first status that is not SB_OK. The device may
    already be lost, so event_record may fail. */
 static sb_status wait_by_event(struct sb__kit *kit, sb_error *err) {
     void *event = NULL;

@@ -1,5 +1,5 @@
 /* The state of a conformance test, and the functions that claims call. The kit records the first
-   failure of a claim; afterwards these functions only free memory, so a claim need not check
+   failure of a claim. Afterwards these functions only free memory, so a claim need not check
    statuses. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
@@ -54,8 +54,8 @@ void sb__kit_lose(struct sb__kit *kit);
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
 /* Call malloc and free. If malloc fails, sb__kit_memory skips the claim. After a failure of the
-   claim, memory is freed only when the device is closed, since a faulty backend may still copy to
-   the memory. */
+   claim, memory is freed only when the device is closed. A faulty backend may still copy to the
+   memory. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* call after the device is closed */
@@ -109,13 +109,14 @@ void sb__kit_upload(struct sb__kit *kit, void *dst, const void *src, size_t byte
 void sb__kit_download(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
 /* Waits for all work on a stream, if the backend has streams. */
 void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
-/* Downloads, waits, and fails the claim if the bytes differ; `what` names the bytes. */
+/* Downloads, waits, and fails the claim if the bytes differ. `what` names the bytes. */
 void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
                      const char *what);
 
 /* Returns whether the backend has the slots of arithmetic and the device supports arithmetic. */
 bool sb__kit_computes(struct sb__kit *kit);
-/* Return whether the device has streams or arithmetic. If not, skip the claim. */
+/* Each function returns whether the device has the feature of its name. If not, the function skips
+   the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Returns the last dtype with arithmetic: SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no

@@ -57,7 +57,7 @@ static bool is_device_ok(const struct machine *m) {
     return sb_context_device_status(m->context) == SB_OK;
 }
 
-/* Returns whether a call may fail with `st`. `mem` is the memory of the call; -1: unknown. */
+/* Returns whether a call may fail with `st`. `mem` is the memory of the call, or -1: unknown. */
 static bool may_fail(const struct machine *m, sb_status st, int mem) {
     if (st == SB_ERR_UNINITIALIZED)
         return m->rig.harmful > 0 && (mem < 0 || m->heads[mem] == SB_HEAD_LOST ||
@@ -353,7 +353,7 @@ static void check_memory(struct machine *m, int mem) {
 static void check_nothing_is_live(struct machine *m) {
     sb_stats stats = SB_STATS_INIT;
     sb_error err;
-    for (int tries = 0; tries < 3; tries++) { /* may return a failure of earlier work */
+    for (int tries = 0; tries < 3; tries++) { /* a call may fail because earlier work failed */
         const sb_status st = sb_context_synchronize(m->context, &err);
         (void)st;
     }

@@ -12,8 +12,8 @@
 #define SB__KIT_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #endif
 
-/* Runs task(other) on a new thread and, if `own` is not NULL, task(own) on the calling thread at
-   the same time; returns when both calls have returned. If no thread can be created, makes neither
+/* Runs task(other) on a new thread. At the same time runs task(own) on the calling thread, if `own`
+   is not NULL. Returns when both calls have returned. If no thread can be created, makes neither
    call and returns false. */
 bool sb__kit_run_beside(void (*task)(void *arg), void *own, void *other);
 

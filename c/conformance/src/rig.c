@@ -17,7 +17,7 @@ static sb_status fill(sb_error *err, sb_status status, enum sb__rig_slot slot) {
     return sb_error_fill(err, status, 1, text);
 }
 
-/* Returns whether bytes may be lost when `slot` fails at once with `status`: arithmetic may have
+/* Returns whether bytes may be lost when `slot` fails at once with `status`. Arithmetic may have
    changed its output, and a wait may report that earlier work has failed. */
 static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     switch (slot) {
@@ -72,7 +72,7 @@ static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream s
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures of `event`, or of `stream` if `event` is NULL; returns whether any
+/* Removes the failures of `event`, or of `stream` if `event` is NULL. Returns whether any
    existed. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {

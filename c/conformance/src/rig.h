@@ -49,8 +49,8 @@ struct sb__rig_event {
 struct sb__rig_failure {
     sb_stream stream;
     bool is_covered;                   /* an event was recorded after the work */
-    const struct sb__rig_event *event; /* the first event after the work; NULL before it is recorded
-                                          and after it is destroyed */
+    const struct sb__rig_event *event; /* the first event after the work. NULL before the event is
+                                          recorded and after the event is destroyed */
 };
 
 struct sb__rig {

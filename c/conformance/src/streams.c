@@ -115,7 +115,7 @@ static void load_free(const struct load *load) {
     sb__kit_free(load->kit, load->at[0], LOAD);
 }
 
-/* Queues the copies; returns an event that is recorded after them. */
+/* Queues the copies. Returns an event that is recorded after the copies. */
 static void *load_queue(const struct load *load) {
     struct sb__kit *kit = load->kit;
     for (int i = 0; i < 64; i++)
@@ -393,7 +393,7 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Checks that `call` does not wait for queued work: the call takes less than an eighth of the
+/* Checks that `call` does not wait for queued work. The call takes less than an eighth of the
    work's time, or the event is not complete when the call returns. Retries twice, since the system
    may interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
@@ -460,7 +460,7 @@ static void events_order_own_and_default(struct sb__kit *kit) {
 
 /* --- a caller's stream ------------------------------------------------------------------ */
 
-/* Copies bytes alternately on own_stream and on `other`; only events of `record_event` order the
+/* Copies bytes alternately on own_stream and on `other`. Only events of `record_event` order the
    copies. Returns the last event, which is recorded on `other`. */
 static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other,
                         recorder *record_event) {

@@ -31,7 +31,7 @@ static sb_backend right; /* the correct table: the simulated device */
 
 static const sb_status done = SB_OK;
 
-/* The state of the wrong slots; each row of the table begins with zeros. */
+/* The state of the wrong slots. Each row of the table begins with zeros. */
 static struct {
     void *failed_event;                  /* the last event whose failure was returned */
     void *cleared_event;                 /* the last event that a query found complete */
@@ -39,7 +39,7 @@ static struct {
     const char *recorded_by, *failed_by; /* the threads of the last event and failure */
     sb_stream recorded_on;               /* the stream of the last event */
     sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-    bool is_taken;     /* a wait has returned a failure; later waits return none */
+    bool is_taken;     /* a wait has returned a failure. Later waits return none */
     bool has_copied;   /* the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;
@@ -74,14 +74,14 @@ static sb_status take(sb_status st) {
     return was_taken ? done : st;
 }
 
-/* As `take`, but always returns a failure to the thread whose work failed last. */
+/* Calls `take`, but returns `st` unchanged on the thread whose work failed last. */
 static sb_status take_of_last_thread(sb_status st) {
     const sb_status taken = take(st);
     return now.failed_by == &thread ? st : taken;
 }
 
 SLOT(early_event_wait, SLOT_EVENT, done)
-/* As stream_synchronize, the slot does not wait; as check_stream, the slot accepts any stream. */
+/* As stream_synchronize, the slot does not wait. As check_stream, the slot accepts any stream. */
 SLOT(nothing_on_stream, SLOT_STREAM, done)
 SLOT(early_query, SLOT_QUERY, *out_done = 1, done)
 SLOT(own_synchronize, SLOT_STREAM, is_own(device, stream) ? RIGHT_SYNC : done)

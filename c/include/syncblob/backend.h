@@ -2,24 +2,23 @@
  * The backend table, for authors of a backend for another accelerator. Programs that use the
  * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
- * The core checks every argument before it calls a slot: pointers are not NULL, sizes and counts
- * are above 0, and a dtype is one that the slot supports. Slots may run on any thread, on several
- * threads at once, and while the core holds the lock of an sb_mem. The only library function that a
- * slot may call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE,
- * OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns
- * these codes to the program, and replaces any other code with DEVICE_FAILURE. A slot that fails
- * must fill `err` (never NULL) with sb_error_fill. The slot must have no other effect, and must not
- * have queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context
- * lost: from then on the core calls only stream_synchronize, event_wait, event_query, free,
- * free_pinned, event_destroy, extension and close. The guide c/guide/backend.md develops a backend
- * step by step.
+ * The core checks every argument before it calls a slot. Pointers are not NULL, sizes and counts
+ * are above 0, and the slot supports the dtype. Slots may run on any thread, on several threads at
+ * once, and while the core holds the lock of an sb_mem. The only library function that a slot may
+ * call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
+ * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
+ * the program, and replaces any other code with DEVICE_FAILURE. A slot that fails must fill `err`
+ * (never NULL) with sb_error_fill. The slot must have no other effect, and must not have queued
+ * work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost: from then
+ * on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
+ * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
  *
- * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
+ * "Queued on `stream`" means ordered after all earlier work on `stream`. The slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
  * too. If every slot completes its work before the slot returns, the backend leaves all stream and
  * event slots NULL. The library's asynchronous calls are then synchronous, and the library's `_on`
  * calls accept only the NULL stream. The stream NULL is the device's legacy default stream. With
- * SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: if a caller passes NULL, the core
+ * SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream. If a caller passes NULL, the core
  * uses own_stream, so that slots never receive the stream NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
@@ -35,7 +34,7 @@ SB_BEGIN_DECLS
 /** Flags of a backend. */
 enum {
     SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< a forked child may be unable to access the parent's
-                                             page-locked memory: in the child the core returns
+                                             page-locked memory. In the child the core returns
                                              FORKED instead of a pointer to that memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
                                              runs only on own_stream, which callers get from
@@ -58,7 +57,7 @@ enum {
                                             core ignores SB_BACKEND_HOST_COHERENT */
 };
 
-/** The table of a backend. Members beyond the implementer's struct_size count as NULL or 0; the
+/** The table of a backend. Members beyond the implementer's struct_size count as NULL or 0. The
  *  library refuses a struct_size that ends in the middle of a member. */
 typedef struct sb_backend {
     size_t struct_size;   /**< the implementer's sizeof(sb_backend) */
@@ -69,7 +68,7 @@ typedef struct sb_backend {
 
     /* --- open and close: both required ---------------------------------- */
 
-    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A call that
+    /** Opens device `ordinal`, from 0. `*out` is the first argument of all other slots. A call that
      *  fails must leave nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. Before the call, the core has freed all memory
@@ -82,24 +81,24 @@ typedef struct sb_backend {
     /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. If too
      *  little memory is free, the slot must wait for queued frees before it returns OUT_OF_MEMORY:
      *  the core does not retry. The core treats SB_OK with a NULL pointer as DEVICE_FAILURE. Later
-     *  work on `stream` may use the memory; work on any other stream may use it once `stream` has
-     *  been synchronised. */
+     *  work on `stream` may use the memory. Work on any other stream may use the memory once
+     *  `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`; on a lost device, frees the memory if
+    /** Frees memory after the work queued so far on `stream`. On a lost device, frees the memory if
      *  possible. The slot may wait for `stream` and may allocate memory, but cannot report a
      *  failure: memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
-    /** Copies from host to device, queued on `stream`; the core keeps `src` unchanged until the
+    /** Copies from host to device, queued on `stream`. The core keeps `src` unchanged until the
      *  copy is complete. The regions do not overlap, because the core skips a copy between equal
      *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned, which need not be a host address. Device pointers in other
-     *  slots may also point into a block, except in `free`. Arithmetic receives only pointers to
-     *  the first byte of an element. */
+     *  pointer that `alloc` returned. The pointer need not be a host address. Device pointers in
+     *  other slots may also point into a block, except in `free`. Arithmetic receives only pointers
+     *  to the first byte of an element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
-    /** Copies from device to host, queued on `stream`; otherwise as upload. */
+    /** Copies from device to host, queued on `stream`, under the rules of upload. */
     sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err);
     /** Copies within the device between regions that do not overlap, queued on `stream`. */
@@ -126,13 +125,13 @@ typedef struct sb_backend {
     /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. own_stream is not the legacy default stream, because the core detects failed
+     *  to `close`. The stream is not the legacy default stream, because the core detects failed
      *  arithmetic only on a separate stream. If the device has a legacy default stream, own_stream
      *  is ordered with that stream. If the slot returns NULL, the core refuses the device
      *  (DEVICE_FAILURE). The core calls this slot once after `open`, and again each time before it
-     *  passes the stream to a caller; after such a call the caller may capture the stream. During
-     *  the capture, slots that would use the stream return UNSUPPORTED, and memory passed to `free`
-     *  is freed later. */
+     *  passes the stream to a caller. The caller may then capture the stream. During the capture,
+     *  slots that would use the stream return UNSUPPORTED, and memory passed to `free` is freed
+     *  later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device. Also returns WRONG_DEVICE for a stream
      *  of another `open` of this device, unless the slots can use that stream. Returns UNSUPPORTED
@@ -142,35 +141,35 @@ typedef struct sb_backend {
      *  is not an existing stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
-     *  queued the work returns the failure, even if another thread's wait has already returned the
-     *  failure. If that thread has recorded an event after the work, the wait for the event must
-     *  return the failure, and this slot need not. On own_stream, if no thread's wait has returned
-     *  the failure yet, the next wait of any thread returns it: the core detects failed arithmetic
-     *  on own_stream only with this slot. Later waits need not return the failure. On other streams
-     *  the core waits for events, but may also call this slot. All waits and sums must report
-     *  failed work as DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as
-     *  OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has
-     *  ended, successfully or not. After any other status the core retries the wait. Until a wait
-     *  returns SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses,
-     *  and does not run the memory's deleter. The core also calls the slot on a lost device, where
+     *  queued the work returns the failure. The wait returns the failure even if another thread's
+     *  wait has returned the failure before. If that thread has recorded an event after the work,
+     *  the wait for the event must return the failure, and this slot need not. On own_stream, if no
+     *  wait has returned the failure yet, the next wait of any thread returns the failure. The core
+     *  detects failed arithmetic on own_stream only with this slot. Later waits need not return the
+     *  failure. On other streams the core waits for events, but may also call this slot. All waits
+     *  and sums must report failed work as DEVICE_FAILURE or DEVICE_LOST. The core may treat any
+     *  other status, such as OUT_OF_MEMORY, as a failure of the wait alone. SB_OK and DEVICE_LOST
+     *  mean that the work has ended, successfully or not. After any other status the core retries
+     *  the wait. Until a wait returns SB_OK or DEVICE_LOST, the core does not free or reuse memory
+     *  that the work uses, or run its deleter. The core also calls the slot on a lost device, where
      *  work may continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
-    /** Makes later work on `stream` wait for the event; the host does not wait. Even if this slot
+    /** Makes later work on `stream` wait for the event. The host does not wait. Even if this slot
      *  fails, the later work must not run before the event is complete. The later work may be a
      *  `free` of memory that the work before the event uses. If the work before the event has
-     *  failed, the later work may run and succeed: the core waits for the event separately to
+     *  failed, the later work may run and succeed. The core waits for the event separately to
      *  detect the failure. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event. If work on the event's stream failed before the event,
      *  every wait for the event, on any thread, returns the failure in two cases. First, the thread
-     *  that queued the work recorded the event as its first event after the work, and no wait of
-     *  that thread had returned the failure before. Second, no wait has returned the failure yet,
-     *  and either another thread recorded the event before that first event, or the failed work is
-     *  a caller's. Other events need not return the failure. If a wait returns an old failure
-     *  again, the core treats all work before the event as failed, including newer work. If the
-     *  waits for all later events return the old failure, the stream stays unusable. The core
+     *  that queued the work recorded the event as its first event after the work. No wait of that
+     *  thread had returned the failure before. Second, no wait of any thread has returned the
+     *  failure yet. Also, the failed work is a caller's, or another thread recorded the event
+     *  before that first event. Other events need not return the failure. If a wait returns an old
+     *  failure again, the core treats all work before the event as failed, including newer work. If
+     *  the waits for all later events return the old failure, the stream stays unusable. The core
      *  records an event after each copy and each arithmetic operation whose failure it must detect.
      *  The core retries a failed wait: if the second wait returns SB_OK, the work has succeeded. If
      *  both waits return OUT_OF_MEMORY, a later call of the core waits again. An event may outlive
@@ -202,7 +201,7 @@ typedef struct sb_backend {
      *  written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
-    /** Writes the sum of x[i]^2; otherwise as asum. */
+    /** Writes the sum of x[i]^2, under the rules of asum. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
@@ -216,19 +215,19 @@ typedef struct sb_backend {
 
     /* --- memory that the backend caches: optional; if NULL: no cache ---- */
 
-    /** Releases freed memory that the backend caches for `alloc`; waits if necessary. The core
+    /** Releases freed memory that the backend caches for `alloc`. Waits if necessary. The core
      *  calls this slot in sb_context_trim. An `alloc` that runs out of memory must release the
      *  cache itself. */
     void (*trim)(void *device);
 
     /* --- default streams: optional; if NULL, all are ordered with the NULL stream */
 
-    /** Makes later work on own_stream wait for work queued so far on default streams that
-     *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
-     *  pointer to memory without passing a stream, the core calls this slot before it queues work
-     *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids this
-     *  wait. The core then queues its work without the wait, but frees the memory only after a wait
-     *  for the NULL stream. */
+    /** Makes later work on own_stream wait for work queued so far on other default streams, such as
+     *  CUDA's per-thread streams. Default streams that own_stream is ordered with need no wait. A
+     *  caller may have fetched a pointer to memory without passing a stream. The core then calls
+     *  this slot before it queues work on that memory, and before it frees the memory. UNSUPPORTED
+     *  means that a capture forbids this wait. The core then queues its work without the wait, but
+     *  frees the memory only after a wait for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
@@ -253,7 +252,7 @@ typedef struct sb_backend {
     /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
      *  own_stream, and is not ordered with other streams. The core never passes this stream to a
      *  caller. If a caller reads bytes that no work on own_stream has written, the core downloads
-     *  the bytes on this stream, so that the read does not wait for own_stream. The core waits for
+     *  the bytes on this stream. The read then does not wait for own_stream. The core waits for
      *  work on this stream in the same way as for work on callers' streams. Called once, after
      *  `open`. */
     sb_stream (*read_stream)(void *device);
@@ -268,7 +267,7 @@ typedef struct sb_backend {
 
 /* --- devices by name ---------------------------------------------------------- */
 
-/** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context can then
+/** Makes "NAME:N" a device of the process, where NAME is the backend's name. Every context can then
  *  open this device, unless the context's options contain a table (sb_context_options::backend).
  *  Meant for programs that contain a backend. Registering the same table again changes nothing. A
  *  backend stays registered until the process ends. May be called on any thread, and in a forked
@@ -280,13 +279,13 @@ typedef struct sb_backend {
  *  not zero), OVER_LIMIT (64 backends are registered). */
 SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb_error *err);
 
-/** The name of the function that a shared library with a backend exports, in C++ as `extern "C"`;
- *  see sb_backend_entry. */
+/** The name of the function (sb_backend_entry) that a shared library with a backend exports. In C++
+ *  the function is `extern "C"`. */
 #define SB_BACKEND_ENTRY "syncblob_backend"
 
 /** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the
  *  library has no backend for this machine. The library may call the function on any thread, and
- *  several times; the function returns the same table each time. */
+ *  several times. The function returns the same table each time. */
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The

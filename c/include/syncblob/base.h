@@ -8,24 +8,24 @@
  *    function's comment states otherwise.
  *  - A function that fills the caller's buffer returns a size through `out_size`: the bytes
  *    written, or with SB_ERR_BUFFER_TOO_SMALL the bytes needed. To query the size, pass a capacity
- *    of 0; the buffer may then be NULL. Two functions differ: sb_blob_shape_string truncates its
- *    text, as snprintf does; sb_model_read_values writes exactly the values that the caller
- *    requests.
+ *    of 0 and any buffer, also NULL. Two functions differ. sb_blob_shape_string truncates its text,
+ *    as snprintf does. sb_model_read_values writes exactly the values that the caller requests.
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
- *    object; the text states how long the pointer is valid; without such a statement, the pointer
- *    is valid until the call returns. [nullable]: NULL is allowed, and the text states its meaning.
- *    NULL for a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter,
- *    the object of the call, is [borrowed].
- *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
+ *    object. If the text does not state how long the pointer is valid, the pointer is valid until
+ *    the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for a
+ *    pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the object
+ *    of the call, is [borrowed].
+ *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_. "as" before
  *    the name of a function stands for all codes of that function. Every function may also return
  *    INVALID_ARGUMENT for NULL, and any code that a slot of the caller's backend returns
  *    (backend.h).
  *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
  *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
- *    paths are UTF-8; any other encoding results in SB_ERR_IO.
+ *    paths are UTF-8. Any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. The behaviour is defined for every number: a function refuses a number outside the
- *    list, and a function that returns names of constants returns "unknown" for such a number.
+ *    int32_t. The behaviour is defined for every number. A function refuses a number outside the
+ *    list. A function that returns names of constants returns "unknown" for a number outside the
+ *    list.
  *  - A struct with `struct_size` may grow in later versions: the caller sets `struct_size` to its
  *    own sizeof. The bytes beyond the library's sizeof are the "unknown tail", which must be zero.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
@@ -40,7 +40,7 @@
  *    call early, use sb_progress (io.h).
  *  - A flag of one call never has the same bit as a flag of another call: SB_READ_ONLY 0,
  *    SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8
- *    and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A call returns
+ *    and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12. The next free bit is 13. A call returns
  *    SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a flag of another
  *    call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are not flags of
  *    calls: the library returns them or passes them to callbacks, or structs contain them. Each of
@@ -70,8 +70,8 @@
 #define SB_MUST_CHECK
 #endif
 
-/* Declarations in #ifdef SB_EXPERIMENTAL may change or disappear in any minor version; they are
-   visible if the program defines SB_EXPERIMENTAL. */
+/* Declarations in #ifdef SB_EXPERIMENTAL may change or disappear in any minor version. A program
+   that defines SB_EXPERIMENTAL sees these declarations. */
 
 #ifdef __cplusplus
 #define SB_BEGIN_DECLS extern "C" {
@@ -106,7 +106,7 @@ typedef int32_t sb_dtype;
     X(U8, 8, u8, uint8_t, UINT, with)                                                              \
     X(I64, 9, i64, int64_t, INT, with)
 
-/** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only; `type` is an integer
+/** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only. `type` is an integer
  *  type for the bits of one element. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
@@ -123,7 +123,7 @@ enum {
 #undef SB_DTYPE_ENUM
 };
 
-/** Returns the size of one element of `dtype` in bytes; 0 for a number that is not a dtype. */
+/** Returns the size of one element of `dtype` in bytes, or 0 for a number that is not a dtype. */
 SB_API size_t sb_dtype_size(sb_dtype dtype);
 
 /** Returns the dtype's short name ("f32"), or "unknown" for a number that is not a dtype.
@@ -139,9 +139,10 @@ enum {
     SB_DIFF = 1  /**< the gradient of the values */
 };
 
-/** A stream of a device: the backend's raw handle, cast to this type (on CUDA a CUstream or
- *  cudaStream_t; on the simulated device the result of sb_sim_stream_create). NULL is the legacy
- *  default stream, or sb_context_stream's stream if the device has no default stream (OpenCL). */
+/** A stream of a device: the backend's raw handle, cast to this type. On CUDA the handle is a
+ *  CUstream or cudaStream_t, on the simulated device the result of sb_sim_stream_create. NULL is
+ *  the legacy default stream, or sb_context_stream's stream if the device has no default stream
+ *  (OpenCL). */
 typedef struct sb_stream_handle *sb_stream;
 
 /** A callback that runs when the library no longer uses memory that the caller has lent. A deleter
@@ -153,8 +154,8 @@ typedef struct sb_stream_handle *sb_stream;
  *  must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
-/** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs
- *  that need a minimum version of a shared library. */
+/** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER. A program can
+ *  check that a shared library has a minimum version. */
 SB_API uint32_t sb_version(void);
 
 /** Returns the library's version as text, "0.1.0". @return [borrowed] static text. */

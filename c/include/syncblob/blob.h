@@ -2,11 +2,11 @@
  * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two memories, data and
  * diff. Each memory is created at its first use.
  *
- * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem make blobs share a
- * memory. Elements are stored row-major; sb_blob_offset returns the index of element (i0, i1, ...).
+ * A blob has one owner (create, destroy). sb_blob_share and sb_blob_set_mem make blobs share a
+ * memory. Elements are stored row-major. sb_blob_offset returns the index of element (i0, i1, ...).
  *
  * Threads: several threads may make calls on a const blob at the same time. Calls that may replace
- * a memory (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes
+ * a memory (reshape, share, shrink, set) need exclusive access to the blob. Calls that write bytes
  * need exclusive access among all sharers of the memory (mem.h).
  */
 #ifndef SYNCBLOB_BLOB_H
@@ -33,16 +33,16 @@ enum {
 /** Creates an empty blob: never shaped, 0 axes, count 0.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param dtype SB_DTYPE_*
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: INVALID_ARGUMENT (unknown dtype), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob with a shape. A shape of 0 axes makes a scalar with count 1; a dimension of 0
+/** Creates a blob with a shape. A shape of 0 axes makes a scalar with count 1. A dimension of 0
  *  makes the count 0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_create, as sb_blob_reshape. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype,
                                                      const int64_t *shape, int32_t num_axes,
@@ -54,7 +54,7 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 /* --- shape ----------------------------------------------------------------- */
 
 /** Changes the shape (Blob::Reshape). The call replaces the memory of a part only if the new count
- *  exceeds the part's capacity; otherwise contents, shares and borrowed storage stay as they are.
+ *  exceeds the part's capacity. Otherwise contents, shares and borrowed storage stay as they are.
  *  Other blobs that share a replaced memory still use it. The capacity of a part is the blob's
  *  count at the first call that needs the part's memory, including sb_blob_mem. In Caffe the
  *  capacity is the largest count that the blob ever had, and both memories are replaced together.
@@ -95,20 +95,20 @@ SB_API int64_t sb_blob_count(const sb_blob *blob);
  *  @return [borrowed] not NULL; valid until the next reshape */
 SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
-/** Reads one dimension; a negative axis counts from the end (Blob::shape(index)).
+/** Reads one dimension. A negative axis counts from the end (Blob::shape(index)).
  *  Errors: INDEX_OUT_OF_RANGE. */
 SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
                                            sb_error *err);
 
-/** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if start ==
- *  end. Requires 0 <= start <= end <= num_axes.
+/** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)), or 1 if start
+ *  == end. Requires 0 <= start <= end <= num_axes.
  *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit, which is possible only if a
  *  dimension outside the range is 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
-/** Reads a dimension of a blob of at most 4 axes by its legacy index, -4 to 3 (Blob::LegacyShape);
- *  a missing axis has the dimension 1.
+/** Reads a dimension of a blob of at most 4 axes by its legacy index, -4 to 3 (Blob::LegacyShape).
+ *  A missing axis has the dimension 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
@@ -123,16 +123,16 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *b
                                                     size_t capacity, size_t *out_length,
                                                     sb_error *err);
 
-/** Computes the linear index of an element; missing trailing indices are 0 (Blob::offset(indices)).
+/** Computes the linear index of an element (Blob::offset(indices)). Missing trailing indices are 0.
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` indices
  *  Errors: INDEX_OUT_OF_RANGE (an index below 0 or not below its axis's extent, more indices than
  *  axes, a blob without elements). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
-/** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes
+/** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)). Missing axes
  *  have the dimension 1. An index may be equal to its axis's extent, since Caffe's layers use
- *  offset(0, 1) as a step; the result may therefore be the blob's count or more.
+ *  offset(0, 1) as a step. The result may therefore be the blob's count or more.
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its axis's extent),
  *  SHAPE_MISMATCH (more than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not
  *  fit). */
@@ -153,9 +153,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* Each function below calls a function of mem.h on the memory of one part; the first such call
-   creates the memory. A returned pointer covers at least sb_blob_count elements. If `part` is
-   neither SB_DATA nor SB_DIFF, a call returns INVALID_ARGUMENT, or the code for another invalid
+/* Each function below calls a function of mem.h on the memory of one part. The first call creates
+   the memory. A returned pointer covers at least sb_blob_count elements. If `part` is neither
+   SB_DATA nor SB_DIFF, a call returns INVALID_ARGUMENT, or the code for another invalid
    argument. */
 
 /** Returns the memory of a part for const calls of mem.h, such as sb_mem_head, sb_mem_storage and a
@@ -173,12 +173,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, co
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
                                                    sb_error *err);
 /** Replaces the memory of a part with `mem`, which sb_mem_create or another blob's
- *  sb_blob_mutable_mem has returned; the blob becomes an owner of `mem`. The call checks the
- *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check the
+ *  sb_blob_mutable_mem has returned. The blob becomes an owner of `mem`. The call checks the
+ *  alignment of the bytes of both sides. Later calls of sb_mem_set_cpu on `mem` do not check the
  *  alignment.
  *  @param part SB_DATA or SB_DIFF
- *  @param mem [borrowed] a memory of the blob's context with at least count x element size bytes;
- *      further bytes are capacity. The blob retains the memory
+ *  @param mem [borrowed] a memory of the blob's context with at least count x element size bytes.
+ *      Further bytes are capacity. The blob retains the memory
  *  Errors: INVALID_ARGUMENT (unknown part, too few bytes, lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
@@ -258,7 +258,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part p
 SB_API SB_MUST_CHECK sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices,
                                           int32_t num_indices, void *out, sb_error *err);
 
-/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); the memory exists as long as
+/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff). The memory exists as long as
  *  either blob uses it.
  *  @param part SB_DATA or SB_DIFF
  *  @param other [borrowed] of equal count and dtype; its shape may differ
@@ -296,7 +296,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void
 SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
                                                    void **out_user, sb_error *err);
 
-/** Lends the caller's device memory to a part; otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
+/** Lends the caller's device memory to a part, as sb_blob_set_cpu lends host memory
+ *  (Blob::set_gpu_data).
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
  *  @param bytes at least count x element size; further bytes are capacity
@@ -315,17 +316,17 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
  *  Errors: as sb_mem_clear, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
 
-/** Releases the memory of a part; other sharers still use it. The next call that needs the part
- *  creates a memory of zeros. Use this function, for example, to free the diffs of a net that is no
- *  longer trained. Like sb_mem_release, the call waits for pending transfers.
+/** Releases the memory of a part. Other sharers still use the memory. The next call that needs the
+ *  part creates a memory of zeros. Use this function, for example, to free the diffs of a net that
+ *  is no longer trained. Like sb_mem_release, the call waits for pending transfers.
  *  @param blob [nullable]
  *  @param part SB_DATA or SB_DIFF; any other value does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */
 
-/** Computes the sum of absolute values as a double, on the side of the head; the sum of a memory
- *  that was never written is 0 (Blob::asum_data, Blob::asum_diff). The host adds small blocks of
+/** Computes the sum of absolute values as a double, on the side of the head (Blob::asum_data,
+ *  Blob::asum_diff). The sum of a memory that was never written is 0. The host adds small blocks of
  *  F32 values in single precision, which changes the sum by less than one millionth.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: INVALID_ARGUMENT (unknown part), UNSUPPORTED (not F32 or F64; a device without
@@ -333,14 +334,15 @@ SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
  *  LOST memory). */
 SB_API SB_MUST_CHECK sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out,
                                             sb_error *err);
-/** Computes the sum of squares; otherwise as sb_blob_asum (Blob::sumsq_data, Blob::sumsq_diff).
+/** Computes the sum of squares, as sb_blob_asum computes its sum (Blob::sumsq_data,
+ *  Blob::sumsq_diff).
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_asum. */
 SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out,
                                              sb_error *err);
-/** Multiplies the elements by `factor`, rounded to the element type, on the side of the head; does
- *  nothing for memory that was never written (Blob::scale_data, Blob::scale_diff). Zero times NaN
- *  or infinity is NaN on the host, where Caffe's BLAS may return 0. On the device the work is
+/** Multiplies the elements by `factor`, rounded to the element type, on the side of the head
+ *  (Blob::scale_data, Blob::scale_diff). Does nothing for memory that was never written. Zero times
+ *  NaN or infinity is NaN on the host, where Caffe's BLAS may return 0. On the device the work is
  *  queued, as in sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_update, INVALID_ARGUMENT (unknown part). */
@@ -359,7 +361,7 @@ enum {
 };
 
 /** Copies a part of `source` to the same part of the blob (Blob::CopyFrom). The copy runs on the
- *  side of the source's head (SYNCED: the device); between contexts it runs through the host. A
+ *  side of the source's head (SYNCED: the device). A copy between contexts runs through the host. A
  *  source that was never written stays unchanged, and the blob's part becomes zeros that count as
  *  written. These zeros are on the side of the blob's head, or on the host if the part was never
  *  written. A copy of a blob to itself does nothing. If the device is lost during the copy, the
@@ -373,7 +375,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
                                                  uint32_t flags, sb_error *err);
 
 /** Computes data -= diff, on the side of the head of data (Blob::Update). On the device the work is
- *  queued on the library's stream, and the next call that needs the bytes waits for the work, as in
+ *  queued on the library's stream. The next call that needs the bytes waits for the work, as in
  *  Caffe. If the queued work fails, the waiting call returns DEVICE_LOST, and the bytes are lost
  *  with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was

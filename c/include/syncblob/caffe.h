@@ -1,6 +1,6 @@
 /**
- * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
- * functions with data or diff in their names; num, channels, height and width; functions with four
+ * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe. The
+ * names contain data or diff, or are num, channels, height and width. Some functions take four
  * legacy dimensions. Each function is inline and calls functions of blob.h or mem.h, whose rules
  * for ownership and errors apply. The inline functions do not depend on the layout of any struct.
  */
@@ -63,7 +63,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
                                                                   sb_error *err) {                 \
         return sb_blob_mutable_gpu(blob, PART, out, err);                                          \
     }                                                                                              \
-    /** Calls sb_blob_at for a blob of at most 4 axes; the index of a missing axis must be 0. */   \
+    /** Calls sb_blob_at for a blob of at most 4 axes. The index of a missing axis must be 0. */   \
     static inline SB_MUST_CHECK sb_status sb_blob_##x##_at_legacy(const sb_blob *blob, int64_t n,  \
                                                                   int64_t c, int64_t h, int64_t w, \
                                                                   void *out, sb_error *err) {      \
@@ -162,7 +162,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t
                                                     sb_error *err) {
     return sb_blob_legacy_shape(blob, 3, out, err);
 }
-/** Converts an axis to 0..num_axes-1; a negative axis counts from the end
+/** Converts an axis to 0..num_axes-1. A negative axis counts from the end
  *  (Blob::CanonicalAxisIndex).
  *  Errors: as sb_blob_dim. */
 static inline SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis,
@@ -191,7 +191,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const 
                            out_reallocated, err);
 }
 /** Returns 1 if the blob has these dimensions (Blob::ShapeEquals with a BlobProto that has the
- *  field shape); 0 for a blob that was never shaped.
+ *  field shape). Returns 0 for a blob that was never shaped.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
 static inline int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape,
                                                 int32_t num_axes) {
@@ -210,9 +210,9 @@ static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return !sb_blob_is_shaped(a) ||
            sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
-/** Returns 1 if the blob has at most four axes with these dimensions, where a missing axis has the
- *  dimension 1 (Blob::ShapeEquals with a BlobProto that has legacy dimensions). Returns 0 for a
- *  blob that was never shaped. */
+/** Returns 1 if the blob has at most four axes with these dimensions (Blob::ShapeEquals with a
+ *  BlobProto that has legacy dimensions). A missing axis has the dimension 1. Returns 0 for a blob
+ *  that was never shaped. */
 static inline int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num,
                                                   int64_t channels, int64_t height, int64_t width) {
     const int64_t legacy[4] = {num, channels, height, width};

@@ -1,23 +1,23 @@
 /**
  * sb_context: an object that replaces Caffe's global mode, device and cuBLAS handle. A context owns
  * the allocator, the limits, the caches and at most one device. A context is reference counted and
- * may be shared between threads; every object made in a context retains the context.
+ * may be shared between threads. Every object made in a context retains the context.
  *
  * Where a function takes a context, NULL is the built-in context, which has no device, has default
  * limits and is never destroyed.
  *
  * Quarantine: after a failed wait, work may still run on the device and use retired storage
  * (storage that no memory uses any more). Retired storage that the device may still be using is in
- * quarantine: the storage is neither freed nor reused, its deleter does not run, and sb_stats still
- * counts it. The context checks the storage again whenever the context is synchronised or trimmed
- * and whenever a memory of the context is released. If another thread is already checking the
- * storage, that thread frees the storage, perhaps after the call returns. Storage that a driver
- * fails to free is also counted, and is in quarantine.
+ * quarantine. The library does not free or reuse storage in quarantine, and does not run its
+ * deleter. sb_stats still counts the storage. The context checks the storage again whenever the
+ * context is synchronised or trimmed and whenever a memory of the context is released. If another
+ * thread is already checking the storage, that thread frees the storage, perhaps after the call
+ * returns. Storage that a driver fails to free is also counted, and is in quarantine.
  *
- * A context that its last owner has released continues to exist until its device no longer uses any
- * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks contexts
- * without an owner when any context is trimmed or ends. Until contexts without an owner end, the
- * library may call their allocators and backends.
+ * A context that its last owner has released exists until its device no longer uses any storage in
+ * quarantine. sb_stats::leaked_bytes counts that storage. The library checks contexts without an
+ * owner when any context is trimmed or ends. Until contexts without an owner end, the library may
+ * call their allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -54,21 +54,21 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. Runs during a library call of the program,
- * while the library holds no lock. The function may call the library, but not on objects that the
- * program's call uses.
+ * tasks have returned. The tasks neither block nor fail. A library call of the program runs the
+ * function, and holds no lock during the run. The function may call the library, but not with
+ * objects that are in use by the program's call.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
 
-/** Bounds on one read of untrusted bytes; 0 in a member means the default. */
+/** Bounds on one read of untrusted bytes. 0 in a member means the default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< the most bytes that one read may have allocated at a time,
-                                including the index, the payload, objects of the library, the
-                                rounding of page-locked memory (up to an eighth), and the blob's
-                                whole memory if the read must copy it to the host. By default only
-                                the context's cap applies */
+    size_t max_memory;     /**< the most bytes that one read may have allocated at a time. The bytes
+                                include the index, the payload, objects of the library and the
+                                rounding of page-locked memory (up to an eighth). The bytes also
+                                include the blob's whole memory if the read must copy it to the
+                                host. By default only the context's cap applies */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */
@@ -91,8 +91,8 @@ typedef struct sb_context_options {
     uint32_t flags;     /**< SB_CONTEXT_* */
     uint32_t reserved;  /**< 0 */
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N", or "NAME:N" of a backend that the
-                             program has registered or loaded (backend.h); at most 31 characters;
-                             N is up to INT32_MAX, without leading zeros */
+                             program has registered or loaded (backend.h). At most 31 characters. N
+                             is up to INT32_MAX, without leading zeros */
     /** [nullable] the caller's backend, which must outlive the context. If `device` is "NAME:N",
      *  the context opens device N of this backend. */
     const struct sb_backend *backend;
@@ -101,21 +101,21 @@ typedef struct sb_context_options {
     size_t max_host_bytes;        /**< hard cap on live, pageable host memory; 0: no cap */
     size_t max_device_bytes;      /**< hard cap on live device memory, including host-coherent
                                        memory (mem.h); 0: no cap. The cap does not include a
-                                       backend's internal memory, such as scratch memory of a sum on
-                                       "cuda:N", or memory that the driver failed to free */
-    size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
-                                       memory beyond the cap is not page-locked; 0: 1 GiB */
+                                       backend's internal memory (scratch memory of a sum on
+                                       "cuda:N"), or memory that the driver failed to free */
+    size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes); 0: 1 GiB.
+                                       Host memory beyond the cap is not page-locked */
     size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. Cached memory and
                                        memory in use together never exceed the peak of memory in use
-                                       so far; handles and requests in progress are not counted */
-    sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
+                                       so far. Handles and requests in progress are not counted */
+    sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads.
                                        NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
 /** Writes the defaults, for languages that cannot use the C macro SB_CONTEXT_OPTIONS_INIT.
  *  @param options [nullable]
- *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct; members that
+ *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct. Members that
  *      the library does not know become zero */
 SB_API void sb_context_options_init(sb_context_options *options, size_t struct_size);
 
@@ -127,7 +127,7 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
     }
 
 /** Creates a context. If `struct_size` is smaller than the library's, the missing members have
- *  their defaults; if it is larger, the bytes past the library's struct must be zero.
+ *  their defaults. If `struct_size` is larger, the bytes past the library's struct must be zero.
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] release with sb_context_release
  *  Errors: INVALID_ARGUMENT (unknown flags, an allocator with one slot, a malformed device name, a
@@ -177,10 +177,11 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
-/** Returns a table of functions that the device's backend has in addition to its slots. Meant for a
- *  library that extends a backend, as libsyncblob-testing extends the simulated device
- *  (sim_device.h), or that calls a driver directly, as libsyncblob-comm does (cuda_device.h). A
- *  lost device still has its tables; the backend documents how their functions then behave.
+/** Returns a table of functions that the device's backend has in addition to its slots. Meant for
+ *  libraries that extend a backend or call a driver directly. For example, libsyncblob-testing
+ *  extends the simulated device (sim_device.h), and libsyncblob-comm calls CUDA's driver
+ *  (cuda_device.h). A lost device still has its tables. The backend documents how the functions
+ *  then behave.
  *  @param context [borrowed, nullable] NULL: the built-in context
  *  @param name [borrowed] the name of the table, NUL-terminated
  *  @param out_table [borrowed] the table; lives as long as the context
@@ -199,9 +200,9 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
 
-/** Waits until all work that the library queued on the device has ended, and returns a failure of
- *  that work that no other call has reported. Finally the call frees storage in quarantine that is
- *  no longer in use. In a host-only context the call returns SB_OK at once.
+/** Waits until all work that the library queued on the device has ended. Returns a failure of that
+ *  work if no other call has reported the failure. Finally the call frees storage in quarantine
+ *  that is no longer in use. In a host-only context the call returns SB_OK at once.
  *  @param context [nullable] NULL: the built-in context
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream that the context uses is being captured; on
  *  "cuda:N" also any other blocking stream, since CUDA then forbids waiting for the default
@@ -222,11 +223,10 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
 SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
                                                         sb_error *err);
 
-/** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
+/** Bytes and copies of a context so far (sb_context_stats). Host bytes include the library's
  *  handles but not page-locked bytes. Memory of callers is counted only in borrowed_bytes. The
- *  library rounds up the size of a page-locked buffer of more than 64 KiB, by at most an eighth, so
- *  that a later request of similar size can reuse the buffer. The figures count the rounded
- *  size. */
+ *  library rounds up the size of a page-locked buffer of more than 64 KiB, by at most an eighth. A
+ *  later request of similar size can then reuse the buffer. The figures count the rounded size. */
 typedef struct sb_stats {
     size_t struct_size;         /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;        /**< live host memory that is not page-locked */
@@ -246,8 +246,8 @@ typedef struct sb_stats {
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
-                                     driver failed to free; the figures of live memory above include
-                                     it */
+                                     driver failed to free. The figures of live memory above include
+                                     this storage */
     uint64_t leaked_bytes; /**< for the whole process: storage that contexts without an owner have
                                 in quarantine, and storage that no driver can free any more */
 } sb_stats;
@@ -256,9 +256,9 @@ typedef struct sb_stats {
 #define SB_STATS_INIT                                                                              \
     { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Reads the statistics; may be called at any time from any thread.
+/** Reads the statistics. May be called at any time from any thread.
  *  @param context [nullable] NULL: the built-in context
- *  @param out the caller sets `struct_size`; the call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most that many bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
                                                 sb_error *err);

@@ -2,35 +2,35 @@
  * DLPack: exchange of tensors with other programs without a copy, through the structs of DLPack 1.x
  * and of earlier versions (legacy).
  *
- * The structs here have the same layout as the structs of DLPack's dlpack.h, but different names:
- * a program can include both headers in either order. A cast converts a pointer:
+ * The structs here have the same layout as the structs of DLPack's dlpack.h, but different names. A
+ * program can include both headers in either order. A cast converts a pointer:
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
  * then the memory is not unique (sb_mem_is_unique). The tensor's bytes stay allocated even if the
- * memory no longer uses these bytes (after a set, evict or release call, or a mutable call on
- * read-only storage). If the caller has lent the bytes, the deleter of the loan runs after the
- * tensor's deleter. The rules of sb_mem for sharers apply to the holder of the tensor, and to a
- * blob made from the tensor:
- *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
- *    these bytes are out of date;
+ * memory no longer uses these bytes. That can happen after a set, evict or release call, or a
+ * mutable call on read-only storage. If the caller has lent the bytes, the deleter of the loan runs
+ * after the tensor's deleter. The rules of sb_mem for sharers apply to the holder of the tensor,
+ * and to a blob made from the tensor:
+ *  - the tensor has the bytes of one side. After a mutable or overwrite call on the other side
+ *    these bytes are out of date.
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
  *    see the write. After a call for the other side (even a const call), make a mutable call for
- *    the tensor's side before you write again;
+ *    the tensor's side before you write again.
  *  - reads and writes through the tensor need the same exclusive access as calls of a sharer.
  *
- * Exported device bytes are ready for any stream. Before you use the bytes on a stream that is not
- * ordered with the legacy default stream, pass the stream to sb_blob_gpu_on (for reading) or
- * sb_blob_mutable_gpu_on (for writing). Alternatively, finish the work before you call the tensor's
- * deleter. The same rule applies to the producer of an imported tensor. If work on the passed
- * stream fails, only the memory whose call received the stream reports the failure. Other memories
- * with the same bytes do not report the failure.
+ * Exported device bytes are ready for any stream. A stream that is not ordered with the legacy
+ * default stream needs one more call. Before you use the bytes on the stream, pass the stream to
+ * sb_blob_gpu_on (for reading) or sb_blob_mutable_gpu_on (for writing). Alternatively, finish the
+ * work before you call the tensor's deleter. The same rule applies to the producer of an imported
+ * tensor. If work on the passed stream fails, only the memory whose call received the stream
+ * reports the failure. Other memories with the same bytes do not report the failure.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
  * the tensor. Pass such a tensor as uint8. Device types: host memory, page-locked host memory of
- * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N", whose memory the host
- * cannot access. The table of any other backend contains its device types
+ * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N". The host cannot access
+ * memory of "sim:N". The table of any other backend contains its device types
  * (sb_backend::dlpack_device).
  *
  * The library allocates memory of "cuda:N" from a memory pool of the driver: cudaIpcGetMemHandle
@@ -153,7 +153,7 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part part, sb_side side,
                                                  sb_dl_managed_versioned **out, sb_error *err);
 
-/** Exports for reading and writing: the bytes of sb_blob_mutable_cpu or sb_blob_mutable_gpu; the
+/** Exports the bytes of sb_blob_mutable_cpu or sb_blob_mutable_gpu, for reading and writing. The
  *  head moves to `side`.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
@@ -173,20 +173,20 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
                                                         sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */
-/* On success the library owns the tensor and calls its deleter once, when the last user has
-   released the memory and pending copies have ended (see sb_mem_set_cpu). On failure the tensor is
-   unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) the caller
-   must call the deleter, as DLPack requires.
+/* On success the library owns the tensor. The library calls the tensor's deleter once, after the
+   last user has released the memory and pending copies have ended (see sb_mem_set_cpu). On failure
+   the tensor is unchanged, and the caller still owns it. After ABI_MISMATCH (another major version)
+   the caller must call the deleter, as DLPack requires.
 
    If this copy of the library has exported the tensor, the import releases the tensor at once. The
    blob's memory then shares the storage with the exported memory, even if the contexts of the two
    memories differ. Each memory has a separate head. Repeated exports and imports of the same
    storage therefore neither use more memory nor build chains of deleters. If another program has
-   wrapped a tensor of the library in a new tensor, the library owns the wrapper, whose deleter
-   releases the inner tensor. If the tensor's host bytes are host-coherent memory (mem.h), the
-   import waits until the device's work has ended. */
+   wrapped a tensor of the library in a new tensor, the library owns the wrapper. The wrapper's
+   deleter releases the inner tensor. If the tensor's host bytes are host-coherent memory (mem.h),
+   the import waits until the device's work has ended. */
 
-/** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
+/** Makes the tensor's memory the host side or the device side of the blob's data or diff. The head
  *  moves to that side. The blob releases the part's old memory. The library never writes a
  *  read-only tensor: before a write, the library copies the bytes to its own storage.
  *  @param part SB_DATA or SB_DIFF
@@ -216,7 +216,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part
 /** Creates a blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_from_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
                                                           sb_dl_managed_versioned *tensor,
@@ -225,7 +225,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
 /** As sb_blob_create_from_dlpack, for the struct of versions before 1.0.
  *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
- *  @param out [owned] sb_blob_destroy
+ *  @param out [owned] destroy with sb_blob_destroy
  *  Errors: as sb_blob_from_legacy_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create_from_legacy_dlpack(sb_context *context,
                                                                  sb_dl_managed *tensor,

@@ -34,7 +34,7 @@ enum {
 };
 
 /** The meaning of n for xavier and msra. In a shape (d0, d1, ...), each output has count / d0
- *  inputs, and each input has count / d1 outputs, or count outputs if there is only one axis. */
+ *  inputs. Each input has count / d1 outputs, or count outputs if there is only one axis. */
 enum {
     SB_VARIANCE_FAN_IN = 0,  /**< the number of inputs of each output */
     SB_VARIANCE_FAN_OUT = 1, /**< the number of outputs of each input */
@@ -42,19 +42,19 @@ enum {
 };
 
 /** FillerParameter. Start from SB_FILLER_INIT. A double member that the filler's type does not use
- *  may have any value, even NaN. An unused `variance_norm` must be one of SB_VARIANCE_*; an unused
+ *  may have any value, even NaN. An unused `variance_norm` must be one of SB_VARIANCE_*. An unused
  *  `sparse` must be -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
-    sb_variance variance_norm; /**< used by xavier and msra; must be one of SB_VARIANCE_* for every
+    sb_variance variance_norm; /**< used by xavier and msra. Must be one of SB_VARIANCE_* for every
                                     filler */
     double value;              /**< constant: the value; may be infinite */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
     double mean;               /**< gaussian: the mean */
     double std;                /**< gaussian: the standard deviation */
-    int32_t sparse;   /**< gaussian: an element is nonzero with the probability sparse / d0; -1: no
+    int32_t sparse;   /**< gaussian: an element is nonzero with the probability sparse / d0. -1: no
                            element is made zero. Must be -1 for all other fillers */
     int32_t reserved; /**< 0 for all types */
 } sb_filler;
@@ -65,7 +65,7 @@ typedef struct sb_filler {
 
 /** Writes the defaults of FillerParameter.
  *  @param filler [nullable]
- *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that the
+ *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct. Members that the
  *      library does not know become zero */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
@@ -75,10 +75,10 @@ SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 SB_API const char *sb_filler_type_name(sb_filler_type type);
 
 /** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std 6, sparse 7,
- *  variance_norm 8). Missing fields have their defaults; if a field is repeated, the last value
- *  counts; unknown fields are skipped.
+ *  variance_norm 8). Missing fields have their defaults. If a field is repeated, the last value
+ *  counts. Unknown fields are skipped.
  *  @param bytes [borrowed, nullable when size is 0]
- *  @param out the caller sets `struct_size` (SB_FILLER_INIT); the call writes at most that many
+ *  @param out the caller sets `struct_size` (SB_FILLER_INIT). The call writes at most that many
  *      bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
  *  parameters that are invalid for blobs of every shape), DATA_LIMIT. */
@@ -86,8 +86,8 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
                                                sb_error *err);
 
 /** Fills the blob's data on the host (Filler::Fill). Values are computed as double and rounded to
- *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged;
- *  its shape and `sparse` are not checked. Use a different seed for each blob: equal seeds produce
+ *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged.
+ *  Its shape and `sparse` are not checked. Use a different seed for each blob: equal seeds produce
  *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a

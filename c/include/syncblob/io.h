@@ -1,8 +1,8 @@
 /**
- * Sources and sinks: callbacks for bytes that are neither in memory nor in a file with a path, for
- * example in an object store, an archive, an encrypted file, or behind a descriptor from another
- * process. The library reads a source at offsets and writes a sink in order. The headers proto.h
- * and model.h have the functions that use sources and sinks.
+ * Sources and sinks: callbacks for bytes that are neither in memory nor in a file with a path. The
+ * bytes may be in an object store, an archive or an encrypted file, or behind a descriptor from
+ * another process. The library reads a source at offsets and writes a sink in order. The headers
+ * proto.h and model.h have the functions that use sources and sinks.
  *
  * Callbacks run on the thread that called the library. The library holds no lock during a callback.
  * A callback may call the library, but must not change or destroy the object that is being read or
@@ -10,11 +10,11 @@
  * the blob's memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
- * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other
+ * (never NULL) with sb_error_fill. The library's call returns the same status and text. Any other
  * status becomes SB_ERR_IO.
  *
- * On Linux and macOS a call that reads or writes a file, a source or a sink uses at most 24 KiB of
- * the thread's stack, not counting callbacks and the backend.
+ * On Linux and macOS a call on a file, a source or a sink uses at most 24 KiB of the thread's
+ * stack. The stack of callbacks and of the backend is not counted.
  */
 #ifndef SYNCBLOB_IO_H
 #define SYNCBLOB_IO_H
@@ -26,31 +26,31 @@ SB_BEGIN_DECLS
 /**
  * A source of bytes that can be read at any offset.
  *
- * The library does not trust a source. If bytes differ between two reads, by error or intent, the
- * call returns SB_ERR_IO or an error for malformed data, and has no other effect.
+ * The library does not trust a source. If bytes differ between two reads, the call returns
+ * SB_ERR_IO or an error for malformed data, and has no other effect.
  */
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if the number is
+    uint64_t size;      /**< number of bytes. A call fails with SB_ERR_DATA_LIMIT if the number is
                              above 2^31 - 1 */
     /** Copies the bytes [offset, offset + bytes) of the source to `buffer`, and returns SB_OK only
-     *  if all of these bytes were copied. The range is inside the source's size; `bytes` is above
-     *  0. If the program uses a const model on several threads, the slot runs on several threads at
-     *     once.
+     *  if all of these bytes were copied. The range is inside the source's size, and `bytes` is
+     *  above 0. If the program uses a const model on several threads, the slot runs on several
+     *  threads at once.
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once.
      *  Opening a model reads the source several times from its beginning to its end. Loading a blob
      *  reads the blob's message. In each of these passes the offsets increase, with one exception:
      *  a name is read after bytes that follow the name. Contiguous values of the blob's element
-     *  type are read in one call (with a progress callback, in calls of up to 1 MiB); other values
+     *  type are read in one call, or with a progress callback in calls of up to 1 MiB. Other values
      *  are read 4 KiB at a time. A save to memory reads each unchanged part of the source in one
-     *  call; a save to a file or a sink reads 4 KiB at a time. If each read is slow, the slot
+     *  call. A save to a file or a sink reads 4 KiB at a time. If each read is slow, the slot
      *  should cache the piece that it read last. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
-     *  each complete read; a different number results in SB_ERR_IO. The slot may run on several
+     *  each complete read. A different number results in SB_ERR_IO. The slot may run on several
      *  threads at once, as read_at may. */
     sb_status (*version)(void *user, uint64_t *out, sb_error *err);
     /** [nullable] Runs once, when a model releases the source. Does not run if opening the model
@@ -84,7 +84,7 @@ typedef struct sb_sink {
 typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
-    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
+    /** Reports `done` of `total` bytes. `done` never decreases, and `total` is 0 while the total is
      *  unknown. Runs about once per MiB that is read or written, and once with `done` equal to
      *  `total` before the call publishes its result. Between two reports `done` may increase by
      *  much more than a MiB, because opening a model skips the values. If a blob's diff is before
@@ -101,7 +101,8 @@ typedef struct sb_progress {
 
 /** Flag of sb_source_of_descriptor. */
 enum {
-    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; by default `close` is NULL */
+    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor. Without the flag `close` is
+                                    NULL */
 };
 
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
@@ -133,7 +134,7 @@ typedef struct sb_span {
  *  @param context [borrowed, nullable] the source retains the context, which allocates the list of
  *      pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order. The list is
- *      copied; the bytes must not change as long as the source is used
+ *      copied. The bytes must not change as long as the source is used
  *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
  *      caller must call the source's `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),

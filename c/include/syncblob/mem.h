@@ -5,58 +5,59 @@
  * Threads: several threads may make const calls at the same time. A set, mutable, overwrite, clear
  * or evict call needs exclusive access among all sharers of the memory.
  *
- * Pointers: the bytes behind a pointer stay allocated until a set or evict call, a mutable or
- * overwrite call on read-only storage, or the last release. The bytes stay current for reading
- * until a mutable or overwrite call on the other side. The holder of a mutable pointer may write
- * until the next call for the other side (even a const call), and must fetch the pointer again
- * before later writes. A call that reads a message or file into a blob whose memory has room for
- * the values counts as a mutable call for the host.
+ * Pointers: the bytes behind a pointer stay allocated until a set or evict call, or the last
+ * release. A mutable or overwrite call on read-only storage also ends this guarantee. The bytes
+ * stay current for reading until a mutable or overwrite call on the other side. The holder of a
+ * mutable pointer may write until the next call for the other side, even a const call. Before later
+ * writes the holder must fetch the pointer again. A read of a message or file into a blob keeps the
+ * blob's memory if the values fit. The read then counts as a mutable call for the host.
  *
  * Overlap: two sb_mem may borrow the same or overlapping bytes, for example from two imported
  * tensors. An sb_mem tracks only writes by calls on that sb_mem, but a transfer of one sb_mem also
  * changes the bytes of the other. The functions sb_blob_copy_from and sb_blob_update accept a
- * source and a target with the same bytes, but return INVALID_ARGUMENT if the two overlap only in
- * part on the side where the call works. Both sides of one sb_mem may be the same bytes of CUDA's
- * managed memory: a transfer then copies nothing. Other buffers that a call reads or writes, such
- * as messages, must not overlap the memory.
+ * source and a target with the same bytes. If the two overlap only in part on the side where the
+ * call works, the call returns INVALID_ARGUMENT. Both sides of one sb_mem may be the same bytes of
+ * CUDA's managed memory: a transfer then copies nothing. Other buffers that a call reads or writes,
+ * such as messages, must not overlap the memory.
  *
- * Failures of queued work: the first call that waits on the host for failed work (a call on the
- * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
- * Calls on the memory that need the bytes also return the failure, until the library has set the
- * memory's head. After a failed transfer the library sets the head to the side from which the bytes
- * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
- * the memory is LOST. Failed work of the caller on a stream makes a memory LOST if the caller last
- * fetched the memory's pointer for writing with that stream, and no later call has made the bytes
- * current on the host. A memory is also LOST if arithmetic has computed its bytes from lost bytes,
- * or a transfer has copied lost bytes to it. A call that only queues work behind failed work may
- * succeed; the wait for the later work then fails. No call returns a host pointer to bytes that
- * failed work should have written, even if other threads have waited for that work before. The
- * library cannot track work of the caller on the library's own stream, on a stream that the caller
- * did not pass, on a stream that two contexts use, or on a default stream if the pointer was
- * fetched without a stream. The library also cannot track which bytes the caller's work computes
- * from lost bytes. If several memories borrow the same bytes (Overlap), only the memory whose call
- * queued the work reports the failure: make a call on that memory before you read another memory.
- * If a wait fails although the work succeeds, the library does not treat the work as failed, but in
- * two cases it treats the device as lost. First, a wait for arithmetic that was queued without a
- * stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a
- * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
+ * Failures of queued work: the first call that waits on the host for failed work returns the
+ * failure. This call may be a call on the memory, sb_context_synchronize or
+ * sb_context_forget_stream. Calls on the memory that need the bytes also return the failure, until
+ * the library has set the memory's head. After a failed transfer the library sets the head to the
+ * side from which the bytes were copied. Writes that the device has made after the transfer are
+ * lost. After failed arithmetic the memory is LOST. Failed work on a caller's stream makes a memory
+ * LOST if the caller last fetched the memory's pointer for writing with that stream. The memory is
+ * not LOST if a later call has made the bytes current on the host. A memory is also LOST if
+ * arithmetic has computed its bytes from lost bytes, or a transfer has copied lost bytes to it. A
+ * call that only queues work behind failed work may succeed. The wait for the later work then
+ * fails. No call returns a host pointer to bytes that failed work should have written, even if
+ * other threads have waited for that work before. The library cannot track the caller's work on the
+ * library's own stream, or on a stream that two contexts use. The same applies to a stream that the
+ * caller did not pass, or a default stream if the pointer was fetched without a stream. The library
+ * also cannot track which bytes the caller's work computes from lost bytes. If several memories
+ * borrow the same bytes (Overlap), only the memory whose call queued the work reports the failure.
+ * Make a call on that memory before you read another memory. If a wait fails although the work
+ * succeeds, the library does not treat the work as failed. In two cases the library then treats the
+ * device as lost. First, a wait for arithmetic that was queued without a stream returns
+ * DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a copy or a clear
+ * that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
  *
  * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
  * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
  * and thereby for kernels on per-thread default streams. While any thread in the process captures a
  * blocking stream, CUDA forbids the use of the legacy stream. During the capture, copies and
- * arithmetic do not wait for per-thread default streams: synchronise those streams first, or wait
+ * arithmetic do not wait for per-thread default streams. Synchronise those streams first, or wait
  * for the end of the capture. Memory that is retired during the capture is freed after the capture
  * (quarantine, context.h).
  *
- * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access the memory
- * of a device directly, the two sides of an sb_mem are one storage. sb_stats counts this storage as
- * device memory. The head moves as on other devices, but no bytes are copied: a transfer to the
- * host only waits for the device's work, and a transfer to the device does nothing. A call after
- * which the host may write also waits for work that reads the bytes on the device. Writes of the
- * device change the bytes behind all host pointers to the storage, including older pointers. If the
- * device fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or
- * the device is full, the sides have separate storage, and transfers copy.
+ * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access a device's
+ * memory directly, the two sides of an sb_mem are one storage. The statistics (sb_stats) count this
+ * storage as device memory. The head moves as on other devices, but no bytes are copied. A transfer
+ * to the host only waits for the device's work, and a transfer to the device does nothing. A call
+ * after which the host may write also waits for work that reads the bytes on the device. Writes of
+ * the device change the bytes behind all host pointers to the storage, including older pointers. If
+ * the device fails while it writes, the host's bytes are lost, too. If the caller has lent a side,
+ * or the device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are host-coherent memory, or are
@@ -130,8 +131,8 @@ SB_API sb_mem *sb_mem_retain(sb_mem *mem);
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
-/** Returns 1 if the memory has exactly one owner and shares no writable storage with a tensor
- *  (dlpack.h) or with a memory that was made from a tensor. */
+/** Returns 1 if the memory has exactly one owner, and no tensor (dlpack.h) or memory made from a
+ *  tensor shares its writable storage. */
 SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 
 /** Returns the size of the buffer in bytes. */
@@ -149,7 +150,7 @@ SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
 /** Returns the bytes on the host, for reading (SyncedMemory::cpu_data). At the first use the bytes
- *  are zeros; if the device has newer bytes, the call copies them once.
+ *  are zeros. If the device has newer bytes, the call copies them once.
  *  @param out [borrowed] see "Pointers" above; not NULL; must not be read if the size is 0
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
@@ -193,13 +194,14 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu(sb_mem *mem, void **out, sb_er
 SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_on(sb_mem *mem, sb_stream stream, void **out,
                                                      sb_error *err);
 
-/** Returns host memory for a caller that writes every byte: the call copies nothing, the contents
- *  are unspecified, and the head moves to the host. A LOST memory is allowed.
+/** Returns host memory for a caller that writes every byte. The call copies nothing and moves the
+ *  head to the host. The contents are unspecified. A LOST memory is allowed.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
 
-/** Returns device memory for a caller that writes every byte; otherwise as sb_mem_overwrite_cpu.
+/** Returns device memory for a caller that writes every byte, and moves the head to the device.
+ *  Otherwise the call works as sb_mem_overwrite_cpu does.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE, UNSUPPORTED (a stream that uses this side is
  *  being captured). */
@@ -213,15 +215,15 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
                                                        sb_error *err);
 
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
- *  sharers (sb_blob_set_cpu changes one blob). Storage of the library on that side is freed; the
- *  head moves to the host. A LOST memory is allowed.
- *  @param ptr [borrowed] until the storage is replaced or evicted, or the memory is released; must
- *      be aligned for the elements. The call cannot check the alignment, since a memory has no
- *      element type
+ *  sharers (sb_blob_set_cpu changes one blob). The call frees the library's storage on that side,
+ *  and moves the head to the host. A LOST memory is allowed.
+ *  @param ptr [borrowed] until the storage is replaced or evicted, or the memory is released. The
+ *      pointer must be aligned for the elements. The call cannot check the alignment, since a
+ *      memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
- *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if
- *      this call fails
+ *  @param deleter [nullable] runs once when the storage is retired, after pending copies. Never
+ *      runs if this call fails
  *  @param user passed to `deleter`
  *  Errors: INVALID_ARGUMENT (a different size, an unknown flag, a partial overlap with the other
  *  side's bytes), OUT_OF_MEMORY, CAP_REACHED (both only if the context has a device),
@@ -229,10 +231,10 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
 SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Makes the caller's device memory the device side of `mem`; otherwise as sb_mem_set_cpu
- *  (SyncedMemory::set_gpu_data). On "cuda:N" the memory must be allocated in the device's primary
- *  context or from a pool, or mapped with cuMemMap. Managed memory is also accepted; CUDA's rules
- *  decide whether the host may access the memory while it is lent.
+/** Makes the caller's device memory the device side of `mem`, as sb_mem_set_cpu does for the host
+ *  side (SyncedMemory::set_gpu_data). On "cuda:N" the memory must be allocated in the device's
+ *  primary context or from a pool, or mapped with cuMemMap. Managed memory is also accepted. CUDA's
+ *  rules decide whether the host may access the memory while the memory is lent.
  *  @param ptr [borrowed] as in sb_mem_set_cpu
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
@@ -243,8 +245,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Queues a copy to the device on `stream`. The head is SYNCED at once; a call that needs the
- *  device's bytes, or that writes or frees the host's bytes, waits for the copy (unlike
+/** Queues a copy to the device on `stream`. The head is SYNCED at once. A call waits for the copy
+ *  if the call needs the device's bytes, or writes or frees the host's bytes (unlike
  *  SyncedMemory::async_gpu_push). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on, UNINITIALIZED (also a memory that was never written), INVALID_ARGUMENT
@@ -252,7 +254,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues a copy to the host on `stream`; the counterpart of sb_mem_async_gpu_push.
+/** Queues a copy to the host on `stream`, as sb_mem_async_gpu_push queues a copy to the device.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
@@ -289,18 +291,18 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
  *  Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
-/** Sets all bytes to zero on the side of the head (SYNCED: the device); an UNINITIALIZED memory is
- *  unchanged, since its bytes read as zeros. If the device is lost during the call, sb_blob_update
- *  documents the state of the bytes.
+/** Sets all bytes to zero on the side of the head (SYNCED: the device). An UNINITIALIZED memory
+ *  stays unchanged, since its bytes read as zeros. If the device is lost during the call,
+ *  sb_blob_update documents the state of the bytes.
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 /* --- a write in steps -------------------------------------------------------- */
 
-/** A write in two steps, begin and end: for bytes that another party, such as a transport or a
- *  reader, writes in place, and that may fail to arrive. Between begin and end no observable state
- *  of the memory changes, and no other call may use the memory. The function sb_mem_mutable_cpu
- *  does both steps at once. */
+/** A write in two steps, begin and end. Between the steps, another party (a transport, a reader)
+ *  writes the bytes in place. The bytes may fail to arrive. Between begin and end no observable
+ *  state of the memory changes, and no other call may use the memory. The function
+ *  sb_mem_mutable_cpu does both steps at once. */
 typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
@@ -308,9 +310,9 @@ enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
                                        old bytes */
     SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The call does not wait
-                                   for work that is already queued on the context's stream
-                                   (sb_context_stream) and on the default streams: the caller orders
-                                   its own work after the queued work */
+                                   for work that is queued on the context's stream
+                                   (sb_context_stream) and on the default streams. The caller orders
+                                   its own work after that work */
 };
 
 /** How a write ends, SB_WRITE_DONE to SB_WRITE_ABANDONED. */
@@ -336,9 +338,9 @@ enum {
  *  before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
- *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE, the pointer stays valid as a pointer from sb_mem_mutable_cpu does
- *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
+ *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy. After
+ *      SB_WRITE_DONE, the pointer stays valid as long as a pointer from sb_mem_mutable_cpu
+ *  @param out [owned] destroy with sb_write_destroy. The handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
                                               void **out_ptr, sb_write **out, sb_error *err);

@@ -1,15 +1,15 @@
 /**
  * sb_model: an opened .caffemodel (current `layer`, V1 `layers`, V0 nested layers), .solverstate or
- * BlobProto file. Opening a model checks and indexes the bytes, and reads no values; loading a blob
- * reads its values. A program can replace blobs and save the model; all other bytes are preserved.
+ * BlobProto file. Opening a model checks and indexes the bytes, and reads no values. Loading a blob
+ * reads its values. A program can replace blobs and save the model. All other bytes are preserved.
  *
  * Blobs are addressed by (layer, index). The layer SB_NO_LAYER has the blobs that belong to no
- * layer: the history of a solver state, the only blob of a blob file, or the blobs of a
- * BlobProtoVector. If a V1 layer contains a nested V0 layer, the library treats the two as one
- * layer with the blobs of both, in the order of the file.
+ * layer. These are a solver state's history, the only blob of a blob file, or the blobs of a
+ * BlobProtoVector. If a V1 layer contains a nested V0 layer, the two count as one layer. The layer
+ * has the blobs of both layers, in the file's order.
  *
- * If the library refuses bytes and recognises their actual format (a web page, an archive, a
- * truncated file), the message ends in "; this is ..." with the name of the format.
+ * If the library refuses bytes, the library may recognise their actual format (a web page, an
+ * archive, a truncated file). The message then ends in "; this is ..." with the name of the format.
  *
  * A model has one owner (open or create, destroy). Several threads may make calls on a const model
  * at the same time.
@@ -55,23 +55,22 @@ enum {
 
 /** Flag of sb_model_open_file. */
 enum {
-    SB_OPEN_MAPPED = 1 << 7 /**< maps the file instead of reading it: faster for many small loads;
-                                 if the file shrinks, an access raises SIGBUS */
+    SB_OPEN_MAPPED = 1 << 7 /**< maps the file instead of reading it: faster for many small loads.
+                                 If the file shrinks, an access raises SIGBUS */
 };
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] the model retains the context
- *  @param format SB_FORMAT_*. If the format is not AUTO, the bytes must have a field that the
- *      library reads (for a net: name, layer or layers), else they are MALFORMED. If the library
- *      recognises the bytes of another format or program, the bytes are also MALFORMED, or
- *      DATA_LIMIT if they exceed a limit first. An input of size 0 is an empty message of any
- *      format
+ *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field that the library
+ *      reads (for a net: name, layer or layers) are MALFORMED. If the library recognises the bytes
+ *      of another format or program, the bytes are also MALFORMED, or DATA_LIMIT if they exceed a
+ *      limit first. An input of size 0 is an empty message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
+ *  @param deleter [nullable] runs once when the model releases the bytes. Never runs if this call
  *      fails
  *  @param user passed to `deleter`
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: INVALID_ARGUMENT (unknown format, a limit below 0), UNSUPPORTED (limits with an
  *  unknown tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED. */
@@ -80,13 +79,13 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_forma
                                                    const sb_limits *limits, sb_deleter deleter,
                                                    void *user, sb_model **out, sb_error *err);
 
-/** Opens a file as a model; the file stays open until the model is destroyed.
+/** Opens a file as a model. The file stays open until the model is destroyed.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
 SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format format,
                                                   const char *path, uint32_t flags,
@@ -96,11 +95,11 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
 /** Opens a source as a model.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*
- *  @param source [borrowed] the struct is copied; its `close` runs when the model is destroyed, and
+ *  @param source [borrowed] the struct is copied. Its `close` runs when the model is destroyed, and
  *      never if this call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
- *  @param out [owned] sb_model_destroy
+ *  @param progress [borrowed, nullable] used during this call only. See sb_model_set_progress
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
                                                     const sb_source *source,
@@ -119,12 +118,12 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_p
 /** Creates an empty model, to be built in memory and saved.
  *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*, not AUTO
- *  @param out [owned] sb_model_destroy
+ *  @param out [owned] destroy with sb_model_destroy
  *  Errors: INVALID_ARGUMENT (unknown format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_model_create(sb_context *context, sb_format format,
                                                sb_model **out, sb_error *err);
 
-/** Destroys the model; closes its file or source, or releases its bytes.
+/** Destroys the model. Closes its file or source, or releases its bytes.
  *  @param model [owned, nullable] */
 SB_API void sb_model_destroy(sb_model *model);
 
@@ -138,7 +137,7 @@ typedef struct sb_text {
     size_t size;       /**< without the NUL */
 } sb_text;
 
-/** Reads the net's name; the text is empty if the net has no name.
+/** Reads the net's name. The text is empty if the net has no name.
  *  @param out [borrowed] the name, until the program sets the name or destroys the model
  *  Errors: none. */
 SB_API SB_MUST_CHECK sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
@@ -150,9 +149,8 @@ SB_API int64_t sb_model_num_layers(const sb_model *model);
 typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
-    sb_text type;       /**< the name of the layer's type; for a V1 layer the name of the enum's
-                             value ("CONVOLUTION"), or the number as decimal digits if the value is
-                             unknown */
+    sb_text type;       /**< the name of the layer's type. For a V1 layer: the name of the enum's
+                             value ("CONVOLUTION"), or decimal digits if the value is unknown */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -164,7 +162,7 @@ typedef struct sb_layer_info {
 
 /** Describes a layer.
  *  @param layer 0..num_layers-1
- *  @param out the caller sets `struct_size`; the call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_t layer,
                                                    sb_layer_info *out, sb_error *err);
@@ -216,11 +214,11 @@ typedef struct sb_blob_info {
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
     size_t size;         /**< bytes of the blob's message; 0 if the blob is not in the file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
-                              or F64; in NVCaffe's raw_data also F16, I32, U32. A load can convert
-                              values of each type to any float or integer type; values of F16 can
+                              or F64. In NVCaffe's raw_data also F16, I32, U32. A load can convert
+                              values of each type to any float or integer type. Values of F16 can
                               also be loaded as F16 */
-    int32_t legacy;      /**< 1 if the message has legacy dimensions: num, channels, height, width;
-                              in files of C3D 1.0 also a length before the height */
+    int32_t legacy;      /**< 1 if the message has legacy dimensions: num, channels, height, width.
+                              Files of C3D 1.0 also have a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< the stored type of diff; equal to dtype if there is no diff */
     int64_t data_offset; /**< if data_encoding is SB_ENCODING_LITTLE_ENDIAN, the byte offset in the
@@ -241,7 +239,7 @@ typedef struct sb_blob_info {
 
 /** Describes a blob.
  *  @param layer a layer or SB_NO_LAYER
- *  @param out the caller sets `struct_size`; the call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (these five only if the file has changed), OUT_OF_MEMORY,
  *  CANCELLED (the last two: from a source). */
@@ -262,8 +260,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
                                                   int64_t index, sb_blob *blob, sb_error *err);
 
 /** Reads a range of a blob's values without loading the blob. Converts the values as
- *  sb_model_load_blob does. From a file or source the call reads only the values of the range,
- *  unless the encoding (sb_blob_info) requires the call to read earlier values, too.
+ *  sb_model_load_blob does. From a file or source the call reads only the values of the range. Some
+ *  encodings (sb_blob_info) require the call to read earlier values, too.
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first linear index of the first value
@@ -290,7 +288,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_blob(sb_model *model, int64_t layer,
                                                  const sb_blob *blob, uint32_t flags,
                                                  sb_error *err);
 
-/** Appends a blob to the blobs of a layer or of SB_NO_LAYER; otherwise as sb_model_set_blob.
+/** Appends a blob to the blobs of a layer or of SB_NO_LAYER. Otherwise the call works as
+ *  sb_model_set_blob does.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
@@ -337,7 +336,7 @@ typedef struct sb_solver_info {
     { sizeof(sb_solver_info), {NULL, 0}, 0, 0 }
 
 /** Reads all fields of a solver state except its history.
- *  @param out the caller sets `struct_size`; the call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most that many bytes
  *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out,
                                                     sb_error *err);
@@ -356,7 +355,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const s
 SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** Saves the model to a buffer. Bytes that were not replaced are copied verbatim, including unknown
- *  fields. If the file has changed since it was opened, the call fails before it writes a byte; if
+ *  fields. If the file has changed since it was opened, the call fails before it writes a byte. If
  *  the file changes during the call, the buffer's contents are unspecified.
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_model_size bytes
  *  @param capacity bytes of `buffer`
@@ -365,14 +364,14 @@ SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out,
 SB_API SB_MUST_CHECK sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                              size_t *out_size, sb_error *err);
 
-/** Saves the model to a file, atomically, as in sb_blob_save_file; `path` may be the file that the
+/** Saves the model to a file, atomically, as in sb_blob_save_file. `path` may be the file that the
  *  model was opened from.
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
 SB_API SB_MUST_CHECK sb_status sb_model_save_file(const sb_model *model, const char *path,
                                                   sb_error *err);
 
-/** Saves the model to a sink; see sb_sink for the sink's contents after a failure.
+/** Saves the model to a sink. For the sink's contents after a failure see sb_sink.
  *  @param sink [borrowed]
  *  Errors: as sb_model_size, UNSUPPORTED (an announced blob, a sink with an unknown tail),
  *  ABI_MISMATCH (a sink of another version). */
@@ -386,7 +385,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
  *  one blob at a time. Other calls that save or load the blob return UNSUPPORTED until the blob is
  *  set.
  *  @param layer a layer or SB_NO_LAYER
- *  @param like [borrowed] a blob of the same dtype and shape; its values are not accessed
+ *  @param like [borrowed] a blob of the same dtype and shape. The call does not access the blob's
+ *      values
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
  *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t layer,
@@ -395,10 +395,10 @@ SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t l
 /** A callback that lends the values of an announced blob. A save calls the callback once for each
  *  announced blob, in the file's order.
  *  @param layer a layer or SB_NO_LAYER
- *  @param out [borrowed] a blob of the announced dtype and shape, which must not change until the
- *      next call of the callback or the end of the save
- *  @return SB_OK, or an error, which the save returns; a callback that fails writes `err` unless it
- *      is NULL */
+ *  @param out [borrowed] a blob of the announced dtype and shape. The blob must not change until
+ *      the next call of the callback or the end of the save
+ *  @return SB_OK, or an error, which the save returns. A callback that fails writes `err` unless
+ *      `err` is NULL */
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);
 

@@ -1,7 +1,7 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
  * returns for SB_SIM_DEVICE. The library libsyncblob-testing (sim.h) plants failures through the
- * table; other libraries access the device's memory through the table. Programs use these
+ * table. Other libraries access the device's memory through the table. Programs use these
  * libraries, not the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
@@ -25,8 +25,8 @@ typedef int32_t sb_sim_schedule;
 enum {
     SB_SIM_EAGER = 0, /**< when the work is queued (the default) */
     SB_SIM_LAZY = 1,  /**< when a call waits for the work */
-    SB_SIM_RANDOM = 2 /**< at random times, drawn from a seed: at once, at a wait, or in between;
-                           streams run in a random order that respects their waits */
+    SB_SIM_RANDOM = 2 /**< at random times, drawn from a seed: at once, at a wait, or in between.
+                           Streams run in a random order that respects their waits */
 };
 
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
@@ -77,13 +77,13 @@ typedef struct sb_sim_fault {
     sb_sim_op op;        /**< SB_SIM_ANY to SB_SIM_SUMSQ */
     sb_sim_failure mode; /**< SB_SIM_FAIL_* */
     int64_t countdown;   /**< each call of `op` subtracts 1, and the call that makes the number 0
-                              fails; 0: no fault is armed */
+                              fails. 0: no fault is armed */
 } sb_sim_fault;
 
 /** The functions of the simulated device. The device has one recursive lock, which is held while
  *  work, slots and kernels run. The caller must hold the lock during a call of any function except
- *  `lock`. `err` may be NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST;
- *  the other functions work as before. */
+ *  `lock`. `err` may be NULL. Once the device is lost, `stream_create`, `launch` and `alloc` return
+ *  DEVICE_LOST. The other functions still work. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< set by the library that implements the device: its
                              sizeof(sb_sim_device), which may differ from the caller's */
@@ -92,16 +92,16 @@ typedef struct sb_sim_device {
     void (*lock)(void *device);
     /** Releases the device's lock. */
     void (*unlock)(void *device);
-    /** Sets the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, of work queued from now on; `seed` is for
+    /** Sets the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, of work queued from now on. `seed` is for
      *  SB_SIM_RANDOM. */
     void (*set_schedule)(void *device, sb_sim_schedule schedule, uint64_t seed);
     /** Returns an array of faults, which the caller arms and disarms in place, and sets
      *  `*out_count` to its length. The array is valid as long as the device is open. If several
      *  faults are due at one call, the first in the array decides. */
     sb_sim_fault *(*faults)(void *device, int32_t *out_count);
-    /** Returns an array with the number of calls of each operation since the device was opened,
-     *  indexed by SB_SIM_*, and sets `*out_count` to its length. The array is valid as long as the
-     *  device is open. */
+    /** Returns an array, indexed by SB_SIM_*, with the number of calls of each operation since the
+     *  device was opened. Sets `*out_count` to the array's length. The array is valid as long as
+     *  the device is open. */
     const int64_t *(*calls)(const void *device, int32_t *out_count);
     /** Creates a stream that is not ordered with the default stream. Returns DEVICE_LOST,
      *  OUT_OF_MEMORY. */
@@ -114,13 +114,13 @@ typedef struct sb_sim_device {
                         sb_error *err);
     /** Allocates device memory that may be used immediately. Returns DEVICE_LOST, OUT_OF_MEMORY. */
     sb_status (*alloc)(void *device, size_t bytes, void **out, sb_error *err);
-    /** Frees memory of `alloc`; does nothing for NULL. Returns DEVICE_FAILURE for any other
+    /** Frees memory of `alloc`. Does nothing for NULL. Returns DEVICE_FAILURE for any other
      *  pointer. */
     sb_status (*free)(void *device, void *ptr, sb_error *err);
-    /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
-     *  or NULL if the range is not memory of the device. If `out_ready` is not NULL and the range
-     *  is memory of the device, sets `*out_ready` to 1 if the range's allocation has completed on
-     *  its stream, else to 0. */
+    /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated.
+     *  Returns NULL if the range is not memory of the device. For memory of the device, also sets
+     *  `*out_ready` (unless `out_ready` is NULL). The value is 1 if the range's allocation has
+     *  completed on its stream, else 0. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

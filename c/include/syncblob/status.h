@@ -1,9 +1,10 @@
 /**
  * Status codes and the error struct.
  *
- * The codes are in bands, so that a caller can classify an unknown code: -1 to -99 are mistakes of
- * the caller, -100 to -199 errors in the bytes that were read, -200 to -299 failures of the
- * environment, below -900 bugs in syncblob. The numbers never change.
+ * The codes are in bands, so that a caller can classify an unknown code. Codes -1 to -99 are
+ * mistakes of the caller. Codes -100 to -199 are errors in the bytes that were read. Codes -200 to
+ * -299 are failures of the environment. Codes below -900 are bugs in syncblob. The numbers never
+ * change.
  */
 #ifndef SYNCBLOB_STATUS_H
 #define SYNCBLOB_STATUS_H
@@ -64,16 +65,16 @@ SB_API const char *sb_status_name(sb_status status);
 SB_API const char *sb_status_text(sb_status status);
 
 /**
- * A description of a failure. The caller owns the struct and need not initialise it: a call that
- * fails writes all of it, and a call that succeeds leaves it unchanged. The layout is frozen: 256
- * bytes.
+ * A description of a failure. The caller owns the struct and need not initialise it. A call that
+ * fails writes the whole struct. A call that succeeds leaves the struct unchanged. The layout is
+ * frozen: 256 bytes.
  */
 typedef struct sb_error {
     int32_t code;        /**< the status that was returned */
-    int32_t device_code; /**< the device driver's error number, or 0; for SB_ERR_IO: errno, or on
+    int32_t device_code; /**< the device driver's error number, or 0. For SB_ERR_IO: errno, or on
                               Windows the result of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
-    char message[240];   /**< what was requested and why it failed; NUL-terminated; text from files
+    char message[240];   /**< what was requested and why it failed, NUL-terminated. Text from files
                               is escaped to printable ASCII */
 } sb_error;
 

@@ -1,6 +1,6 @@
-/* Trains a multinomial logistic regression; each rank computes its part of each batch. The losses
+/* Trains a multinomial logistic regression. Each rank computes its part of each batch. The losses
    do not depend on the number of ranks. Usage: mpirun -n 4 train STEPS [--save STEP PREFIX]
-   [--restore PREFIX]. --save writes PREFIX.caffemodel and PREFIX.solverstate before step STEP;
+   [--restore PREFIX]. --save writes PREFIX.caffemodel and PREFIX.solverstate before step STEP.
    --restore continues from these files. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Appends a fault to the device's faults; if `alone`, first removes all other faults. Returns false
+/* Appends a fault to the device's faults. If `alone`, first removes all other faults. Returns false
    if there is no space. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;

@@ -97,7 +97,7 @@ static int open_files(void) {
     return count;
 }
 
-/* The blocks need three address ranges of 4 GiB; no block spans two ranges. */
+/* The blocks need three address ranges of 4 GiB. No block spans two ranges. */
 TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("the addresses cannot express 10 GiB");

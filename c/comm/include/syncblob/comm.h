@@ -6,24 +6,24 @@
  * process (sim_comm.h), or a table of functions that the caller implements (comm_engine.h).
  *
  * Order: all ranks must make the calls that are marked "Collective" in the same order and with
- * equal arguments. A call returns when all ranks have made the call. If arguments differ, the call
- * fails if the engine detects the difference; otherwise the bytes are unspecified, or the call
+ * equal arguments. A call returns when all ranks have made the call. If arguments differ and the
+ * engine detects the difference, the call fails. Otherwise the bytes are unspecified, or the call
  * never returns. If the call of one rank fails before it sends anything, the other ranks wait for
- * that rank, up to the engine's time limit. The simulated communicator and NCCL have a limit; MPI
- * does not.
+ * that rank, up to the engine's time limit. The simulated communicator and NCCL have a limit. MPI
+ * has no limit.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
- * Failures: COMM_FAILURE means that the engine has failed; the error contains the engine's message.
+ * Failures: COMM_FAILURE means that the engine has failed. The error contains the engine's message.
  * The communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since
  * the ranks no longer agree on the next operation. Bytes that were being reduced or received when
  * the engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails
  * with another status has sent nothing and may be retried, with one exception. To compute a mean on
  * a device, the library queues work that scales the sum (sb_blob_scale). If the device fails during
- * the scaling, the call returns DEVICE_LOST, or COMM_FAILURE if a later blob also fails, for
- * example because the engine needs the lost device. The other ranks then have the mean, but this
- * rank has neither the mean nor the old values: the memory is LOST (mem.h), or only the lost device
- * has the sum.
+ * the scaling, the call returns DEVICE_LOST. If a later blob also fails, for example because the
+ * engine needs the lost device, the call returns COMM_FAILURE. The other ranks then have the mean,
+ * but this rank has neither the mean nor the old values. The memory is LOST (mem.h), or only the
+ * lost device has the sum.
  *
  * Halves: a sum of F16 or BF16 values is rounded to nearest. For a mean, the rounded sum is scaled
  * and then rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds
@@ -50,30 +50,30 @@ typedef int32_t sb_comm_op;
 enum {
     SB_COMM_SUM = 0,  /**< the sum of the ranks' values */
     SB_COMM_MEAN = 1, /**< the sum, times 1 / size */
-    SB_COMM_MIN = 2,  /**< the minimum; unspecified if a value is NaN, or if some values are 0 and
-                           others -0: over MPI the ranks may then get different results */
-    SB_COMM_MAX = 3   /**< the maximum; unspecified in the same cases as SB_COMM_MIN */
+    SB_COMM_MIN = 2,  /**< the minimum. Unspecified if a value is NaN, or if some values are 0 and
+                           others -0. Over MPI the ranks may then get different results */
+    SB_COMM_MAX = 3   /**< the maximum. Unspecified in the same cases as SB_COMM_MIN */
 };
 
-/** Destroys a rank's handle; destroy its reducers first. The call is not collective: it does not
- *  wait for other ranks, which may already have ended (with NCCL it may wait up to 5 seconds: see
- *  nccl.h).
+/** Destroys a rank's handle. Destroy its reducers first. The call is not collective: the call does
+ *  not wait for other ranks, which may already have ended. With NCCL the call may wait up to 5
+ *  seconds (nccl.h).
  *  @param comm [owned, nullable] */
 SB_API void sb_comm_destroy(sb_comm *comm);
 
-/** Returns the caller's rank, 0 to size - 1; -1 for NULL. */
+/** Returns the caller's rank, 0 to size - 1, or -1 for NULL. */
 SB_API int32_t sb_comm_rank(const sb_comm *comm);
 
-/** Returns the number of ranks; 0 for NULL. */
+/** Returns the number of ranks, or 0 for NULL. */
 SB_API int32_t sb_comm_size(const sb_comm *comm);
 
 /* --- host memory of the caller, for example a loss or a counter ---------- */
 
-/** Collective: combines the values of all ranks element by element; every rank receives the result.
+/** Collective: combines the values of all ranks element by element. Every rank receives the result.
  *  @param op SB_COMM_SUM to SB_COMM_MAX
  *  @param dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 if the engine reduces
  *      them, as the library's engines do
- *  @param count number of values, 0 or more; 0 sends nothing and needs no device
+ *  @param count number of values, 0 or more. With 0 the call sends nothing and needs no device
  *  @param values [borrowed, nullable when count is 0] on entry this rank's values, on return the
  *      result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
@@ -101,17 +101,17 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /** Collective: combines the blobs of all ranks element by element, in place. Every rank's blobs
  *  receive the result. A blob is reduced on the device if its head is on the device and the engine
- *  accepts the device's memory, else on the host. For each blob the call has the effects of
- *  sb_blob_mutable_cpu or sb_blob_mutable_gpu; a blob that was never written counts as zeros. After
+ *  accepts that memory, else on the host. For each blob the call has the effects of
+ *  sb_blob_mutable_cpu or sb_blob_mutable_gpu. A blob that was never written counts as zeros. After
  *  COMM_FAILURE the blobs before the failed blob have their results, except blobs whose scaling
  *  failed. The failed blob is unchanged if the engine has sent none of its bytes. Otherwise, if
  *  only one side was current, the failed blob's bytes are unspecified. If both sides were current,
  *  the head moves to the side that was not reduced. That side still has the old bytes, which are
  *  unreadable if the side is a lost device.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them; of any contexts, no two with the same memory. If two blobs borrow overlapping
- *      memory of the caller, the call does not detect the overlap, and reduces the common bytes
- *      twice
+ *      reduces them. The blobs may have any contexts, but no two the same memory. If two blobs
+ *      borrow overlapping memory of the caller, the call does not detect the overlap, and reduces
+ *      the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -123,12 +123,12 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
                                                         sb_comm_op op, sb_error *err);
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
- *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
- *  at all ranks. The root's blobs are read on the side of their heads. As in sb_blob_cpu and
- *  sb_blob_gpu, a blob that was never written is filled with zeros and then counts as written, even
- *  if the call fails. At other ranks a blob is written on the device if the device has its newest
- *  bytes and the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs
- *  are in the states that sb_comm_all_reduce_blobs describes.
+ *  initial weights. Blobs must have the same shapes and dtypes at all ranks. The root's blobs are
+ *  read on the side of their heads. As in sb_blob_cpu and sb_blob_gpu, a blob that was never
+ *  written is filled with zeros. The blob then counts as written, even if the call fails. At other
+ *  ranks a blob is written on the device if the device has the newest bytes and the engine accepts
+ *  that memory. Otherwise the blob is written on the host. After COMM_FAILURE the blobs are in the
+ *  states that sb_comm_all_reduce_blobs describes.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
  *      same memory
  *  @param num_blobs 0 or more

@@ -4,12 +4,12 @@
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
- * library holds no lock while a slot runs, so a slot may call the library. A slot must not pass its
- * own communicator to the library. A slot that fails fills `err` (never NULL) with sb_error_fill.
- * If the result of `takes`, `abandon` or `test` is a number that the slot's comment does not list,
- * the library treats the number as 1. Every slot that can fail returns SB_OK or one of
- *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
- *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
+ * library holds no lock while a slot runs, so a slot may call the library. A slot must not call a
+ * function of the library with the communicator that the slot serves. A slot that fails fills `err`
+ * (never NULL) with sb_error_fill. The library treats a result of `takes`, `abandon` or `test` that
+ * the slot's comment does not list as 1. Every slot that can fail returns SB_OK or one of
+ *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried
+ *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost
  *  - COMM_FAILURE (callers also receive COMM_FAILURE for any other code): from then on the library
  *    calls only `abandon` and `close`.
  */
@@ -33,8 +33,8 @@ enum {
 typedef struct sb_comm_buffer {
     void *ptr;        /**< `count` elements */
     int64_t count;    /**< above 0 */
-    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64; with SB_COMM_ENGINE_HALF also SB_DTYPE_F16
-                           or SB_DTYPE_BF16; in `broadcast` always SB_DTYPE_U8 */
+    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64. With SB_COMM_ENGINE_HALF also SB_DTYPE_F16
+                           or SB_DTYPE_BF16. In `broadcast` always SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
     /** [borrowed, nullable] NULL: `ptr` is host memory, page-locked or not. Otherwise `ptr` is
      *  memory of this context's device, and the library has waited for its own work on that memory,
@@ -42,7 +42,7 @@ typedef struct sb_comm_buffer {
     sb_context *context;
 } sb_comm_buffer;
 
-/** The table of an engine. Members beyond the implementer's struct_size count as NULL or 0; the
+/** The table of an engine. Members beyond the implementer's struct_size count as NULL or 0. The
  *  library refuses a struct_size that ends in the middle of a member. */
 typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
@@ -52,14 +52,14 @@ typedef struct sb_comm_engine {
 
     /* --- life: required ------------------------------------------------------ */
 
-    /** Opens the rank's handle; `*out` is the first argument of all other slots. `user` is the
+    /** Opens the rank's handle. `*out` is the first argument of all other slots. `user` is the
      *  argument of sb_comm_create. A failed call leaves nothing open. If the rank is not below the
      *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle, after every request has ended or was abandoned. The slot must not fail,
      *  and must not wait for other ranks, which may have ended. `failed` is nonzero if the ranks no
-     *  longer agree on the next operation, because a slot has failed at this rank or a reducer was
-     *  destroyed during a step. */
+     *  longer agree on the next operation. The cause is a slot that has failed at this rank, or a
+     *  reducer that was destroyed during a step. */
     void (*close)(void *comm, int32_t failed);
 
     /* --- collectives: required; return when complete ------------------ */
@@ -77,8 +77,8 @@ typedef struct sb_comm_engine {
     sb_status (*barrier)(void *comm, sb_error *err);
     /** Returns 0 if the engine accepts only host memory, which every engine accepts. Returns 1 if
      *  the engine also accepts memory of the context's device. Returns 2 if the engine also orders
-     *  its access to that memory after work queued on the context's stream and on the default
-     *  streams: the host then need not wait for that work. A missing slot counts as 0. */
+     *  its access after work queued on the context's stream and on the default streams. The host
+     *  then need not wait for that work. A missing slot counts as 0. */
     int32_t (*takes)(void *comm, sb_context *context);
 
     /* --- requests: set all four slots or none; if none, the library calls all_reduce - */
@@ -95,7 +95,7 @@ typedef struct sb_comm_engine {
     /** Waits until the request has completed, which ends the request. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
-     *  accesses the request's elements. Returns 0 if the engine may still access the elements; the
+     *  accesses the request's elements. Returns 0 if the engine may still access the elements. The
      *  library then never frees the memory. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
@@ -106,7 +106,7 @@ typedef struct sb_comm_engine {
  *      allocate buckets
  *  @param engine [borrowed] must outlive the communicator
  *  @param user passed to `open`
- *  @param out [owned] sb_comm_destroy
+ *  @param out [owned] destroy with sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (a table without a required slot, or with only some of the slots of
  *  requests; a name with characters other than letters and digits), UNSUPPORTED (unknown flags, an
  *  unknown tail that is not zero, or from `open`), ABI_MISMATCH (a table of another version, or

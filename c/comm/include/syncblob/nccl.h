@@ -13,18 +13,18 @@
  *
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The library therefore
  * makes the memory pool of each buffer accessible to the other devices (cuMemPoolSetAccess). On
- * Turing GPUs, use a process per rank: a driver of 2026 was reported to lose copies by
+ * Turing GPUs, use a process per rank. A driver of 2026 was reported to lose copies by
  * cuMemcpyPeerAsync into pools that other devices can access. Memory from cuMemMap must be
  * accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
- * time is measured within the call, separately for each operation (a blob, a bucket), and includes
- * the time in which this rank's device completes earlier work. After the limit, or if another rank
- * has failed, all operations in progress are aborted. The abort has no time limit, because
+ * time is measured within the call, separately for each operation (a blob, a bucket). The time
+ * includes the completion of earlier work on this rank's device. After the limit, or if another
+ * rank has failed, all operations in progress are aborted. The abort has no time limit, because
  * ncclCommAbort joins a thread of NCCL. The function sb_comm_destroy waits until NCCL has finalized
- * the communicator, since NCCL may need the other ranks. The wait takes at most 5 seconds, and at
- * most the time limit. Then the function calls ncclCommDestroy, which waits only for work on this
- * rank's streams.
+ * the communicator, since NCCL may need the other ranks. The wait ends after 5 seconds, or after
+ * the time limit if the limit is shorter. Then the function calls ncclCommDestroy, which waits only
+ * for work on this rank's streams.
  *
  * A lost device: NCCL needs the rank's device even for host memory. Once the device is lost, calls
  * return DEVICE_LOST and change no blob. A call in progress returns COMM_FAILURE. Other ranks wait
@@ -33,8 +33,9 @@
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
  * abort, the library frees memory when the device reports that NCCL no longer uses the memory. If
- * the device is lost, or does not report the end of NCCL's work within 5 seconds, the library never
- * frees the copies of host bytes and the memory of a reducer's step; sb_stats still counts them.
+ * the device is lost, or does not report the end of NCCL's work within 5 seconds, some memory is
+ * never freed. This memory is the copies of host bytes and the memory of a reducer's step, which
+ * sb_stats still counts.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -55,7 +56,7 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 /** Collective: creates a rank's handle of a communicator.
  *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses.
  *      The handle retains the context
- *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks; an id can be used once
+ *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks. An id can be used once
  *  @param rank 0 to size - 1
  *  @param size number of ranks
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
@@ -83,12 +84,12 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_
                                                         sb_error *err);
 
 /** Creates the handles of all ranks, which are devices of this process. One thread calls this
- *  function once; afterwards each rank needs a separate thread, also for sb_comm_destroy.
+ *  function once. Afterwards each rank needs a separate thread, also for sb_comm_destroy.
  *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N" (else NCCL
  *      reports COMM_FAILURE). Each handle retains its context
  *  @param size 1 or more
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
- *  @param out [owned] `size` handles, by rank; sb_comm_destroy
+ *  @param out [owned] `size` handles, by rank. Destroy each with sb_comm_destroy
  *  Errors: as sb_nccl_comm_create. */
 SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
                                                        uint32_t limit_milliseconds, sb_comm **out,

@@ -1,28 +1,29 @@
 /**
  * sb_reducer: sums the diffs of a training step over all ranks while the rest of the step is still
- * being computed, as Caffe's classes P2PSync and NCCL do. Blobs are registered once. In each step
- * the caller marks every blob as ready, in any order, and then waits for the end of the step.
+ * being computed. Caffe's classes P2PSync and NCCL do the same. Blobs are registered once. In each
+ * step the caller marks every blob as ready, in any order, and then waits for the end of the step.
  *
- * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
- * backward pass finishes the last layer first. Small blobs are copied to buckets on the host. A
- * blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is reduced
- * separately and in place. The reduction runs on the device if the head is on the device and the
- * engine accepts the device's memory, else on the host. A bucket starts when all of its blobs are
- * ready and earlier buckets have started, so that all ranks start buckets in the same order. The
- * reducer needs memory for at most two buckets.
+ * Buckets: blobs are assigned to buckets from the last blob of the list to the first. The reason is
+ * that a backward pass finishes the last layer first. Small blobs are copied to buckets on the
+ * host. A blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is
+ * reduced separately and in place. The reduction runs on the device if the head is on the device
+ * and the engine accepts the device's memory, else on the host. A bucket starts when all of its
+ * blobs are ready and earlier buckets have started. All ranks thereby start buckets in the same
+ * order. The reducer needs memory for at most two buckets.
  *
- * From the call of sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not
- * access the blob's bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the
- * head is on the side on which the blob was reduced (for gathered blobs, the host). The reducer
- * identifies a blob by its address. After a blob is destroyed, no step can end, unless a new blob
- * of equal dtype and count has the same address and is marked as ready.
+ * From sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not reshape or
+ * destroy the blob. In that time the caller must not access the blob's bytes on either side. After
+ * sb_reducer_wait the head is on the side on which the blob was reduced (for gathered blobs, the
+ * host). The reducer identifies a blob by its address. After a blob is destroyed, no step can end.
+ * The exception is a new blob of equal dtype and count that has the same address and is marked as
+ * ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
- * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
+ * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced. Gathered blobs of
  * other buckets are unchanged. A blob that was being reduced in place is in the state that
  * sb_comm_all_reduce_blobs describes for a failed blob. Memory that the engine may still use is
- * never freed; sb_stats still counts it.
+ * never freed, and sb_stats still counts the memory.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H
@@ -51,10 +52,10 @@ typedef struct sb_reducer_options {
  *  call fails at every rank with a message that contains both values. If one rank fails before it
  *  sends (out of memory, a wrong argument), the call fails at every rank with that rank's message.
  *  After either failure the communicator remains usable. If the engine of one rank cannot begin the
- *  first reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message,
- *  and wait until that rank retries the call or ends. If the engine of one rank fails later, that
- *  rank returns COMM_FAILURE, and the other ranks return the status with which their engine reports
- *  an ended rank.
+ *  first reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message.
+ *  The other ranks then wait until that rank retries the call or ends. If the engine of one rank
+ *  fails later, that rank returns COMM_FAILURE. The other ranks then return the status with which
+ *  their engine reports an ended rank.
  *  @param comm [borrowed] must outlive the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
@@ -62,7 +63,7 @@ typedef struct sb_reducer_options {
  *      memory later, or that borrow overlapping memory of the caller
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
- *  @param out [owned] sb_reducer_destroy
+ *  @param out [owned] destroy with sb_reducer_destroy
  *  Errors: INVALID_ARGUMENT (unknown part, unknown op, negative num_blobs; options that differ from
  *  another rank's; a reducer's step is in progress), ABI_MISMATCH (a struct_size of no known
  *  version), UNSUPPORTED (a dtype that is not reduced, unknown tail that is not zero), SHARED (two
@@ -91,15 +92,16 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
 SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
- *  cannot start because memory ran out or a device failed, the call fails but does not end the
- *  step, and may be retried. If queued work that wrote a blob has failed, the call also fails
- *  without ending the step, even if sb_reducer_ready waited for that work; mem.h defines which
- *  bytes a retry reduces. If a device fails while it scales a mean, the call ends the step and
- *  returns DEVICE_LOST. If a device is lost and the host's bytes are current, the host's bytes are
- *  reduced, unless the engine needs the device, as NCCL does. If only the lost device has the
- *  bytes, or the engine needs that device, the step cannot end: destroy the reducer. The other
- *  ranks then return the status with which their engine reports an ended rank. For a blob that is
- *  LOST the call returns UNINITIALIZED until the caller overwrites the blob.
+ *  cannot start because memory ran out or a device failed, the call fails without ending the step.
+ *  The call may then be retried. If queued work that wrote a blob has failed, the call also fails
+ *  without ending the step. The call fails even if sb_reducer_ready waited for that work. The
+ *  header mem.h defines which bytes a retry reduces. If a device fails while it scales a mean, the
+ *  call ends the step and returns DEVICE_LOST. If a device is lost and the host's bytes are
+ *  current, the call reduces the host's bytes. An engine that needs the device, such as NCCL,
+ *  cannot do so. If only the lost device has the bytes, or the engine needs that device, the step
+ *  cannot end: destroy the reducer. The other ranks then return the status with which their engine
+ *  reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED until the caller
+ *  overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

@@ -5,9 +5,9 @@
  * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
- * If ranks make calls that differ in kind, op, dtype, count or root, the calls return COMM_FAILURE,
- * and the message describes two of the calls. Three differences are not detected by any engine:
- * other parts, other blobs of equal counts, and SB_COMM_MEAN instead of SB_COMM_SUM. Only
+ * If ranks make calls that differ in kind, op, dtype, count or root, the calls return COMM_FAILURE.
+ * The message describes two of the calls. Three differences are not detected by any engine: other
+ * parts, other blobs of equal counts, and SB_COMM_MEAN instead of SB_COMM_SUM. Only
  * sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
@@ -27,8 +27,8 @@ typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
     uint32_t delay_microseconds; /**< each rank delays each operation at random, by at most this
-                                      time; delays do not count towards the time limit; 0: no
-                                      delays */
+                                      time; 0: no delays. Delays do not count towards the time
+                                      limit */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;
@@ -37,13 +37,13 @@ typedef struct sb_sim_comm_options {
 #define SB_SIM_COMM_OPTIONS_INIT                                                                   \
     { sizeof(sb_sim_comm_options), 0, 0, 0 }
 
-/** Creates the handles of all ranks. The handles may be destroyed in any order; a call that waits
+/** Creates the handles of all ranks. The handles may be destroyed in any order. A call that waits
  *  for a destroyed rank returns COMM_FAILURE at once.
  *  @param context [borrowed, nullable] the communicators retain the context, in which reducers
  *      allocate buckets
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
- *  @param out [owned] `size` handles, by rank; sb_comm_destroy
+ *  @param out [owned] `size` handles, by rank. Destroy each with sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (a struct_size of no known version), UNSUPPORTED
  *  (unknown tail that is not zero), OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_comm_create(sb_context *context, int32_t size,
@@ -62,7 +62,7 @@ enum {
 
 /** Plants a failure, which occurs once: at the `nth` operation of this rank from now on (1: the
  *  next operation). If nth is 0, the call removes the failure. An operation is a call of the
- *  engine; each blob or bucket needs at least one operation.
+ *  engine. Each blob or bucket needs at least one operation.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
  *  communicator), FORKED. */

@@ -14,7 +14,7 @@ typedef struct {
 } sb__nccl_id; /* ncclUniqueId */
 
 /* ncclConfig_t of NCCL 2.14, which later versions accept. The last member belongs to a later
-   version; it is here so that the struct does not end in padding with undefined bytes. */
+   version. Without that member, the struct would end in padding with undefined bytes. */
 typedef struct {
     size_t size;
     unsigned int magic, version;

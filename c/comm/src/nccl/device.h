@@ -26,7 +26,7 @@ struct sb__nccl_visit {
     bool relaxed;
 };
 
-/* Returns the ordinal of the device of a context on the library's CUDA backend; -1 for any other
+/* Returns the ordinal of the device of a context on the library's CUDA backend, or -1 for any other
    context. */
 int32_t sb__nccl_ordinal(const sb_context *context);
 
@@ -46,11 +46,11 @@ sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nc
    memory. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
-/* Ends the calls of the driver; returns `result`. */
+/* Ends the calls of the driver. Returns `result`. */
 sb__cu_result sb__nccl_leave(const struct sb__nccl_device *device,
                              const struct sb__nccl_visit *visit, sb__cu_result result);
 
-/* Records the name of a failed call in the visit; returns `result`. */
+/* Records the name of a failed call in the visit. Returns `result`. */
 static inline sb__cu_result sb__nccl_named(struct sb__nccl_visit *visit, sb__cu_result result,
                                            const char *call) {
     if (result != SB__CUDA_SUCCESS)

@@ -25,8 +25,8 @@ struct sb__nccl_end {
    Errors: UNSUPPORTED, OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
 sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 /* Creates the handles of ranks `first` to first + count - 1 of `size`, one for each context on
-   "cuda:N", and waits for all ranks. On failure no handle remains. Errors: UNSUPPORTED,
-   OUT_OF_MEMORY, DEVICE_FAILURE, COMM_FAILURE. */
+   "cuda:N". Waits for all ranks. On failure no handle remains. Errors: UNSUPPORTED, OUT_OF_MEMORY,
+   DEVICE_FAILURE, COMM_FAILURE. */
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);

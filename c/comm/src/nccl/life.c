@@ -47,8 +47,8 @@ static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end)
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Waits up to LAST_LIMIT until all queued work has ended. Returns false if the work may still run;
-   on a lost device the result is always false. */
+/* Waits up to LAST_LIMIT until all queued work has ended. Returns false if the work may still run.
+   On a lost device the result is always false. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);
@@ -186,7 +186,7 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
                : fill(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
 
-/* Begins to create the ranks within one ncclGroup: only the end of the group waits for other ranks,
+/* Begins to create the ranks within one ncclGroup. Only the end of the group waits for other ranks,
    so one thread can create several ranks. */
 static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
                            sb_error *err) {

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Sets `*out` to 1 if `other` can access this device's memory and a rank of this process may use
-   `other` (its primary context is active), else to 0. */
+/* Sets `*out` to 1 if `other` can access this device's memory and the primary context of `other` is
+   active, else to 0. Without that context, no rank of this process uses `other`. */
 static sb__cu_result is_peer(const struct sb__nccl_device *device, sb__cu_device other, int *out,
                              struct sb__nccl_visit *visit) {
     unsigned int flags;

@@ -21,7 +21,7 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__comm_fail_null(err, "context");
     const sb_status st = sb_context_device_status(context);
-    /* In a forked child the ordinal is not available; the function then returns FORKED. */
+    /* In a forked child the ordinal is not available. The function then returns FORKED. */
     if (st != SB_ERR_FORKED && sb__nccl_ordinal(context) < 0)
         return sb__comm_fail(err, SB_ERR_NO_DEVICE,
                              "NCCL needs a context on the library's CUDA backend, not on \"%s\"",

@@ -39,7 +39,7 @@ static sb__cu_result create_event(const struct sb__nccl_end *end, sb__cu_event *
                           "cuEventCreate");
 }
 
-/* Creates the request's event, and records it after work queued on `stream` so far; fails while
+/* Creates the request's event, and records it after work queued on `stream` so far. Fails while
    `stream` is being captured. */
 static sb__cu_result mark(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                           sb__cu_stream stream, struct sb__nccl_visit *visit) {
@@ -68,7 +68,7 @@ static sb_status order_after(const struct sb__nccl_end *end, struct sb__nccl_req
 
 /* Orders the request after the legacy default stream, which is ordered with the context's stream
    and the per-thread default streams. While a thread captures a blocking stream, the legacy stream
-   cannot be used; the request is then ordered only after the context's stream. */
+   cannot be used. The request is then ordered only after the context's stream. */
 static sb_status order(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                        sb_error *err) {
     sb_stream stream;

@@ -1,4 +1,4 @@
-/* Makes calloc fail; the program must be linked with --wrap=calloc. */
+/* Makes calloc fail. The program must be linked with --wrap=calloc. */
 #ifndef SB_TESTS_FAIL_CALLOC_H
 #define SB_TESTS_FAIL_CALLOC_H
 
@@ -9,7 +9,7 @@
 static int64_t calls_until_failure; /* 0: no call fails */
 static bool calloc_failed_once;
 
-/* Makes the nth call from now on fail; 0: no call fails. */
+/* Makes the nth call from now on fail. 0: no call fails. */
 static void fail_calloc(int64_t nth) {
     calls_until_failure = nth;
     calloc_failed_once = false;

@@ -1,4 +1,4 @@
-/* Simulates two ranks; the second rank sends the same values as the first. A sum is twice the data
+/* Simulates two ranks. The second rank sends the same values as the first. A sum is twice the data
    sent, and each broadcast byte is `fill`. */
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H

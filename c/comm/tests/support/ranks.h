@@ -29,7 +29,7 @@ void ranks_run(int32_t size, const sb_sim_comm_options *options,
 void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
                   void *arg);
 
-/* cmocka's assertions work only on the main thread; a rank's thread uses these macros. */
+/* cmocka's assertions work only on the main thread. A rank's thread uses these macros. */
 #define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
 #define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 #define expect_status(expected, ...)                                                               \

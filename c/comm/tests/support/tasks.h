@@ -1,4 +1,4 @@
-/* Tasks of a rank (ranks.h) that must pass with every engine; `arg` is a workplace. */
+/* Tasks of a rank (ranks.h) that must pass with every engine. `arg` is a workplace. */
 #ifndef SB_TESTS_TASKS_H
 #define SB_TESTS_TASKS_H
 
@@ -51,7 +51,7 @@ void reduce_blobs(sb_comm *comm, void *arg);
 void broadcast_blobs(sb_comm *comm, void *arg);
 /* Makes steps of a reducer. Each rank calls sb_reducer_ready in a random order. */
 void reduce_in_random_orders(sb_comm *comm, void *arg);
-/* Rank 0 pauses between two calls of a step; the other ranks then begin the step. */
+/* Rank 0 pauses between two calls of a step. The other ranks then begin the step. */
 void pause_longer_than_the_limit(sb_comm *comm, void *arg);
 void end_in_a_step(sb_comm *comm, void *arg);
 

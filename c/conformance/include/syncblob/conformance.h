@@ -1,12 +1,13 @@
 /**
  * The conformance test of backends, for authors of a backend (backend.h). The test is in a separate
  * library, libsyncblob-conformance. The program `syncblob-conformance ./libmybackend.so` runs the
- * test on a backend in a shared library; a test in C calls sb_conformance_run.
+ * test on a backend in a shared library. A test in C calls sb_conformance_run.
  *
  * The test consists of claims about a backend. For each claim the test opens the device, calls
  * slots or creates blobs, compares the results with plain loops, and closes the device. The last
- * claims run random operations on blobs; some of them also plant failures in slots. A failed claim
- * does not end the test, but a crash or hang of the backend ends or blocks the process.
+ * claims run random operations on blobs. Some of these claims also plant failures in slots. A
+ * failed claim does not end the test, but a crash or hang of the backend ends or blocks the
+ * process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
 #define SYNCBLOB_CONFORMANCE_H
@@ -29,8 +30,8 @@ enum {
 typedef struct sb_conformance_options {
     size_t struct_size; /**< sizeof(sb_conformance_options) of the caller */
     int32_t ordinal;    /**< the number of the device */
-    uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
-                             rounds, which takes about a second on a fast device */
+    uint32_t seconds;   /**< how long each claim with random operations takes. 0: a fixed number of
+                             rounds, about a second on a fast device */
     uint64_t seed;      /**< seed of random operations. To make a failed round the first round, pass
                              the seed from the failure's report */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
@@ -39,19 +40,19 @@ typedef struct sb_conformance_options {
                              the first claim, on which all other claims depend */
 
     /** [nullable] Creates a stream that is neither NULL nor own_stream and is not ordered with
-     *  other streams; `device` is the result of the table's `open`. Without this function, claims
+     *  other streams. `device` is the result of the table's `open`. Without this function, claims
      *  about the order of streams are skipped. */
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
-    /** Destroys a stream of stream_create; set both functions or neither. */
+    /** Destroys a stream of stream_create. Set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
-    /** [nullable] Makes the next `copy` on the same thread fail: if `later` is 0, the call fails
-     *  and does nothing; if 1, the call succeeds, but the queued copy fails. The test calls the
-     *  function on several threads, one at a time. Without this function, claims about reported
-     *  failures are skipped. */
+    /** [nullable] Makes the next `copy` on the same thread fail. If `later` is 0, the call fails
+     *  and does nothing. If `later` is 1, the call succeeds, but the queued copy fails. The test
+     *  calls the function on several threads, one at a time. Without this function, claims about
+     *  reported failures are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 
-    int32_t devices;  /**< the number of devices of the backend; 0: unknown, and claims about valid
+    int32_t devices;  /**< the number of devices of the backend. 0: unknown, and claims about valid
                            and invalid ordinals are skipped */
     int32_t reserved; /**< 0 */
 
@@ -90,7 +91,7 @@ SB_API SB_MUST_CHECK sb_status sb_conformance_run(const sb_backend *table,
                                                   sb_conformance_report report, void *user,
                                                   int32_t *out_failed, sb_error *err);
 
-/** Returns the text of claim `index`, from 0; NULL after the last claim.
+/** Returns the text of claim `index`, from 0, or NULL after the last claim.
  *  @return [borrowed, nullable] static text */
 SB_API const char *sb_conformance_claim(int32_t index);
 

@@ -6,7 +6,7 @@
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when queued work runs. Until a queued copy has run, its target holds garbage.
  * Every call can be made to fail. To open the device, set `device` of sb_context_options to
- * "sim:N"; each context has a separate device. The functions below fail with NO_DEVICE if the
+ * "sim:N". Each context has a separate device. The functions below fail with NO_DEVICE if the
  * context is host-only, UNSUPPORTED if it has another device, and FORKED in a forked child.
  */
 #ifndef SYNCBLOB_SIM_H
@@ -24,7 +24,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
                                                    uint64_t seed, sb_error *err);
 
 /** Plants a fault: the `nth` call of `op` from now on (1: the next call) fails in `mode`, once.
- *  The call first removes all earlier faults; if `nth` is 0, the call only removes faults.
+ *  The call first removes all earlier faults. If `nth` is 0, the call only removes faults.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -32,7 +32,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
 SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
                                            sb_sim_failure mode, sb_error *err);
 
-/** Plants a fault and keeps earlier faults, for tests of several failures; at most 16 faults are
+/** Plants a fault and keeps earlier faults, for tests of several failures. At most 16 faults are
  *  planted at a time. Each fault counts calls separately. If two faults are due at one call, the
  *  fault that was planted first takes effect.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
@@ -42,8 +42,8 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op o
                                                 sb_sim_failure mode, sb_error *err);
 
 /** Reads the number of calls of each slot, indexed by SB_SIM_*, since the context was created.
- *  @param out [borrowed] receives `count` numbers; 0 for operations that this version of the
- *      library does not have
+ *  @param out [borrowed] receives `count` numbers. The number of an operation that this version of
+ *      the library does not have is 0
  *  @param count the length of `out`, not negative: SB_SIM_OP_COUNT of the caller's headers
  *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
@@ -55,7 +55,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *
 SB_API SB_MUST_CHECK sb_status sb_sim_stream_create(sb_context *context, sb_stream *out,
                                                     sb_error *err);
 
-/** Runs queued work and destroys the stream; call sb_context_forget_stream first.
+/** Runs queued work and destroys the stream. Call sb_context_forget_stream first.
  *  @param stream [owned]
  *  Errors: INVALID_ARGUMENT (the library's own stream), NO_DEVICE, UNSUPPORTED, FORKED,
  *  WRONG_DEVICE (another device's stream). */
@@ -63,7 +63,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
                                                      sb_error *err);
 
 /** Queues kernel(user) on a stream, as a program queues a kernel on a GPU. The kernel may run at
- *  once, later, or on another thread; a kernel accesses device memory through sb_sim_address and
+ *  once, later, or on another thread. A kernel accesses device memory through sb_sim_address and
  *  must not call other functions of the library.
  *  @param stream [borrowed]
  *  @param kernel [borrowed]
@@ -73,8 +73,9 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
 SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stream,
                                              void (*kernel)(void *user), void *user, sb_error *err);
 
-/** Returns the host memory behind a device pointer, for kernels; NULL if [ptr, ptr + bytes) is not
- *  memory of the device, or if the context has no simulated device or was created before a fork.
+/** Returns the host memory behind a device pointer, for kernels. Returns NULL if [ptr, ptr + bytes)
+ *  is not memory of the device. Also returns NULL if the context has no simulated device or was
+ *  created before a fork.
  *  @param ptr [borrowed] a device pointer
  *  @return [borrowed] valid as long as the memory is allocated */
 SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes);
