@@ -23,7 +23,7 @@ static bool has_buffers(struct sb__opencl_device *device) {
     return sizeof(void *) == 8;
 }
 
-/* Reserves addresses for a buffer; returns 0 if no addresses are left. */
+/* Reserves addresses for a buffer. Returns 0 if no addresses are left. */
 static uintptr_t take_addresses(size_t bytes) {
     static sb__opencl_lock lock = SB__OPENCL_LOCK_INIT;
     static uint64_t next = FIRST_ADDRESS;

@@ -103,7 +103,7 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb
     return st;
 }
 
-/* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
+/* Sets `*out_failure` to the code of the first reported command that failed. Sets `*out_done` to
    false if a command of the event has not ended. The marker is the last reported command, because
    the marker's code may be less specific than another command's code. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {

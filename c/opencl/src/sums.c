@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The maximum numbers of work items. On a CPU each item adds one contiguous range; on a GPU the
+/* The maximum numbers of work items. On a CPU each item adds one contiguous range. On a GPU the
    items read neighbouring vectors at the same time. */
 #define CPU_ITEMS 256
 #define GPU_ITEMS 16384
@@ -31,7 +31,7 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Returns the device's parts; on failure returns NULL and fills `err`. Call with sum_lock held. */
+/* Returns the device's parts. On failure returns NULL and fills `err`. Call with sum_lock held. */
 static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
     if (device->arithmetic.parts)
         return device->arithmetic.parts;

@@ -22,7 +22,7 @@ static inline bool sb__is_part(sb_part part) {
 
 sb_status sb__check_part(sb_part part, sb_error *err);
 
-/* Returns the size of all elements in bytes; sb__shape_make has checked that the product fits. */
+/* Returns the size of all elements in bytes. sb__shape_make has checked that the product fits. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }

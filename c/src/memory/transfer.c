@@ -397,9 +397,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* Before a copy from the device, records the work that wrote the bytes: a wait for the copy must
-   also report a failure of that work. If the call waits for the library's stream, work on that
-   stream needs no record. */
+/* Call before a copy from the device. Records the work that wrote the bytes, so that a wait for the
+   copy also reports a failure of that work. If the call waits for the library's stream, work on
+   that stream needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
     const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;

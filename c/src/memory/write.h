@@ -55,8 +55,8 @@ sb_status sb__write_wait(struct sb__write *write, sb_error *err);
 /* Called if the backend's slot for the write has failed with `st` and queued nothing. If the device
    is lost and both sides share storage, the bytes are lost, too. */
 void sb__write_refused(struct sb__write *write, sb_status st);
-/* Ends a write during which the device failed: the head moves to the host if the host's bytes were
-   current, else the memory is LOST. */
+/* Ends a write during which the device failed. The head moves to the host if the host's bytes were
+   current. Otherwise the memory is LOST. */
 void sb__write_spoiled(struct sb__write *write);
 /* Ends a write that may have written some bytes in place. The head moves to the other side if that
    side's bytes are current. */

@@ -45,7 +45,7 @@ static sb_status note_text(const struct builder *b, const struct sb__path *path,
     return SB_OK;
 }
 
-/* Reserves `size` bytes and a NUL in the index; sets `*out` only in the second walk. */
+/* Reserves `size` bytes and a NUL in the index. Sets `*out` only in the second walk. */
 static sb_status take_text(struct builder *b, size_t size, char **out, sb_error *err) {
     size_t used = b->text_bytes;
     b->text_bytes += size + 1;

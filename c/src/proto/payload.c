@@ -132,7 +132,7 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
                          wide[fit], sb_dtype_name(copy->dtype));
 }
 
-/* Converts the stored bytes without copying them first; returns false if a copy is needed. */
+/* Converts the stored bytes without copying them first. Returns false if a copy is needed. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
     if (!BIG_ENDIAN_HOST && !copy->whole)

@@ -65,13 +65,13 @@ struct sb__field {
 
    The body of the loop may change reader->at. A group is one field, whose contents are checked. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
-/* Reports later reads to `progress`, whose callback may cancel them; NULL reports nothing. */
+/* Reports later reads to `progress`, whose callback may cancel the reads. NULL reports nothing. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 
 /* Reads the varint at reader->at. A varint of more than 64 bits, which Google's readers truncate,
-   is MALFORMED: no writer produces such a varint, and a truncated size or shape would be wrong.
+   is MALFORMED. No writer produces a longer varint, and a truncated size or shape would be wrong.
    `field` is the number of the varint's field, for error messages. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
