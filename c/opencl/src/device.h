@@ -174,7 +174,7 @@ struct sb__opencl_device {
     struct sb__opencl_arithmetic arithmetic;
 };
 
-/* `user` points to the kind of memory to use, for tests; NULL: the best kind. */
+/* For tests, `user` points to the kind of memory to use. NULL means the best kind. */
 sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__opencl_close(void *device);
 

@@ -238,9 +238,9 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
 }
 
 /* Removes failed barriers and failed frees after all earlier commands have ended. Until then,
-   earlier commands may use the memory of a failed free. pocl 3.1 aborts if a barrier's event is
-   released before a command for which the barrier waits has ended. Visits all queues, since callers
-   may release their queues. */
+   earlier commands may use the memory of a failed free. Also, pocl 3.1 aborts if a barrier's event
+   is released before a command for which the barrier waits has ended. Visits all queues, since
+   callers may release their queues. */
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {

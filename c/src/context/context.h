@@ -74,7 +74,7 @@ enum {
    failure is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
-    uint64_t last;  /* the failed work was queued before this time; 0: no failure */
+    uint64_t last;  /* the failed work was queued before this time (0: no failure) */
 };
 
 /* The streams that have used memories of the context: streams that callers have passed (`named`),
@@ -111,9 +111,9 @@ struct sb__event_list {
 /* An entry of quarantine, allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* the streams whose work must end before the release; not empty */
+    uint64_t users; /* the streams (not 0) whose work must end before the release */
     size_t bytes;
-    void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
+    void (*release)(struct sb__quarantined *entry); /* runs deleters, without any lock */
 };
 
 /* Where a check has stopped. A check asks whether the work of the streams that share a bit has
@@ -152,7 +152,7 @@ struct sb_context {
 
     char device_name[32];
     bool has_device;
-    sb_backend backend; /* a copy with zeros for absent members; valid if has_device */
+    sb_backend backend; /* valid if has_device, with zeros for absent members */
     void *device;
     sb__kept_bytes *kept_bytes;   /* NULL: the backend does not report kept bytes */
     int32_t ordinal;              /* N of "NAME:N" */
@@ -253,8 +253,8 @@ enum sb__contents {
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* Returns an upper bound of the bytes that sb__host_alloc allocates for a buffer of `bytes`.
-   sb__host_alloc may round up the size of a page-locked buffer. */
+/* Returns an upper bound of the bytes that sb__host_alloc allocates for a buffer of `bytes`. The
+   size of a page-locked buffer may be rounded up. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 

@@ -28,7 +28,7 @@ struct sb__random_kernels {
 /* All kinds write the same bits. See sb__num_kinds. */
 extern const struct sb__random_kernels *const sb__random_kinds[];
 
-/* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
+/* Writes `count` > 0 elements of the sequence, from index `begin` on, to `out`. */
 void sb__random_fill(const struct sb__random *random, const struct sb__random_kernels *kernels,
                      int64_t begin, int64_t count, void *out);
 

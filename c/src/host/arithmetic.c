@@ -26,9 +26,9 @@
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
 /* Arrays of fewer elements are scaled by a direct call, whether or not a cache holds the array. */
 #define SMALL_COUNT (1 << 14)
-/* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot make this choice.
-   memcpy receives only a piece of the copy, and in a virtual machine counts caches that other
-   machines share. */
+/* From this size on, copies bypass the caches, and sums prefetch. The function memcpy cannot make
+   this choice, because it receives only a piece of the copy. In a virtual machine, memcpy also
+   counts caches that other machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {

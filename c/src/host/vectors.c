@@ -389,9 +389,9 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 
-/* Times on Emerald Rapids, relative to vectors of 64 bytes: vectors of 16 bytes take 0.97 for
-   arrays in the second-level cache, and 0.88 in the last-level cache. Vectors of 32 bytes with
-   prefetches take 0.97 for arrays in memory. */
+/* Times on Emerald Rapids, relative to vectors of 64 bytes. Vectors of 16 bytes take 0.97 for
+   arrays in the second-level cache, and 0.88 in the last-level cache. For arrays in memory, vectors
+   of 32 bytes with prefetches take 0.97. */
 DEFINE_LOOP(scale_f32_far, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_f64_far, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, portable, far);

@@ -108,8 +108,7 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* A read takes the fast path if the host's bytes are current and accessible. A write takes the fast
-   path if the head is on the written side, that side is READY and WRITABLE, and no side is
-   PENDING. */
+   path if the written side has the head and is READY and WRITABLE, and no side is PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);

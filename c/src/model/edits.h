@@ -9,7 +9,7 @@
 /* A blob that the program has set, added or announced. A set or added blob is encoded. */
 struct sb__edit {
     int32_t layer, index;
-    uint32_t before, behind; /* subtrees: positions in `items` plus 1; 0: no subtree */
+    uint32_t before, behind; /* subtrees: positions in `items` plus 1 (0: no subtree) */
     unsigned char *bytes;    /* the encoded blob, `size` bytes; NULL if announced */
     sb_blob *announced;      /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
@@ -19,7 +19,7 @@ struct sb__edit {
 struct sb__edits {
     struct sb__edit *items;
     uint32_t count, room;
-    uint32_t root, last; /* positions in `items` plus 1; 0: no edit */
+    uint32_t root, last; /* positions in `items` plus 1 (0: no edit) */
     bool unordered;      /* `items` may be out of order */
 };
 

@@ -21,7 +21,7 @@ struct sb_model {
     struct sb__source source;
     sb_deleter deleter; /* for the source's bytes; may be NULL */
     void *deleter_user;
-    sb_progress progress; /* reports the progress of calls on the model; `report` may be NULL */
+    sb_progress progress; /* for calls on the model; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;

@@ -15,7 +15,7 @@ struct sb__named {
 
 struct sb__names {
     struct sb__named *slots;
-    uint64_t room; /* number of slots; 0 if the table has no layers */
+    uint64_t room; /* number of slots, or 0 if the table has no layers */
 };
 
 /* Computes the size of the slots for `layers` layers in bytes. Returns false if the size

@@ -11,7 +11,7 @@ struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
-    sb_blob_lender lender; /* returns the values of announced blobs; unused while counting */
+    sb_blob_lender lender; /* returns the values of announced blobs, except while counting */
     void *user;
     struct sb__retired *retired; /* storage that was retired while lent blobs were read */
 };

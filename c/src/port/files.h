@@ -42,9 +42,9 @@ void sb__file_close(sb__file file);
    target. */
 struct sb__replacement {
     sb__file file;             /* -1 after the file is closed */
-    sb__file folder;           /* the target's folder; -1 on systems without openat */
+    sb__file folder;           /* the target's folder, or -1 on systems without openat */
     char shown[96];            /* the beginning of the resolved path, for messages */
-    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder`
+    char path[SB__TARGET_MAX]; /* the target's path with links resolved, and relative to `folder`
                                   unless `folder` is -1 */
     const char *name;          /* points into `path`, after the folder */
     char temporary[64];        /* "": no temporary file */

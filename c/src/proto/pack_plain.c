@@ -2,7 +2,7 @@
 
 #include "format/layout.h"
 
-#define PIECE 4096 /* bytes that are swapped at a time; a multiple of each value's size */
+#define PIECE 4096 /* bytes that are swapped at a time: a multiple of each value's size */
 
 static void pack_text(struct sb__sink *sink, uint32_t field, sb_text text) {
     sb__sink_prefix(sink, field, text.size);

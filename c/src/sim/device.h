@@ -1,9 +1,9 @@
 /* The structs of the simulated device. One recursive lock protects a device: the backend's slots,
    the functions of sim_device.h, and the queued work run under this lock. The device calls no
-   function of context/, memory/ or blob/. memory.c contains address ranges, the table of
-   allocations and address translation. work.c executes an operation. streams.c contains queues,
-   events and schedules. faults.c contains counters and armed faults. table.c contains the slots,
-   and control.c the extension table. */
+   function of context/, memory/ or blob/. The file memory.c contains address ranges, the table of
+   allocations and address translation. Operations run in work.c. The file streams.c contains
+   queues, events and schedules. Counters and armed faults are in faults.c. The slots are in
+   table.c, and the extension table is in control.c. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 

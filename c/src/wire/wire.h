@@ -45,7 +45,7 @@ struct sb__reader {
     const unsigned char *bytes; /* the window: bytes [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
-    struct sb__progress *progress; /* the progress of the call; NULL: the call has no callback */
+    struct sb__progress *progress; /* the progress of the call, or NULL without callback */
     unsigned char window[SB__WINDOW_BYTES];
 };
 
@@ -55,7 +55,7 @@ struct sb__field {
     uint32_t offset; /* the offset of the tag */
     uint32_t begin;  /* the offset of the value, after a length prefix */
     uint32_t end;
-    uint64_t value; /* the number, if `type` is VARINT, FIXED32 or FIXED64; else 0 */
+    uint64_t value; /* the number if `type` is VARINT, FIXED32 or FIXED64, else 0 */
 };
 
 /* A loop over a message is
