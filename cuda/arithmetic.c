@@ -124,7 +124,7 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
 }
 
 /* Loads all kernels before the caller's first operation. If an operation loaded its kernel itself,
-   the operation would fail on a device that is out of memory, and an operation in place might
+   the operation would fail on a device that is out of memory. An operation in place might then
    already have written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))

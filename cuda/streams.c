@@ -12,10 +12,10 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
-/* Orders the library's stream after the default streams of all threads: the library's stream waits
-   for an event on the legacy stream, which waits for all per-thread streams. Fails while a blocking
-   stream is captured, because CUDA then forbids the legacy stream, and recording the event would
-   invalidate the capture. */
+/* Orders the library's stream after the default streams of all threads. The library's stream waits
+   for an event on the legacy stream. The legacy stream waits for all per-thread streams. Fails
+   while a blocking stream is captured, because CUDA then forbids the legacy stream, and recording
+   the event would invalidate the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;

@@ -1,7 +1,7 @@
 /* Sums by the library's kernels, because cuBLAS adds floats in single precision, and would wait for
-   the device while its handle is locked. The first launch computes one sum for each thread; if
-   there are more than LAST_SUMS sums, a second launch reduces them to LAST_SUMS. The host adds the
-   last sums. */
+   the device while its handle is locked. The first launch computes one sum for each thread. If
+   there are more than LAST_SUMS sums, a second launch reduces the sums to LAST_SUMS. The host adds
+   the last sums. */
 #include "blas.h"
 
 #include "kernels.h"
