@@ -9,7 +9,7 @@
 
 struct wire small_net(int32_t generation); /* SB_LAYER_* */
 
-/* open_wire calls sb_model_open_bytes; read_wire calls sb_blob_from_proto with SB_PROTO_RESHAPE. */
+/* open_wire calls sb_model_open_bytes, and read_wire sb_blob_from_proto with SB_PROTO_RESHAPE. */
 sb_status open_wire(sb_context *context, int32_t format, const struct wire *wire,
                     const sb_limits *limits, sb_model **out, sb_error *err);
 sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err);
