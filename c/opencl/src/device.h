@@ -86,7 +86,7 @@ struct sb__opencl_command {
         SB__OPENCL_FREE,
         SB__OPENCL_KINDS
     } kind;      /* only failures of work and of markers are reported */
-    void *freed; /* memory that the command, or take_out if the command fails, frees */
+    void *freed; /* freed by the command, or by take_out if the command fails */
     const struct sb__opencl_stream *awaited; /* a barrier waits for commands of this stream */
     int64_t awaited_end;                     /* the barrier waits for commands with lower numbers */
 };
@@ -123,7 +123,7 @@ struct sb__opencl_queued {
        reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
-    _Atomic bool has_dropped; /* `unclaimed` was full, so the device is lost */
+    _Atomic bool has_dropped; /* a failure found `unclaimed` full, so the device is lost */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */

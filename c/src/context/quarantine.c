@@ -3,7 +3,7 @@
    ended. Every synchronise, trim and release checks the work again. Each entry is in the list of
    its first user whose work is not known to have ended. A check therefore waits for each stream
    only once, however many entries there are. When the work of an entry's first user has ended, the
-   entry moves to the list of its next user. After the last user, the library frees the entry. A
+   entry moves to the list of its next user. After the last user, the library frees the storage. A
    context with entries may have no owner that could check the entries, for example after the
    program has released the context. A global list therefore retains all contexts with entries, and
    the library checks the list whenever a context is trimmed or ends. */

@@ -15,7 +15,7 @@
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 15 /* indices: field numbers from 1 to 13, and LAYER */
+#define FIELDS 15 /* indices 1 to 13 are field numbers, and 14 is LAYER */
 
 struct evidence {
     uint32_t types;

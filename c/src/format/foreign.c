@@ -247,7 +247,7 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* Returns whether a text begins like JSON. A string or the closing bracket follows the first
+/* Returns whether a text begins like JSON. After the first bracket comes a string or the closing
    bracket, or in a list another opening bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;

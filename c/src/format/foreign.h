@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SB__HEAD_BYTES  1024 /* bytes examined: a tar header has 512; HTML may begin with blanks */
-#define SB__WORDS_BYTES 128  /* bytes of the longest description with NUL */
+#define SB__WORDS_BYTES 128  /* bytes of the longest description with NUL (err->message: 240) */
 
 struct sb__head {
     const unsigned char *bytes;

@@ -76,7 +76,7 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
 /* Returns whether the number of a layer type means a convolution or pooling layer in C3D 1.0. In
-   Caffe the layer with that number has no convolution or pooling parameters. */
+   Caffe that number must mean a layer without convolution or pooling parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

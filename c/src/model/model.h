@@ -39,7 +39,7 @@ struct sb_model {
 
 /* Returns the number of blobs of a layer or of SB_NO_LAYER, or 0 if the layer does not exist. */
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
-/* Returns whether the layer exists, which SB_NO_LAYER does not. */
+/* Returns whether the layer exists. Returns false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
 /* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports that the layer is absent,
    sb__fail_blob that the blob, or its layer, is absent. */

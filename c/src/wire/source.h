@@ -34,8 +34,8 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
 
-/* Copies the bytes [offset, offset + size), which are inside the source. size is > 0. Fails with
-   IO, OUT_OF_MEMORY or CANCELLED. */
+/* Copies `size` > 0 bytes from `offset` on, which are inside the source. Fails with IO,
+   OUT_OF_MEMORY or CANCELLED. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 /* Reads the current stamp through the source's functions. Fails as sb__source_read does. */
