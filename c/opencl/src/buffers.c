@@ -1,6 +1,6 @@
 /* Buffers (cl_mem). The library invents addresses for buffers: an address only identifies a buffer
    and an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses
-   are never reused, and differ between all devices of the process, so that a device refuses the
+   are never reused, and differ between all devices of the process. A device can thus refuse the
    buffers of another device. */
 #include "device.h"
 

@@ -1,7 +1,7 @@
 /* The commands that the library has queued. The library must report every failure, but OpenCL's
-   queues have no error state: after a failed command clFinish succeeds, and so may a marker. Only
-   the command's own event contains the failure, so the device lists the events of all commands
-   until they are known to have ended. */
+   queues have no error state. After a failed command clFinish succeeds, and a marker may succeed.
+   Only the command's own event contains the failure. The device therefore lists the events of all
+   commands until the commands are known to have ended. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -648,7 +648,7 @@ static void cover(struct sb__opencl_stream *stream) {
 }
 
 /* Creates an event for sb__opencl_collect. Queries neither the commands behind a running command
-   nor the last command, because a query delays the driver's thread that runs the command. */
+   nor the last command. A query delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;

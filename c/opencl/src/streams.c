@@ -68,8 +68,8 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
    released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
    event was released.
 
-   Limits: if a barrier fails on a queue to which a caller adds commands, a later marker may end
-   before the caller's earlier commands. If a command fails between sb__opencl_running and
+   A limit: a caller may add commands to a queue on which a barrier fails. A later marker may then
+   end before the caller's earlier commands. If a command fails between sb__opencl_running and
    clEnqueueBarrierWithWaitList, pocl 3.1 never runs the barrier, and no wait for the barrier ends.
    Once a barrier has failed, pocl 3.1 runs later commands of the queue without waiting for earlier
    commands. */

@@ -175,8 +175,8 @@ static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum 
 
 /* --- the slots ------------------------------------------------------------------------- */
 
-/* Computes a sum. After a sum libsyncblob regards earlier arithmetic of the stream as successful,
-   so the wait must report failures of that arithmetic, too. */
+/* Computes a sum. After a sum libsyncblob regards earlier arithmetic of the stream as successful.
+   The wait must therefore report failures of that arithmetic, too. */
 static sb_status run(struct sb__opencl_device *device, const struct sum *sum, double *out,
                      sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;

@@ -36,8 +36,8 @@ static inline sb_mem *sb__no_mem(void) {
 }
 
 /* Recognises the placeholder by its count of owners, 0. A comparison of addresses would not
-   suffice: another copy of the library in the process may have created the blob, and has another
-   placeholder. */
+   suffice. Another copy of the library in the process, which has another placeholder, may have
+   created the blob. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }

@@ -248,8 +248,8 @@ enum sb__contents {
    addition to the public SB_ALLOC_ZEROED. */
 #define SB__ALLOC_ANY 0x80000000u
 
-/* Allocates a buffer of `bytes` > 0 in page-locked memory if the device supports it and the cap
-   allows it, else in ordinary memory. */
+/* Allocates a buffer of `bytes` > 0. The memory is page-locked if the device and the cap allow
+   page-locked memory, else ordinary. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
@@ -423,9 +423,9 @@ sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb
    records an event for that arithmetic, and keeps the event in the context's list. A backend may
    report a failure only through the first event after the failed work. Without the kept event, the
    first event could be an event for which no call ever waits. Call this function before queueing
-   work that gets an event on `stream`, so that the first event after the work is the work's event.
-   For arithmetic, call this function after queueing the work instead. A wait for the work's event
-   also waits for the kept events. */
+   work that gets an event on `stream`. The first event after the work is then the work's event. For
+   arithmetic, call this function after queueing the work instead. A wait for the work's event also
+   waits for the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events. Returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -447,8 +447,8 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 /* --- streams (streams.c) --------------------------------------------------------
 
    Each stream has a slot. A set of streams is a 64-bit word, in which each slot has a bit. If there
-   are many streams, several slots share a bit, and a wait for the bit waits for all of their
-   streams. */
+   are many streams, several slots share a bit. A wait for the bit waits for the streams of all
+   these slots. */
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
@@ -465,7 +465,7 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
    fetched without a stream. The stream is the legacy default stream. If the device has no default
-   stream, the stream is the library's stream, and the set is empty until sb_context_stream has
+   stream, the stream is the library's stream. The set is then empty until sb_context_stream has
    returned that stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
@@ -523,9 +523,9 @@ void sb__streams_free(sb_context *context);
    streams.lock nor own_lock. */
 
 /* Waits for the library's stream. If arithmetic queued there may have failed, marks the device as
-   lost, because arithmetic writes in place. Only one thread waits at a time, because the driver may
-   report a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the
-   device was lost meanwhile. */
+   lost, because arithmetic writes in place. Only one thread waits at a time. The driver may report
+   a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the device was
+   lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
@@ -546,7 +546,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* Called after a write in place has failed with `st`: marks the device as lost, waits for all work
+/* Called after a write in place has failed with `st`. Marks the device as lost, waits for all work
    and returns DEVICE_LOST. Rewords `err`, unless `st` is DEVICE_LOST. */
 sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
 /* Fails with DEVICE_FAILURE because of a failure that another call has returned. */

@@ -138,8 +138,8 @@ size_t sb__host_size(const sb_context *context, size_t bytes) {
     return size_of(context, bytes, wants_pinned(context, bytes));
 }
 
-/* Shrinks the cache before the allocation, to free old memory first, and again afterwards, since
-   other threads may have changed the cache. */
+/* Shrinks the cache before the allocation, to free old memory first. Shrinks the cache again
+   afterwards, since other threads may have changed the cache. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;

@@ -5,8 +5,8 @@
    only once, however many entries there are. When the work of an entry's first user has ended, the
    entry moves to the list of its next user. After the last user, the library frees the storage. A
    context with entries may have no owner that could check the entries, for example after the
-   program has released the context. A global list therefore retains all contexts with entries, and
-   the library checks the list whenever a context is trimmed or ends. */
+   program has released the context. A global list therefore retains all contexts with entries. The
+   library checks the list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;

@@ -137,8 +137,8 @@ INLINE uint64_t bits_of(double value) {
 #define TWO_TO_52 UINT64_C(0x4330000000000000) /* 2^52; the mantissa counts units of 1 */
 #define ONE       UINT64_C(0x3ff0000000000000) /* 1.0; the mantissa counts units of 2^-52 */
 
-/* unit32 returns (word + 1/2) / 2^32. unit64 returns (b + 1/2) / 2^52, where b is the upper 52 bits
-   of the word. The possible results are equidistant in (0, 1). */
+/* unit32 returns (word + 1/2) / 2^32. For the upper 52 bits b of the word, unit64 returns (b + 1/2)
+   / 2^52. The possible results are equidistant in (0, 1). */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }

@@ -14,8 +14,8 @@ struct sb__target; /* memory/mem.h */
 enum sb__write_mode {
     SB__WRITE_KEEP,      /* begin makes the bytes current, as for a mutable call */
     SB__WRITE_OVERWRITE, /* the caller will write every byte */
-    SB__WRITE_FILL /* only on the host: the caller will write every byte before it reads any byte,
-                      so new memory may contain another context's bytes */
+    SB__WRITE_FILL /* only on the host: new memory may contain another context's bytes, because the
+                      caller will write every byte before reading any byte */
 };
 
 struct sb__write {
@@ -43,7 +43,7 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* Called after arithmetic has been queued on the stream of `target`: a later wait for the bytes
+/* Called after arithmetic has been queued on the stream of `target`. A later wait for the bytes
    then reports a failure of the arithmetic. If no event can be recorded, waits at once. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Ends a write that has written nothing. */

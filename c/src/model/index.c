@@ -17,7 +17,7 @@ struct texts {
     struct span name, type; /* the last occurrence of each field */
     bool numbered;          /* the type is a V1 number */
     bool has_window;        /* the layer has a field with the number of V1's convolution_param or
-                               pooling_param; decides between the layer types of C3D and V1 */
+                               pooling_param, so some type numbers are C3D's */
     int32_t type_number;
 };
 

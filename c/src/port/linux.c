@@ -64,7 +64,7 @@ static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* Returns the mode for a file whose list is not copied: all users except the owner get the
+/* Returns the mode for a file whose list is not copied. All users except the owner get the
    permissions that every entry allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;

@@ -30,9 +30,10 @@ int sb__folder_open(const char *path);
 /* Returns whether the folder is in procfs, where a link can lead to an open file instead of the
    path that readlink returns. */
 bool sb__links_to_open_files(int folder);
-/* Copies the access control list of the file at `old` to `file`, or removes the list of `file`. If
-   the list cannot be copied, or the groups differ, removes permissions from `*mode`, the mode of
-   `old`, so that no user gains access. Returns false on failure, with the reason in errno. */
+/* Copies the access control list of the file at `old` to `file`, or removes the list of `file`.
+   `*mode` is the mode of `old`. If the list cannot be copied, or the groups differ, removes
+   permissions from `*mode`, so that no user gains access. Returns false on failure, with the reason
+   in errno. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
 
 /* Returns the mode for a file whose group changes. The new group and all other users get only the

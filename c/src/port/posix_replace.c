@@ -40,7 +40,7 @@ static int open_folder(char *path) {
 }
 
 /* If the path names a link, replaces its last component by the link's text and returns 1. Returns 0
-   if the path is not a link or does not exist, and -1 on failure, with the reason in errno. */
+   if the path is not a link or does not exist. Returns -1 on failure, with the reason in errno. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;

@@ -81,8 +81,8 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
 }
 
 /* Defines functions that convert values to integers and return the number of converted values. The
-   functions stop at the first value that the type cannot hold: a fraction, a value beyond the
-   type's range, or NaN. `above` is a power of 2, which double represents exactly, unlike
+   functions stop at the first value that the type cannot hold. Such a value is a fraction, beyond
+   the type's range, or NaN. `above` is a power of 2, which double represents exactly, unlike
    INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \

@@ -1,5 +1,5 @@
-/* A bounded reader of protobuf's wire format: iterates over the fields of a message and checks that
-   each field lies inside the message. Reads each byte of the source once, through a window. */
+/* A bounded reader of protobuf's wire format. Iterates over the fields of a message and checks that
+   each field is inside the message. Reads each byte of the source once, through a window. */
 #ifndef SB_WIRE_WIRE_H
 #define SB_WIRE_WIRE_H
 
