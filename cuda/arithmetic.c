@@ -140,7 +140,7 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
 }
 
 /* Returns whether the device is out of memory after the failure `st`. On such a device cuBLAS may
-   report any failure: the guide of cuBLAS states that a failed launch "can be caused by multiple
+   report any failure. The guide of cuBLAS states that a failed launch "can be caused by multiple
    reasons". */
 static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));

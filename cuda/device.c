@@ -215,8 +215,8 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 
 /* Sets the highest release threshold, so that the pool keeps freed memory until a trim. Memory in
    use counts toward the threshold. With a lower threshold each wait could unmap all free memory.
-   Also forbids allocations that wait for a free on another stream, because a collective on that
-   stream may be waiting for another rank. */
+   Also forbids allocations that wait for a free on another stream. A collective on that stream may
+   be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;
