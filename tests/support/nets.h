@@ -1,4 +1,4 @@
-/* Builds a small net in each generation of Caffe's layer messages, without the library. Its layer
+/* Builds a small net in each generation of Caffe's layer messages, without the library. The layer
    "conv" has a blob of 2x3 values 1, 2, ... and a blob of the values 100 and 101. */
 #ifndef SB_TESTS_NETS_H
 #define SB_TESTS_NETS_H
