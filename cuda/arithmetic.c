@@ -124,7 +124,7 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
 }
 
 /* Loads all kernels before the caller's first operation. If an operation loaded its kernel itself,
-   the operation would fail on a device that is out of memory, and an operation in place might
+   the operation would fail on a device that is out of memory. An operation in place might then
    already have written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
@@ -140,7 +140,7 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
 }
 
 /* Returns whether the device is out of memory after the failure `st`. On such a device cuBLAS may
-   report any failure: the guide of cuBLAS states that a failed launch "can be caused by multiple
+   report any failure. The guide of cuBLAS states that a failed launch "can be caused by multiple
    reasons". */
 static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));

@@ -1,6 +1,6 @@
 /* A cuBLAS handle and the library's kernels, one set for each driver context of the process. A set
-   is never destroyed, because the destruction of a handle waits for the whole device, and because
-   at process exit cuBLAS may already have shut down. */
+   is never destroyed, because the destruction of a handle waits for the whole device. Also, cuBLAS
+   may already have shut down at process exit. */
 #ifndef SB_CUDA_BLAS_H
 #define SB_CUDA_BLAS_H
 
@@ -35,7 +35,7 @@ sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_
 
 /* --- sums.c ---------------------------------------------------------------------------------- */
 
-/* Indices of the F32 kernels in sb__cuda_blas::sums; add 1 for the F64 kernels. */
+/* Indices of the F32 kernels in sb__cuda_blas::sums. Add 1 for the F64 kernels. */
 enum sb__cuda_sum { SB__CUDA_ASUM = 0, SB__CUDA_SUMSQ = 2 };
 /* Makes the driver compile the kernels, once for a context. Errors: OUT_OF_MEMORY, UNSUPPORTED,
    DEVICE_FAILURE, DEVICE_LOST. */

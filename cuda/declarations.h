@@ -1,7 +1,7 @@
 /* Declarations of the parts of the CUDA driver API and of cuBLAS that the library uses, so that the
    build needs no toolkit. The program tests/cuda/fake/check_declarations.c compares the
    declarations with the toolkits' headers. For this comparison the types are compatible with
-   NVIDIA's: opaque structs have the tags of cuda.h and cublas_api.h, and enums of these headers are
+   NVIDIA's. Opaque structs have the tags of cuda.h and cublas_api.h. Enums of these headers are
    unsigned int here. */
 #ifndef SB_CUDA_DECLARATIONS_H
 #define SB_CUDA_DECLARATIONS_H

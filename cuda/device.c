@@ -25,8 +25,7 @@ static bool is_current(const struct sb__cuda_device *device) {
 }
 
 /* Pops the device's context, if `push` has pushed the context. Does not retry once the context is
-   no longer current, because a call may pop the context and still return an error of earlier
-   work. */
+   no longer current. A call may pop the context and still return an error of earlier work. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -215,9 +214,9 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 }
 
 /* Sets the highest release threshold, so that the pool keeps freed memory until a trim. Memory in
-   use counts toward the threshold; with a lower threshold each wait could unmap all free memory.
-   Also forbids allocations that wait for a free on another stream, because a collective on that
-   stream may be waiting for another rank. */
+   use counts toward the threshold. With a lower threshold each wait could unmap all free memory.
+   Also forbids allocations that wait for a free on another stream. A collective on that stream may
+   be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;

@@ -62,7 +62,7 @@ struct sb__cuda_device {
     atomic_bool core_has_stream, caller_has_stream; /* whether the core has received `stream`, and
                                                        whether a caller has */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
-    sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
+    sb__cu_pool pool;                     /* NULL: use cuMemAlloc, because pools are unsupported */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
@@ -77,10 +77,10 @@ struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
     unsigned int mode; /* the capture mode to restore */
     bool relaxed;      /* the mode was changed to relaxed */
-    bool pushed;       /* the context was pushed; false: the context was already current */
+    bool pushed;       /* the context was pushed, because it was not yet current */
 };
 
-/* Records the name of a failed call in the visit; returns `result`. */
+/* Records the name of a failed call in the visit. Returns `result`. */
 static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_result result,
                                            const char *call) {
     if (result != SB__CUDA_SUCCESS)
@@ -88,8 +88,8 @@ static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_
     return result;
 }
 
-/* Makes the context current on this thread, and the capture mode relaxed, so that calls of the
-   driver may allocate while a stream is captured. After a failure the caller must not call
+/* Makes the context current on this thread. Also makes the capture mode relaxed, so that calls of
+   the driver may allocate while a stream is captured. After a failure the caller must not call
    sb__cuda_leave, and `visit` has the name of the failed call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
 /* Fails if work on `stream` would join or invalidate a stream capture. Does not query the library's
@@ -111,10 +111,10 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
    because callers may treat a failed wait as failed work. */
 sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__cu_stream stream,
                                      struct sb__cuda_visit *visit);
-/* Restores the thread's context and capture mode; returns `result`. */
+/* Restores the thread's context and capture mode. Returns `result`. */
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result);
-/* If `result` is a failure, records the name `call`; then calls sb__cuda_leave. */
+/* As sb__cuda_leave. If `result` is a failure, first records the name `call`. */
 static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *device,
                                                  struct sb__cuda_visit *visit, sb__cu_result result,
                                                  const char *call) {
@@ -187,8 +187,8 @@ void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *e
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
-/* Frees memory that no stream uses any more; returns false if the driver fails to free it. Call
-   between sb__cuda_enter and sb__cuda_leave. */
+/* Frees memory that no stream uses any more. Returns false if the driver fails to free the memory.
+   Call between sb__cuda_enter and sb__cuda_leave. */
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr);
 /* Waits for `stream`. If `stream` is the library's stream, then frees kept memory. Call between

@@ -1,5 +1,5 @@
-/* Kept memory: memory that the driver failed to free, or that may still be in use, because a wait
-   failed or was impossible. The next successful wait for the library's stream frees kept memory. */
+/* Kept memory: memory that the driver failed to free, or that may still be in use after a failed or
+   impossible wait. The next successful wait for the library's stream frees kept memory. */
 #include "device.h"
 
 #include "context/context.h"

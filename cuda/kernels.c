@@ -132,7 +132,8 @@
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)
 
-/* .target is the oldest device that CUDA 12 supports; .version is a PTX version for this device. */
+/* .target is the oldest device that CUDA 12 supports, and .version is a PTX version for this
+   device. */
 /* clang-format off */
 __extension__ /* allows the length of the string */
 const char sb__cuda_kernels[] =

@@ -11,7 +11,7 @@
 struct sb__cuda_driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
     int version;    /* 13000 for CUDA 13.0 */
-    int64_t opener; /* the process that called cuInit; its forked children cannot use CUDA */
+    int64_t opener; /* the process that called cuInit, whose forked children cannot use CUDA */
 };
 
 struct sb__cublas {
@@ -21,8 +21,8 @@ struct sb__cublas {
 /* Opens libcuda.so.1, on Windows nvcuda.dll, and initialises the driver. Errors: NO_DEVICE (no
    driver, a driver for CUDA before 12.0, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
-/* Opens cuBLAS: the version that the process has loaded; otherwise version 13 if it is installed
-   and the driver supports it, else version 12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+/* Opens the cuBLAS that the process has loaded. Otherwise opens version 13 if installed and
+   supported by the driver, else version 12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
                           sb_error *err);
 

@@ -35,7 +35,7 @@ static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_v
 }
 
 /* Retries after a trim. On a device that is out of memory, the library's pools may have free memory
-   in pieces that are too small, or memory whose free is still queued. */
+   in pieces that are too small. The free of other memory may still be queued. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
@@ -196,7 +196,7 @@ struct region {
     sb__cu_pool pool;       /* NULL for memory that is not from a pool */
     unsigned int memory_type;
     int ordinal;
-    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap; more mappings may follow */
+    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap (others may follow) */
     sb__cu_ptr start;
     size_t bytes;
 };

@@ -1,5 +1,6 @@
-/* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device,
-   so small buffers are parts of slabs, which remain until a trim. Each slab has one buffer size. */
+/* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device.
+   Small buffers are therefore parts of slabs, which remain until a trim. Each slab has one buffer
+   size. */
 #include "device.h"
 
 #include <stdlib.h>

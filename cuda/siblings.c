@@ -1,4 +1,4 @@
-/* The list of open devices of the process. Each context of the library has a separate pool; if the
+/* The list of open devices of the process. Each context of the library has a separate pool. If the
    device is out of memory, a context also trims the pools of the other contexts. */
 #include "device.h"
 

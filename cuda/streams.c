@@ -12,10 +12,10 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
-/* Orders the library's stream after the default streams of all threads: the library's stream waits
-   for an event on the legacy stream, which waits for all per-thread streams. Fails while a blocking
-   stream is captured, because CUDA then forbids the legacy stream, and recording the event would
-   invalidate the capture. */
+/* Orders the library's stream after the default streams of all threads. The library's stream waits
+   for an event on the legacy stream. The legacy stream waits for all per-thread streams. Fails
+   while a blocking stream is captured. CUDA then forbids the legacy stream, and recording the event
+   would invalidate the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
@@ -76,7 +76,7 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
 }
 
 /* Returns the status of a wait. Replaces OUT_OF_MEMORY, which the driver may return for failed
-   work, by DEVICE_FAILURE: the library would take OUT_OF_MEMORY as a failure of the wait alone. */
+   work, by DEVICE_FAILURE. The library would take OUT_OF_MEMORY as a failure of the wait alone. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);

@@ -1,6 +1,6 @@
-/* Sums by the library's kernels, because cuBLAS adds floats in single precision, and would wait for
-   the device while its handle is locked. The first launch computes one sum for each thread; if
-   there are more than LAST_SUMS sums, a second launch reduces them to LAST_SUMS. The host adds the
+/* Sums by the library's kernels. cuBLAS adds floats in single precision, and would wait for the
+   device while its handle is locked. The first launch computes one sum for each thread. If there
+   are more than LAST_SUMS sums, a second launch reduces the sums to LAST_SUMS. The host adds the
    last sums. */
 #include "blas.h"
 
@@ -70,7 +70,7 @@ struct last {
 };
 
 /* Waits for the download into `*last`. If the wait fails twice, the download may still write the
-   buffer: passes the buffer to sb__cuda_keep_parts and sets `*last` to NULL. */
+   buffer. In this case passes the buffer to sb__cuda_keep_parts and sets `*last` to NULL. */
 static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb_stream stream,
                           sb_error *err) {
     sb_error again;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants the bugs of mutations.txt one at a time; a fuzzer must find each in a minute of processor time.
+"""Plants the bugs of mutations.txt one at a time. A fuzzer must find each bug in a minute of processor time.
 
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py --check                  checks that the old text of each bug occurs once in its source

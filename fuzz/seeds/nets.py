@@ -43,7 +43,7 @@ def field_of(message, name, kind=""):
     return (exact or fields)[0][::2]
 
 
-# --- a net is a list of (field, value); a value is a number, a text, an Enum or another net ----------
+# --- a net: a list of (field, value), whose values are numbers, texts, Enums or other nets -----------
 
 
 class Enum(str):

@@ -13,8 +13,8 @@ struct field {
     unsigned type;
     uint64_t value;       /* only of a VARINT */
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes; /* the value, after the tag and the length of BYTES */
-    size_t size;          /* the value's size; a GROUP's value includes its end tag */
+    const uint8_t *bytes; /* the value, after the tag and the length (if BYTES) */
+    size_t size;          /* the value's size, with the end tag of a GROUP */
 };
 
 struct fields {
@@ -27,8 +27,8 @@ struct fields {
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */
 struct fields fields_parse(const uint8_t *bytes, size_t size);
-/* Returns the number of bytes that the varint has, or 0 if the bytes do not begin with a varint of
-   at most 64 bits. */
+/* Returns the number of bytes that the varint has. Returns 0 if the bytes do not begin with a
+   varint of at most 64 bits. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 /* Returns `list`, or a larger copy if the list has no room for one more item. */

@@ -13,12 +13,12 @@ struct simulated_options {
     bool host_only;
     bool coherent;
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps in bytes; 0: the library's default */
+    size_t max_host, max_pinned, max_device; /* caps in bytes (0: the library's default) */
 };
 
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* nth: 0 if no fault is armed; base: the number of earlier calls of `op` */
+    int64_t nth, base; /* nth: 0 if no fault is armed. base: the number of earlier calls of `op` */
 };
 
 struct simulated {

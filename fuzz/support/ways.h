@@ -45,7 +45,7 @@ void check_way(const struct run *run, enum way_kind kind, read_way *read, const 
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* the write that decreases `left` to 0 fails; initially 0: no write fails */
+    int left; /* the write that decreases `left` to 0 fails (no write if initially 0) */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -79,7 +79,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 
 /* --- a blob with contents -------------------------------------------------------------- */
 
-#define FILL 0x5A /* the value of each byte of data; each byte of diff has the value FILL + 1 */
+#define FILL 0x5A /* the value of each byte of data (of diff: FILL + 1) */
 
 struct trial {
     sb_blob *blob;

@@ -26,7 +26,7 @@ struct world {
     sb_blob *blob;
 };
 
-/* --- a tensor from choices; an empty input makes a valid tensor ------------------------------- */
+/* --- a tensor from choices (a valid tensor for an empty input) -------------------------------- */
 
 static const struct {
     sb_dl_data_type type;

@@ -295,7 +295,7 @@ static void expect_use(struct world *w, struct plain_memory *memory, enum call c
 }
 
 /* Checks that the status of `call` is `refusal` or, if `refusal` is SB_OK, the first failure of the
-   step's uses. After a success, adds the uses to the reference model; the caller makes all other
+   step's uses. After a success, adds the uses to the reference model. The caller makes all other
    updates. */
 #define agree(w, what, refusal, call) is_agreed(w, what, refusal, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {

@@ -65,7 +65,7 @@ struct request {
     void *ptr;
     size_t bytes;
     uint32_t flags;
-    sb_status mistake; /* the status that the arguments must cause; SB_OK for valid arguments */
+    sb_status mistake; /* the status that the arguments must cause, SB_OK if valid */
     struct plan plan;
     sb_status status;
     bool exact; /* no fault could affect the call */

@@ -17,7 +17,7 @@ static void make_table(void) {
         table.copy = NULL;
 }
 
-/* This library has its own copy of sb_backend_register; REGISTER holds the address of the program's
+/* This library has its own copy of sb_backend_register. REGISTER holds the address of the program's
    copy. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);

@@ -156,7 +156,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504; values from 65520 are rounded to infinity. */
+    /* The largest F16 is 65504. Values from 65520 are rounded to infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);

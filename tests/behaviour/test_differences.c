@@ -166,7 +166,7 @@ TEST(arithmetic) {
 }
 
 TEST(messages) {
-    /* `small` has the dimension 2, `large` the dimension 2^32 + 2; their data is 1.9, -1.9. */
+    /* `small` has the dimension 2, `large` the dimension 2^32 + 2. The data is 1.9, -1.9. */
     static const struct wire small =
         W("\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02");
     static const struct wire large =

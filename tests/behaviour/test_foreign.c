@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* A row of foreign.txt; the bytes from `from` to `to` identify the kind of the file. */
+/* A row of foreign.txt. The bytes from `from` to `to` identify the kind of the file. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
@@ -421,7 +421,7 @@ TEST(messages_of_another_format_or_program_are_recognised) {
         int32_t as;
         sb_status status;
         const char *fields, *words; /* NULL: the error does not describe the message */
-        uint32_t longest;           /* the limit for names; 0: the default */
+        uint32_t longest;           /* the limit for names (0: the default) */
     } rows[] = {
         {BLOB, SB_ERR_MALFORMED, "1:1 2:'abc'", "not belong to a blob but to a solverstate", 0},
         {BLOB, SB_ERR_MALFORMED, "1:1 3:''", "not belong to a blob but to a solverstate", 0},

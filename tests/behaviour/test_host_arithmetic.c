@@ -351,7 +351,7 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Lends `mem` one chunk of floats, mapped MAPS times; skips the test if the mapping fails. */
+/* Lends `mem` one chunk of floats, mapped MAPS times. Skips the test if the mapping fails. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {

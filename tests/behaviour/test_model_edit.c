@@ -363,7 +363,7 @@ struct lender {
     const struct place *place;
     int calls;
     const sb_blob *instead;
-    int fail_at; /* the number of the failing call, from 1; 0: no call fails */
+    int fail_at; /* the number of the failing call, from 1 (0: no call fails) */
 };
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,

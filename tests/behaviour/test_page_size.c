@@ -13,7 +13,7 @@
 static struct {
     size_t bytes;
     int64_t refusals;
-    int64_t maps, asked; /* calls of mmap; requests for the page size */
+    int64_t maps, asked; /* calls of mmap, and requests for the page size */
 } kernel;
 
 static size_t whole_pages(size_t bytes) {

@@ -189,7 +189,7 @@ enum step_call {
 
 struct step {
     enum step_call call;
-    int32_t on; /* a stream; for FAIL, the operation that fails */
+    int32_t on; /* a stream, or for FAIL the operation that fails */
 };
 
 static void make_step(struct scene *s, enum step_call call, int32_t on) {

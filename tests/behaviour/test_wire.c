@@ -27,7 +27,7 @@ struct row {
     const char *bytes;
     size_t size;
     int64_t number;   /* the number of fields or, on failure, the offset */
-    const char *part; /* a part of the error message; NULL: the message is valid */
+    const char *part; /* a part of the error message, or NULL for a valid message */
 };
 
 #define B(s) s, sizeof s - 1

@@ -22,7 +22,7 @@ struct contestant {
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* the payload's size to which the goal applies; 0: any size */
+    size_t bytes; /* the payload's size to which the goal applies (0: any size) */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */

@@ -1,4 +1,4 @@
-/* Tests communicators over MPI; MPI's profiling interface makes calls fail. */
+/* Tests communicators over MPI, where MPI's profiling interface makes calls fail. */
 #include "tasks.h"
 
 #include <pthread.h>

@@ -15,7 +15,7 @@ const sb_opencl_device *opencl_device(const sb_context *context, void **out_devi
 
 enum driver_mode {
     DRIVER_NOW,  /* the call does nothing and returns the code */
-    DRIVER_LATER /* the call succeeds, and its command fails later; a call without command fails */
+    DRIVER_LATER /* the call succeeds, but its command fails later (if none, the call fails) */
 };
 
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail. An `nth` of 0 removes

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants errors in a copy of the repository; the checks of this folder must report each.
+"""Plants errors in a copy of the repository. The checks of this folder must report each error.
 
     selftest.py abi LIBRARY                 LIBRARY: libsyncblob.so of these sources
     selftest.py documents --prefix PREFIX --cli SYNCBLOB

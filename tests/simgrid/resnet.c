@@ -2,11 +2,11 @@
 
        smpirun ... resnet BUCKET_MIB
 
-   Rank 0 prints the number of buckets, the bytes, and the seconds of the step without overlap, of
-   the step with overlap, and of all all-reduces.
+   Rank 0 prints the number of buckets and the bytes. Then follow the seconds of the step without
+   overlap, of the step with overlap, and of all all-reduces.
 
-   Each simulated element stands for FOLD elements of the net, and a host's bandwidth is divided by
-   FOLD, so that a thousand ranks fit into memory. */
+   Each simulated element stands for FOLD elements of the net, so that a thousand ranks fit into
+   memory. A host's bandwidth is also divided by FOLD. */
 #include "../bench/resnet_50.h"
 
 #include <syncblob/mpi.h>

@@ -56,7 +56,7 @@ sb_stats rig_stats(struct rig *rig);
    streams. */
 void assert_no_work(const struct tally *since);
 
-/* Bytes that a test lends; the bytes are freed when the test ends. */
+/* Bytes that a test lends, and that are freed when the test ends. */
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
@@ -117,7 +117,7 @@ void mem_fail_wait(const sb_mem *mem);
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* Creates a blob of one axis. */
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
-/* The test owns these blobs; test_vector has one axis. */
+/* The test owns these blobs. A test_vector has one axis. */
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);
@@ -171,7 +171,7 @@ struct armed {
 const char *fault_name(enum fault fault);
 struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth);
 bool fault_fired(const struct armed *armed);
-/* Disarms the fault; returns whether the fault has fired. */
+/* Disarms the fault. Returns whether the fault has fired. */
 bool fault_disarm(const struct armed *armed);
 /* `writes_in_place`: the call overwrites current bytes of the device. */
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);

@@ -2,7 +2,7 @@
 
 #include <syncblob/model.h>
 
-/* Special values of bomb.count; PER_UNIT stands for an element for each repeated unit. */
+/* Special values of bomb.count. PER_UNIT stands for an element for each repeated unit. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 static void wrap(struct wire *wire, uint32_t field) {
@@ -50,7 +50,7 @@ const struct bomb bombs[] = {
     {"empty_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x00")},
     {"empty_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x00")},
     {"empty_v0_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x0a\x00")},
-    /* One layer repeats its V0 parameter; a reader merges the repetitions. */
+    /* One layer repeats its V0 parameter. A reader merges the repetitions. */
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
@@ -59,7 +59,7 @@ const struct bomb bombs[] = {
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},
     {"long_names", SB_FORMAT_CAFFEMODEL, .unit = long_name, .unit_size = sizeof long_name},
-    /* A message repeats the field `name`; a reader keeps only the last name. */
+    /* A message repeats the field `name`. A reader keeps only the last name. */
     {"one_layer_of_many_names", SB_FORMAT_CAFFEMODEL, 100,
      UNIT("\x0a\x0a"
           "0123456789")},

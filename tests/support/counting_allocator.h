@@ -1,5 +1,5 @@
-/* Declarations that tests and fuzz targets share; they need the library's headers, but not the
-   library. */
+/* Declarations that tests and fuzz targets share. The declarations need the library's headers, but
+   not the library. */
 #ifndef SB_TESTS_COUNTING_ALLOCATOR_H
 #define SB_TESTS_COUNTING_ALLOCATOR_H
 
@@ -23,8 +23,8 @@ struct counting_allocator {
     int64_t free_calls;
     int64_t live_blocks, live_buffers; /* live_buffers: blocks without SB_ALLOC_OBJECT */
     size_t live_bytes, peak_bytes;
-    size_t byte_cap;    /* alloc fails if live_bytes would exceed this cap; 0: no cap */
-    int64_t fail_nth;   /* the n-th alloc call from now fails; 0: no call fails */
+    size_t byte_cap;    /* alloc fails if live_bytes would exceed this cap (0: no cap) */
+    int64_t fail_nth;   /* the n-th alloc call from now fails (0: no call fails) */
     int64_t failures;   /* calls that failed on demand or because of the cap */
     int64_t violations; /* calls that break the contract of sb_allocator */
 };
@@ -52,7 +52,7 @@ static inline void test_aligned_free(void *block) {
 #endif
 }
 
-/* Ignores a status; a cast to void would not silence the warning of SB_MUST_CHECK. */
+/* Ignores a status. A cast to void would not silence the warning of SB_MUST_CHECK. */
 static inline void ignore(sb_status status) {
     (void)status;
 }

@@ -437,7 +437,7 @@ const char *const not_in_every_call[] = {
     "sb_write_destroy",
     /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",
-    /* functions that need a GPU; the calls above use the simulated communicator */
+    /* functions that need a GPU, unlike the simulated communicator of the calls */
     "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
     "sb_nccl_id_create",
     /* a function that concerns only simulated ranks */

@@ -56,7 +56,7 @@ struct test_sink {
 sb_sink test_sink_of(struct test_sink *s);
 
 struct test_progress {
-    int cancels_at; /* number of the report that cancels, from 1; 0: no report cancels */
+    int cancels_at; /* number of the report that cancels, from 1 (0: no report cancels) */
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */

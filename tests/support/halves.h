@@ -74,7 +74,7 @@ static const struct half_row {
 };
 #define HALF_ROWS ((int)(sizeof half_rows / sizeof *half_rows))
 
-/* Returns whether `found`, the result of a rank, is right; a NaN may have either sign. */
+/* Returns whether `found`, the result of a rank, is right. A NaN may have either sign. */
 static inline bool half_row_holds(const struct half_row *row, uint16_t found) {
     return found == row->expected || (row->expected == 0x7fc0 && (found & 0x7fff) == 0x7fc0);
 }

@@ -36,7 +36,7 @@ enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
 struct call_kind {
     const char *name;
     enum purpose purpose;
-    int32_t side;       /* the side on which the call works; CLEAR: the head's side */
+    int32_t side;       /* the side on which the call works (CLEAR: the head's side) */
     bool queued;        /* takes a stream */
     bool gives_pointer; /* returns a pointer: every READ, WRITE and OVERWRITE except a prefetch */
 };

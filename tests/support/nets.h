@@ -1,4 +1,4 @@
-/* Builds a small net in each generation of Caffe's layer messages, without the library. Its layer
+/* Builds a small net in each generation of Caffe's layer messages, without the library. The layer
    "conv" has a blob of 2x3 values 1, 2, ... and a blob of the values 100 and 101. */
 #ifndef SB_TESTS_NETS_H
 #define SB_TESTS_NETS_H
@@ -9,7 +9,7 @@
 
 struct wire small_net(int32_t generation); /* SB_LAYER_* */
 
-/* open_wire calls sb_model_open_bytes; read_wire calls sb_blob_from_proto with SB_PROTO_RESHAPE. */
+/* open_wire calls sb_model_open_bytes, and read_wire sb_blob_from_proto with SB_PROTO_RESHAPE. */
 sb_status open_wire(sb_context *context, int32_t format, const struct wire *wire,
                     const sb_limits *limits, sb_model **out, sb_error *err);
 sb_status read_wire(sb_blob *blob, const struct wire *wire, sb_error *err);

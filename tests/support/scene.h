@@ -22,7 +22,7 @@ struct scene {
     struct rig rig;
     sb_mem *mem;
     size_t bytes;
-    struct lent cpu, gpu, extra; /* storage borrowed by the sides; `extra`: lent by a set call */
+    struct lent cpu, gpu, extra; /* storage borrowed by the sides or lent by a set call (`extra`) */
 };
 
 bool is_read_only(int32_t kind);

@@ -39,7 +39,7 @@ struct shim_target {
     void (*unlock)(void);
     /* Called before a slot. If a fault is due, makes a driver call of the slot fail. */
     void (*arm)(struct shim *shim, const struct shim_call *call);
-    /* Called after a slot. Removes the fault; returns whether the fault made a driver call fail. */
+    /* Called after a slot. Removes the fault. Returns whether the fault made a driver call fail. */
     bool (*disarm)(struct shim *shim, const struct shim_call *call);
 };
 

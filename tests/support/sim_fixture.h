@@ -1,4 +1,4 @@
-/* A simulated device that a context opened; the tests call its slots as the core does. */
+/* A simulated device that a context opened. The tests call the device's slots as the core does. */
 #ifndef SB_TESTS_SIM_FIXTURE_H
 #define SB_TESTS_SIM_FIXTURE_H
 
@@ -115,7 +115,7 @@ static inline void fail_call(struct sim *f, int32_t op, int64_t nth, int32_t mod
     assert_ok(sb_sim_fail(f->context, op, nth, mode, &err));
 }
 
-/* Calls operation `op` on 64 bytes; `dst` or `src` may be unused. */
+/* Calls operation `op` on 64 bytes. `dst` or `src` may be unused. */
 static inline sb_status operate(struct sim *f, int32_t op, void *dst, void *src, sb_stream stream,
                                 sb_error *err) {
     const sb_backend *t = f->table;

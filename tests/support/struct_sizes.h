@@ -1,6 +1,6 @@
 /* Passes structs of all sizes to calls that take a struct_size. Each struct ends at an unmapped
-   page or, for sanitizers, at the end of its block. tests/project/abi/versions.sh runs these tests
-   with libraries whose structs have more or fewer members. */
+   page or, for sanitizers, at the end of its block. The script tests/project/abi/versions.sh runs
+   these tests with libraries whose structs have more or fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 

@@ -65,7 +65,7 @@ void test_close_fixture(void);
 void test_skip(void) __attribute__((noreturn));
 
 void test_add(const char *name, void (*function)(void **state), int line);
-/* Runs all tests of the program; most programs use main.c. */
+/* Runs all tests of the program. Most programs use main.c. */
 int run_all_tests(void);
 
 /* Asserts that every block was freed, and that all calls had valid arguments. */
@@ -116,7 +116,7 @@ void support_fail(const char *file, int line, const char *format, ...)
 /* Returns the path of a file in the folder SYNCBLOB_TEST_DATA, or NULL if the file is absent. */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* By default a test runs a sample of its cases; SYNCBLOB_TEST_WHOLE=1 runs all cases.
+/* By default a test runs a sample of its cases. SYNCBLOB_TEST_WHOLE=1 runs all cases.
    SYNCBLOB_TEST_FULL=1 adds cases that take minutes or 9 GiB of memory. */
 bool test_is_quick(void);
 bool test_is_full(void);

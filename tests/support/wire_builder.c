@@ -131,7 +131,7 @@ static const char *write_blob(struct wire *wire, const char *text) {
     return rest;
 }
 
-/* Appends fields up to the character `end`; returns the text after `end`. */
+/* Appends fields up to the character `end`. Returns the text after `end`. */
 static const char *write_fields(struct wire *wire, const char *text, char end) {
     for (text += strspn(text, " "); *text != end; text += strspn(text, " ")) {
         char *value;

@@ -25,7 +25,7 @@ void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 
 void wire_number(struct wire *wire, uint32_t field, uint64_t value);
 void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
-/* Appends numbers of `width` bytes each, `size` bytes in total; the last number may be cut. */
+/* Appends numbers of `width` bytes each, `size` bytes in total. The last number may be cut. */
 void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size);
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);
@@ -40,7 +40,7 @@ void wire_shape(struct wire *wire, const int64_t *dims, size_t axes);
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
 
 /* Appends the fields of `format`: 1:5 is a number, 1:f0.5 a float, 1:'conv' a text, 1:{...} a
-   message. [2 3]100 is a blob of the shape 2 x 3 with the values 100, 101, ... */
+   message. The format [2 3]100 is a blob of the shape 2 x 3 with the values 100, 101, ... */
 void wire_write(struct wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct wire wire_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -4,7 +4,8 @@
 #include "device.h"
 
 /* The source of the kernels in OpenCL C (kernels.c). The build option -DDOUBLES adds the kernels
-   that compute in double; -DOFFSETS adds the parameters for operands' offsets (has_offsets). */
+   that compute in double. The option -DOFFSETS adds the parameters for operands' offsets
+   (has_offsets). */
 extern const char sb__opencl_source[];
 
 enum { SB__OPENCL_NUMBERS = 4 };
@@ -13,7 +14,7 @@ enum { SB__OPENCL_NUMBERS = 4 };
 struct sb__opencl_launch {
     enum sb__opencl_kernel kernel;
     sb_dtype dtype;
-    size_t items; /* number of work items; a launch rounds it up to whole groups */
+    size_t items; /* number of work items, which a launch rounds up to whole groups */
     struct {
         size_t bytes;
         const void *at;

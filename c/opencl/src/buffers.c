@@ -1,6 +1,6 @@
 /* Buffers (cl_mem). The library invents addresses for buffers: an address only identifies a buffer
    and an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses
-   are never reused, and differ between all devices of the process, so that a device refuses the
+   are never reused, and differ between all devices of the process. A device can thus refuse the
    buffers of another device. */
 #include "device.h"
 
@@ -23,7 +23,7 @@ static bool has_buffers(struct sb__opencl_device *device) {
     return sizeof(void *) == 8;
 }
 
-/* Reserves addresses for a buffer; returns 0 if no addresses are left. */
+/* Reserves addresses for a buffer. Returns 0 if no addresses are left. */
 static uintptr_t take_addresses(size_t bytes) {
     static sb__opencl_lock lock = SB__OPENCL_LOCK_INIT;
     static uint64_t next = FIRST_ADDRESS;

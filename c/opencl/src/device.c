@@ -8,7 +8,7 @@
 
 /* Refuses a forked child, because a driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
-    static _Atomic int64_t user; /* the first process that used OpenCL; a fork copies the value */
+    static _Atomic int64_t user; /* the first process that used OpenCL (a fork copies the value) */
     const int64_t self = sb__opencl_process();
     int64_t first = 0;
     if (atomic_compare_exchange_strong(&user, &first, self) || first == self)

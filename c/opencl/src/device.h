@@ -86,7 +86,7 @@ struct sb__opencl_command {
         SB__OPENCL_FREE,
         SB__OPENCL_KINDS
     } kind;      /* only failures of work and of markers are reported */
-    void *freed; /* memory that the command frees; if the command fails, take_out frees it */
+    void *freed; /* freed by the command, or by take_out if the command fails */
     const struct sb__opencl_stream *awaited; /* a barrier waits for commands of this stream */
     int64_t awaited_end;                     /* the barrier waits for commands with lower numbers */
 };
@@ -123,7 +123,7 @@ struct sb__opencl_queued {
        reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
-    _Atomic bool has_dropped; /* a failure found no room in `unclaimed`; then the device is lost */
+    _Atomic bool has_dropped; /* a failure found `unclaimed` full, so the device is lost */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -174,7 +174,7 @@ struct sb__opencl_device {
     struct sb__opencl_arithmetic arithmetic;
 };
 
-/* `user` points to the kind of memory to use, for tests; NULL: the best kind. */
+/* For tests, `user` points to the kind of memory to use. NULL means the best kind. */
 sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__opencl_close(void *device);
 
@@ -183,17 +183,17 @@ void sb__opencl_close(void *device);
 /* CL_PLATFORM_NOT_FOUND_KHR: the loader has found no driver. */
 #define SB__OPENCL_NO_PLATFORM (-1001)
 
-/* Fills `err` with OpenCL's code and a message; returns `status`. */
+/* Fills `err` with OpenCL's code and a message. Returns `status`. */
 sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Converts the result of a wait: returns SB_OK, DEVICE_LOST, DEVICE_FAILURE, or OUT_OF_MEMORY,
-   which means that only the wait has failed. */
+/* Converts the result of a wait to SB_OK, DEVICE_LOST, DEVICE_FAILURE or OUT_OF_MEMORY. After
+   OUT_OF_MEMORY the result of the work is unknown. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
-/* Converts the code of a failed command; never returns OUT_OF_MEMORY. */
+/* Converts the code of a failed command. Never returns OUT_OF_MEMORY. */
 sb_status sb__opencl_work_status(const struct sb__opencl_device *device, cl_int failure,
                                  sb_error *err);
 
@@ -215,12 +215,13 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
    has failed, also waits for the commands of other queues for which the barrier should have waited.
    Returns OpenCL's code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
-/* Returns whether the list has a failed barrier of the queue: in pocl 3.1 a later command may then
-   run before earlier commands have ended. */
+/* Returns whether the list has a failed barrier of the queue. After such a barrier, pocl 3.1 may
+   run a later command before earlier commands have ended. */
 bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue);
-/* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
-   first failed command, or CL_SUCCESS, and removes the records. If another thread queued a failed
-   command and has recorded no event after the command, keeps the failure for that thread. */
+/* Waits for the queue, and removes the records. Returns OpenCL's code of the wait. Sets
+   `*out_failure` to the code of the first failed command, or to CL_SUCCESS. If another thread
+   queued a failed command and has recorded no event after the command, keeps the failure for that
+   thread. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
 /* Returns the status of a wait for commands. `failure` is the code of the first failed command, or
@@ -231,15 +232,15 @@ void sb__opencl_queued_begin(struct sb__opencl_device *device);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* Called by own_stream. libsyncblob makes the first call when it opens the device; later calls
+/* Called by own_stream. libsyncblob makes the first call when it opens the device. Later calls
    return the queue to a caller, who may add commands. */
 void sb__opencl_share(struct sb__opencl_device *device);
 
 /* An event of the backend. The work before the event has ended when all commands in `at` have
    ended. One of these commands is the queue's last command, or a marker. Further commands are in
-   `at` because OpenCL reports a command's failure only in the command's own event. If the queue may
-   have a barrier, the queue's listed commands with numbers below `end` must have ended, too,
-   because a failed barrier ends before earlier commands. */
+   `at` because OpenCL reports a command's failure only in the command's own event. A failed barrier
+   ends before earlier commands. If the queue may have a barrier, the queue's listed commands with
+   numbers below `end` must therefore have ended, too. */
 struct sb__opencl_event {
     cl_uint count;
     cl_uint reported; /* the event reports failures of the first `reported` commands */
@@ -250,15 +251,15 @@ struct sb__opencl_event {
     struct sb__opencl_command *at[];
 };
 
-/* Waits for the work before the event, even if the work fails; returns OpenCL's code of the
+/* Waits for the work before the event, even if the work fails. Returns OpenCL's code of the
    wait. */
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Returns whether work before the event still runs. The caller checks the commands in `at`. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Allocates an array with the events of the commands for which a barrier of `queue` must wait; pass
-   the array to sb__opencl_running_end. Omits commands that have ended, because pocl 3.1 never runs
-   a barrier that waits for a failed command. Also omits commands for which a recent barrier of the
-   queue already waits. */
+/* Allocates an array with the events of the commands for which a barrier of `queue` must wait.
+   sb__opencl_running_end frees the array. Omits commands that have ended, because pocl 3.1 never
+   runs a barrier that waits for a failed command. Also omits commands for which a recent barrier of
+   the queue already waits. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_command_queue queue, cl_event **out, cl_uint *out_count,
                              sb_error *err);
@@ -270,8 +271,8 @@ void sb__opencl_running_end(cl_event *events, cl_uint count);
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
-/* Removes the records of commands whose failure a wait for the event returns; keeps failures for
-   other threads as sb__opencl_finish does. */
+/* Removes the records of commands whose failure a wait for the event returns. Like
+   sb__opencl_finish, keeps failures for other threads. */
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
 /* Call after a wait for the event. Removes the failed markers with numbers below `end`. Sets

@@ -1,8 +1,8 @@
 #include "arithmetic.h" /* IWYU pragma: keep */
 
 /* An operand is a pointer and, with OFFSETS, also an offset in elements. Fused
-   multiply-adds are off, so that all devices have the same results. Sums are computed in double:
-   work item i stores the sum of the vectors i * span, i * span + step, … below i * span + reach. */
+   multiply-adds are off, so that all devices have the same results. Sums are computed in double.
+   Work item i sums the vectors i * span, i * span + step, … below i * span + reach. */
 /* clang-format off */
 __extension__ /* the string is longer than C17 guarantees */
 const char sb__opencl_source[] =

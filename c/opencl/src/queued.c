@@ -1,7 +1,7 @@
 /* The commands that the library has queued. The library must report every failure, but OpenCL's
-   queues have no error state: after a failed command clFinish succeeds, and so may a marker. Only
-   the command's own event contains the failure, so the device lists the events of all commands
-   until they are known to have ended. */
+   queues have no error state. After a failed command clFinish succeeds, and a marker may succeed.
+   Only the command's own event contains the failure. The device therefore lists the events of all
+   commands until the commands are known to have ended. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -131,8 +131,8 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(&device->queued, command);
 }
 
-/* Returns the index in `unclaimed` of a command that `thread` has queued on `queue`; num_unclaimed
-   if there is no such command. */
+/* Returns the index in `unclaimed` of a command that `thread` has queued on `queue`, or
+   num_unclaimed if there is no such command. */
 static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command_queue queue,
                               int64_t thread) {
     cl_uint i = 0;
@@ -157,7 +157,7 @@ static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_com
     queued->unclaimed[queued->num_unclaimed++] = command;
 }
 
-/* Removes a command from `unclaimed`; the caller releases the command. The release of the queue
+/* Removes a command from `unclaimed`. The caller releases the command. The release of the queue
    does not wait, even if it drops the last reference. */
 static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *queued, cl_uint i) {
     struct sb__opencl_command *command = queued->unclaimed[i];
@@ -194,7 +194,7 @@ static struct sb__opencl_command *running_in(const struct sb__opencl_stream *str
     return NULL;
 }
 
-/* Moves `running` to the first command that has not ended, or to `stop`; removes the commands that
+/* Moves `running` to the first command that has not ended, or to `stop`. Removes the commands that
    have succeeded. Returns CL_SUCCESS, or the error of a query. The caller has a reference to the
    stream. */
 static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
@@ -238,9 +238,9 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
 }
 
 /* Removes failed barriers and failed frees after all earlier commands have ended. Until then,
-   earlier commands may use the memory of a failed free, and pocl 3.1 aborts if a barrier's event is
-   released before a command for which the barrier waits has ended. Visits all queues, since callers
-   may release their queues. */
+   earlier commands may use the memory of a failed free. Also, pocl 3.1 aborts if a barrier's event
+   is released before a command for which the barrier waits has ended. Visits all queues, since
+   callers may release their queues. */
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {
@@ -361,7 +361,7 @@ static cl_int wait_for_command(struct sb__opencl_command *command) {
     return result;
 }
 
-/* Waits for the stream's commands with numbers below `end`; returns the first error. */
+/* Waits for the stream's commands with numbers below `end`. Returns the first error. */
 static cl_int wait_below(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          int64_t end) {
     struct sb__opencl_command *running;
@@ -379,7 +379,7 @@ static cl_int wait_below(struct sb__opencl_device *device, struct sb__opencl_str
     return result;
 }
 
-/* Waits for the commands of all streams with numbers below `end`; returns the first error. */
+/* Waits for the commands of all streams with numbers below `end`. Returns the first error. */
 static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
     cl_int result = CL_SUCCESS;
     struct sb__opencl_stream *next;
@@ -416,8 +416,8 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__openc
     return result;
 }
 
-/* Waits for the last command. If the last command has failed, or the stream has a barrier, also
-   waits for all earlier commands, because a failed barrier ends before earlier commands. */
+/* Waits for the last command. A failed barrier ends before earlier commands. If the last command
+   has failed, or the stream has a barrier, therefore also waits for all earlier commands. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *last = stream->last;
     last->refs++;
@@ -463,8 +463,8 @@ bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_
 
 /* Removes the records of the commands that have ended, and writes the code of the first failure to
    `*out_failure`. Keeps the last command of the library's queue if the command is known to be
-   complete; `enlist` removes the command when the next command is queued. If a query fails, removes
-   nothing. */
+   complete. `enlist` removes that command when the next command is queued. If a query fails,
+   removes nothing. */
 static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                         cl_int *out_failure) {
     const struct sb__opencl_command *tail = stream->tail;
@@ -491,7 +491,7 @@ static cl_int take_over(struct sb__opencl_device *device, struct sb__opencl_stre
 }
 
 /* Takes queued.lock, waits for the queue, and writes OpenCL's code of the wait. Returns the stream,
-   for end_wait; NULL if there is no memory for its record. */
+   for end_wait, or NULL if there is no memory for the stream's record. */
 static struct sb__opencl_stream *begin_wait(struct sb__opencl_device *device,
                                             cl_command_queue queue, cl_int *out_result) {
     sb__opencl_lock_take(&device->queued.lock);
@@ -621,7 +621,7 @@ static void free_event(struct sb__opencl_device *device, struct sb__opencl_event
 }
 
 /* Adds this thread's command from `unclaimed`, if any, and the command after which the event's work
-   has ended: the marker, if there is one, or the last command. */
+   has ended. That command is the marker, if there is one, or the last command. */
 static void put_end(struct sb__opencl_device *device, struct sb__opencl_event *event,
                     struct sb__opencl_command *marker) {
     struct sb__opencl_stream *stream = event->stream;
@@ -648,7 +648,7 @@ static void cover(struct sb__opencl_stream *stream) {
 }
 
 /* Creates an event for sb__opencl_collect. Queries neither the commands behind a running command
-   nor the last command, because a query delays the driver's thread that runs the command. */
+   nor the last command. A query delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;

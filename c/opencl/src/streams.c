@@ -68,8 +68,8 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
    released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
    event was released.
 
-   Limits: if a barrier fails on a queue to which a caller adds commands, a later marker may end
-   before the caller's earlier commands. If a command fails between sb__opencl_running and
+   A limit: a caller may add commands to a queue on which a barrier fails. A later marker may then
+   end before the caller's earlier commands. If a command fails between sb__opencl_running and
    clEnqueueBarrierWithWaitList, pocl 3.1 never runs the barrier, and no wait for the barrier ends.
    Once a barrier has failed, pocl 3.1 runs later commands of the queue without waiting for earlier
    commands. */
@@ -103,7 +103,7 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *event, sb
     return st;
 }
 
-/* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
+/* Sets `*out_failure` to the code of the first reported command that failed. Sets `*out_done` to
    false if a command of the event has not ended. The marker is the last reported command, because
    the marker's code may be less specific than another command's code. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The maximum numbers of work items. On a CPU each item adds one contiguous range; on a GPU the
+/* The maximum numbers of work items. On a CPU each item adds one contiguous range. On a GPU the
    items read neighbouring vectors at the same time. */
 #define CPU_ITEMS 256
 #define GPU_ITEMS 16384
@@ -31,7 +31,7 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Returns the device's parts; on failure returns NULL and fills `err`. Call with sum_lock held. */
+/* Returns the device's parts. On failure returns NULL and fills `err`. Call with sum_lock held. */
 static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
     if (device->arithmetic.parts)
         return device->arithmetic.parts;
@@ -175,8 +175,8 @@ static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum 
 
 /* --- the slots ------------------------------------------------------------------------- */
 
-/* Computes a sum. After a sum libsyncblob regards earlier arithmetic of the stream as successful,
-   so the wait must report failures of that arithmetic, too. */
+/* Computes a sum. After a sum libsyncblob regards earlier arithmetic of the stream as successful.
+   The wait must therefore report failures of that arithmetic, too. */
 static sb_status run(struct sb__opencl_device *device, const struct sum *sum, double *out,
                      sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;

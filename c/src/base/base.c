@@ -22,7 +22,7 @@ uint32_t sb_features(void) {
     return features;
 }
 
-/* Indexed by sb_dtype; entries of unassigned numbers are zero. */
+/* Indexed by sb_dtype. Entries of unassigned numbers are zero. */
 static const struct {
     size_t size;
     const char *name;

@@ -10,8 +10,8 @@ sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB_
 /* As sb__fail, but also stores a byte offset. */
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
     SB__PRINTF(4, 5);
-/* As sb__fail with the status IO. `error` is the system's error number (port/files.h); its text is
-   appended to the message. */
+/* As sb__fail with the status IO. Appends the text of `error`, the system's error number
+   (port/files.h), to the message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
 /* Fills `err` from `reported`, which the callback `who` has filled in. If `reported` has no
@@ -32,7 +32,7 @@ static inline void sb__ignore(sb_status status) {
     (void)status;
 }
 
-/* Writes `bytes` to `out` as printable ASCII; a text that does not fit into `capacity` (>= 8) bytes
+/* Writes `bytes` to `out` as printable ASCII. A text that does not fit into `capacity` (>= 8) bytes
    ends with "...". */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
 /* As sb__escape, but does not escape the separators of a path. */

@@ -30,7 +30,7 @@ static inline float sb__float_of_f16(uint16_t half) {
                              (uint32_t)(half & 0x8000) << 16);
 }
 
-/* Rounds subnormal results by adding 0.5: the last bit of a float from 0.5 to 1 has the value of
+/* Rounds subnormal results by adding 0.5. In a float from 0.5 to 1, the last bit has the value of
    the last bit of a subnormal F16. */
 static inline uint16_t sb__f16_of_float(float value) {
     const uint32_t bits = sb__bits_of_float(value), magnitude = bits & 0x7fffffff;

@@ -1,6 +1,6 @@
-/* A keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein, 2012; one round per word and three at
-   the end, as in CPython and Rust). An attacker who does not know the key cannot choose names that
-   collide. */
+/* A keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein, 2012). As in CPython and Rust, the
+   hash runs one round per word and three rounds at the end. An attacker who does not know the key
+   cannot choose names that collide. */
 #ifndef SB_BASE_HASH_H
 #define SB_BASE_HASH_H
 

@@ -16,7 +16,7 @@ sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *t
                            const char *what, sb_error *err);
 
 /* Fills the caller's struct of `given` bytes from the library's struct of `known` bytes and sets
-   struct_size to `given`. Writes at most `given` bytes; unknown members of a newer caller's struct
+   struct_size to `given`. Writes at most `given` bytes. Unknown members of a newer caller's struct
    become zero. */
 void sb__give_struct(void *theirs, size_t given, const void *ours, size_t known);
 

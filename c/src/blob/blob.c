@@ -82,7 +82,7 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "part %d is neither SB_DATA nor SB_DIFF", part);
 }
 
-/* Stores `made` in `*slot` unless another thread has replaced the placeholder `first`; returns the
+/* Stores `made` in `*slot` unless another thread has replaced the placeholder `first`. Returns the
    stored memory. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *first, sb_mem *made) {
     if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,

@@ -22,7 +22,7 @@ static inline bool sb__is_part(sb_part part) {
 
 sb_status sb__check_part(sb_part part, sb_error *err);
 
-/* Returns the size of all elements in bytes; sb__shape_make has checked that the product fits. */
+/* Returns the size of all elements in bytes. sb__shape_make has checked that the product fits. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
@@ -36,8 +36,8 @@ static inline sb_mem *sb__no_mem(void) {
 }
 
 /* Recognises the placeholder by its count of owners, 0. A comparison of addresses would not
-   suffice: another copy of the library in the process may have created the blob, and has another
-   placeholder. */
+   suffice. Another copy of the library in the process, which has another placeholder, may have
+   created the blob. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }

@@ -68,10 +68,10 @@ size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
    memory to its size class. */
 size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* Begins to load data and, if `want_diff`, diff, on the host; commit sets the blob's shape to
-   `shape`. load->data.ptr and load->diff.ptr point to host memory for shape->count elements of the
-   blob's dtype (count > 0), and the caller writes all of them. If `may_fail`, the caller may cancel
-   after it has written some elements, so existing storage remains unchanged until commit. Errors:
+/* Begins to load data and, if `want_diff`, diff, on the host. The commit sets the blob's shape to
+   `shape`. load->data.ptr and load->diff.ptr point to host memory for shape->count > 0 elements of
+   the blob's dtype. The caller writes all elements. If `may_fail`, the caller may cancel after it
+   has written some elements, so existing storage remains unchanged until commit. Errors:
    OUT_OF_MEMORY, CAP_REACHED and the errors of a mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);

@@ -18,7 +18,7 @@ struct sb__account {
 sb_status sb__account_fail(const struct sb__account *account, size_t bytes, const char *what,
                            sb_error *err);
 
-/* Adds `bytes` to an account; returns false if the sum would exceed the cap. */
+/* Adds `bytes` to an account. Returns false if the sum would exceed the cap. */
 static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
     uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
     return sb__counter_add_within(&account->live, bytes, limit, &live);

@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The size of sb_backend in its first version, whose last slot was `sumsq`; the members from
+/* The size of sb_backend in its first version, whose last slot was `sumsq`. The members from
    `dlpack_device` on were added later. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 

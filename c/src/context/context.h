@@ -21,8 +21,9 @@
 
    Fork handlers acquire no lock. In a forked child, a thread of the parent may have left any lock
    locked. The child acquires the lock of a memory only if no thread of the parent held that lock at
-   the fork (sb__lock), and cache.lock only if cache.lock is free. The child initialises
-   waiting_lock and the list of waiting contexts anew, and never acquires the other locks. */
+   the fork (sb__lock). The child acquires cache.lock only if cache.lock is free. The child
+   initialises waiting_lock and the list of waiting contexts anew, and never acquires the other
+   locks. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -73,7 +74,7 @@ enum {
    failure is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
-    uint64_t last;  /* the failed work was queued before this time; 0: no failure */
+    uint64_t last;  /* the failed work was queued before this time (0: no failure) */
 };
 
 /* The streams that have used memories of the context: streams that callers have passed (`named`),
@@ -110,9 +111,9 @@ struct sb__event_list {
 /* An entry of quarantine, allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* the streams whose work must end before the release; not empty */
+    uint64_t users; /* the streams (not 0) whose work must end before the release */
     size_t bytes;
-    void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
+    void (*release)(struct sb__quarantined *entry); /* runs deleters, without any lock */
 };
 
 /* Where a check has stopped. A check asks whether the work of the streams that share a bit has
@@ -151,7 +152,7 @@ struct sb_context {
 
     char device_name[32];
     bool has_device;
-    sb_backend backend; /* a copy, valid if has_device; absent members are zero */
+    sb_backend backend; /* valid if has_device, with zeros for absent members */
     void *device;
     sb__kept_bytes *kept_bytes;   /* NULL: the backend does not report kept bytes */
     int32_t ordinal;              /* N of "NAME:N" */
@@ -166,9 +167,9 @@ struct sb_context {
     sb__counter copies[4], copied_bytes[4]; /* indexed by enum sb__direction */
 
     /* Four counts of arithmetic operations on the library's stream: */
-    sb__counter arithmetic_begun;  /* operations whose slot is running or has returned SB_OK;
-                                      another thread's wait may report a failure before the slot
-                                      returns */
+    sb__counter arithmetic_begun;  /* operations whose slot is running or has returned SB_OK
+                                      (another thread's wait may report a failure before the slot
+                                      returns) */
     sb__counter arithmetic_queued; /* operations whose slot has returned SB_OK: a wait that begins
                                       now covers them */
     sb__counter arithmetic_over;   /* operations that are known to have succeeded */
@@ -188,7 +189,7 @@ enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
 
-/* Marks a built-in context; no public flag has this bit. A test of the address would not suffice,
+/* Marks a built-in context. No public flag has this bit. A test of the address would not suffice,
    because another copy of the library has a different built-in context. */
 #define SB__CONTEXT_BUILT_IN 0x80000000u
 
@@ -202,7 +203,7 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
 sb_context *sb__context(const sb_context *context);
 /* Returns the pointer that callers use for `context`: NULL for the built-in context. */
 sb_context *sb__context_public(sb_context *context);
-/* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
+/* Removes an owner and returns how many remain. Removing the last owner frees the context. Unlike
    sb_context_release, does not check quarantine, and so never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
 /* Computes the limits of a call that reads messages, and sets all members of `*out`. Members of
@@ -227,12 +228,12 @@ static inline bool sb__context_is_ours(const sb_context *context) {
 /* Allocates a zeroed object of the library, for example an sb_mem. `bytes` > 0. */
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 void sb__object_free(sb_context *context, void *object, size_t bytes);
-/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. The added
+/* Grows an array of objects. The old array stays valid on failure. `old_bytes` may be 0. The added
    bytes are unspecified. */
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Allocates from the context's allocator; sb__ordinary_free requires the same `flags` (SB_ALLOC_*).
+/* Allocates from the context's allocator. sb__ordinary_free requires the same `flags` (SB_ALLOC_*).
    If the allocator fails or the cap is reached, empties the cache and retries. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
@@ -247,22 +248,22 @@ enum sb__contents {
    addition to the public SB_ALLOC_ZEROED. */
 #define SB__ALLOC_ANY 0x80000000u
 
-/* Allocates a buffer of `bytes` > 0 in page-locked memory if the device supports it and the cap
-   allows it, else in ordinary memory. */
+/* Allocates a buffer of `bytes` > 0. The memory is page-locked if the device and the cap allow
+   page-locked memory, else ordinary. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* Returns an upper bound of the bytes that sb__host_alloc allocates for a buffer of `bytes`: the
-   size of a page-locked buffer is rounded up to a size class. */
+/* Returns an upper bound of the bytes that sb__host_alloc allocates for a buffer of `bytes`. The
+   size of a page-locked buffer may be rounded up. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
 /* Removes a buffer of `bytes` bytes. Returns false if the cache is locked or has no such buffer. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* Rounds the size of a page-locked buffer up to a size class, by at most an eighth, so that
-   requests of similar sizes can reuse the same buffers. Returns `bytes` if the cache does not store
-   that size. */
+/* Rounds the size of a page-locked buffer up to a size class, by at most an eighth. Requests of
+   similar sizes can thus reuse the same buffers. Returns `bytes` if the cache does not store that
+   size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
@@ -284,8 +285,10 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 
-/* --- the device (device.c): unless noted, a function fails if the device is not usable, marks the
-   device as lost if a slot returns DEVICE_LOST, and updates the statistics ------------------- */
+/* --- the device (device.c) ------------------------------------------------------- */
+
+/* Unless noted, a function of this section fails if the device is not usable, and updates the
+   statistics. If a slot returns DEVICE_LOST, the function marks the device as lost. */
 
 static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
@@ -298,8 +301,8 @@ sb_status sb__device_check(const sb_context *context, sb_error *err);
    device, because work that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 void sb__device_lose(sb_context *context);
-/* Handles a failure of a slot: records DEVICE_LOST, replaces a status that slots must not return by
-   DEVICE_FAILURE, and fills `err` from the slot's error. Returns the resulting status. */
+/* Handles a failure of a slot. Records DEVICE_LOST. Replaces a status that slots must not return by
+   DEVICE_FAILURE. Fills `err` from the slot's error. Returns the resulting status. */
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);
@@ -307,7 +310,7 @@ sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_erro
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
 sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
                            sb_error *err);
-/* Frees device memory; in a forked child only updates the statistics. */
+/* Frees device memory. In a forked child only updates the statistics. */
 void sb__device_free(sb_context *context, void *ptr, size_t bytes);
 void sb__device_trim(sb_context *context);
 sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
@@ -322,14 +325,14 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, waits even
+/* Waits for the stream. Does nothing for a backend without streams. Like sb__event_wait, waits even
    on a lost device, because earlier work may continue. Retries once if the wait fails with a status
    other than DEVICE_FAILURE and DEVICE_LOST. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
-/* Sets `*out_done` to whether the work before the event has ended; never waits. The backend must
+/* Sets `*out_done` to whether the work before the event has ended. Never waits. The backend must
    have event_query. */
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
@@ -397,12 +400,12 @@ struct sb__events {
 
 /* Creates an event if `*out` is NULL, for work that is about to be queued. */
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
-/* Records the event on `stream`; event->handle remains NULL if the backend has no events. Call
+/* Records the event on `stream`. event->handle remains NULL if the backend has no events. Call
    sb__own_keep before the event's work is queued. */
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
-/* Waits for the event `handle`; retries a failed wait once. After OUT_OF_MEMORY and FORKED the
+/* Waits for the event `handle`. Retries a failed wait once. After OUT_OF_MEMORY and FORKED the
    result of the work is unknown: see sb__is_unknown. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
 /* Removes the event from the context's list. Called after a wait for the event. */
@@ -416,15 +419,15 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
 /* Records an event on `stream`. If the backend has no events, queued work is complete when a slot
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* If no call has waited for the last arithmetic on the library's stream, records an event for that
-   arithmetic and keeps the event in the context's list. A backend may report a failure only through
-   the first event after the failed work. Without the kept event, the first event could be an event
-   for which no call ever waits. Call this function before queueing work that gets an event on
-   `stream`, so that the first event after the work is the work's event. If the work is arithmetic,
-   call this function after queueing the work instead: a wait for the work's event also waits for
-   the kept events. */
+/* Does nothing if a call has waited for the last arithmetic on the library's stream. Otherwise
+   records an event for that arithmetic, and keeps the event in the context's list. A backend may
+   report a failure only through the first event after the failed work. Without the kept event, the
+   first event could be an event for which no call ever waits. Call this function before queueing
+   work that gets an event on `stream`. The first event after the work is then the work's event. For
+   arithmetic, call this function after queueing the work instead. A wait for the work's event also
+   waits for the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
-/* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
+/* Waits for the kept events. Returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
 sb_status sb__own_kept(sb_context *context, sb_error *err);
 void sb__own_kept_end(sb_context *context);
@@ -444,8 +447,8 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 /* --- streams (streams.c) --------------------------------------------------------
 
    Each stream has a slot. A set of streams is a 64-bit word, in which each slot has a bit. If there
-   are many streams, several slots share a bit, and a wait for the bit waits for all of their
-   streams. */
+   are many streams, several slots share a bit. A wait for the bit waits for the streams of all
+   these slots. */
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
@@ -462,7 +465,7 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
    fetched without a stream. The stream is the legacy default stream. If the device has no default
-   stream, the stream is the library's stream, and the set is empty until sb_context_stream has
+   stream, the stream is the library's stream. The set is then empty until sb_context_stream has
    returned that stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
@@ -483,9 +486,9 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 /* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
    on the stream in `slot`. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
-/* Returns true if a wait has reported failed work on the stream that was in `slot` at `time`, and
-   the failed work may have been queued after `time`. Sets `*out_over` if that stream has been
-   forgotten; the stream's work has then ended. */
+/* Returns true if a wait has reported failed work that may have been queued after `time`. The work
+   was on the stream that was in `slot` at `time`. Sets `*out_over` if that stream has been
+   forgotten, because the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
 int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
@@ -493,16 +496,16 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event
    reports a failure of that work. `exposed_at` is the time at which a caller got a pointer for work
    on the streams, or SB__NOT_EXPOSED. If another wait has returned a failure since that time, a
-   wait for the event fails, too: the backend might not report the failure twice. */
+   wait for the event fails, too. The backend might not report the failure twice. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t exposed_at,
                              struct sb__events *out, sb_error *err);
 /* Returns whether the work that was queued on `users` before the first check with `mark` is known
    to have ended. Never waits. If the work has not ended, `mark` stores the progress for the next
    check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
-/* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later, and
-   records an event after the work queued so far. Sets `*slot` to the stream's slot, or to -1 if
-   there is no such stream. Sets `*event` to NULL if the backend has no events. */
+/* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later. Records
+   an event after the work that the stream has so far. Sets `*slot` to the stream's slot, or to -1
+   if there is no such stream. Sets `*event` to NULL if the backend has no events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
@@ -510,7 +513,7 @@ sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
 /* If `stream` is a caller's stream, tries to record an event. Returns the stream's slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
-/* Waits for a caller's stream and frees its slot; returns the status of the wait. */
+/* Waits for a caller's stream and frees its slot. Returns the status of the wait. */
 sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err);
 void sb__streams_free(sb_context *context);
 
@@ -520,9 +523,9 @@ void sb__streams_free(sb_context *context);
    streams.lock nor own_lock. */
 
 /* Waits for the library's stream. If arithmetic queued there may have failed, marks the device as
-   lost, because arithmetic writes in place. Only one thread waits at a time, because the driver may
-   report a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the
-   device was lost meanwhile. */
+   lost, because arithmetic writes in place. Only one thread waits at a time. The driver may report
+   a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the device was
+   lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
@@ -531,10 +534,11 @@ sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error
 sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
-/* Waits for the library's stream, also on a lost device; returns whether its work has ended. */
+/* Waits for the library's stream, also on a lost device. Returns whether the stream's work has
+   ended. */
 bool sb__own_over(sb_context *context);
-/* Handles `st`, the status of a wait for an event on the library's stream: if arithmetic may have
-   failed, acts as sb__device_spoiled, else returns `st`. */
+/* Handles `st`, the status of a wait for an event on the library's stream. If arithmetic may have
+   failed, acts as sb__device_spoiled. Otherwise returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. The caller
    has called sb__device_prepare_arithmetic, which checks the device. */
@@ -542,7 +546,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* Called after a write in place has failed with `st`: marks the device as lost, waits for all work
+/* Called after a write in place has failed with `st`. Marks the device as lost, waits for all work
    and returns DEVICE_LOST. Rewords `err`, unless `st` is DEVICE_LOST. */
 sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
 /* Fails with DEVICE_FAILURE because of a failure that another call has returned. */
@@ -553,20 +557,20 @@ static inline bool sb__is_unknown(sb_status st) {
     return st == SB_ERR_FORKED || st == SB_ERR_OUT_OF_MEMORY;
 }
 
-/* Waits for the event; retries a failed wait once. Returns SB_OK, the failure of the event's work,
+/* Waits for the event. Retries a failed wait once. Returns SB_OK, the failure of the event's work,
    or a status that leaves the result unknown (sb__is_unknown). */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
-/* Waits for all events on `stream` (NULL: on all streams) that no call has waited for; returns the
+/* Waits for all events on `stream` (NULL: on all streams) that no call has waited for. Returns the
    first failure. Called after a wait for the work of these events. */
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
-/* Waits for the oldest `count` events and drops them; returns the first failure. */
+/* Waits for the oldest `count` events and drops them. Returns the first failure. */
 sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
                           sb_error *err);
-/* Waits on the host for the work of all `users`, even if a wait fails; returns the first
+/* Waits on the host for the work of all `users`, even if a wait fails. Returns the first
    failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
-/* Waits for the work of `users`, also on a lost device; returns whether all of the work is known to
+/* Waits for the work of `users`, also on a lost device. Returns whether all of the work is known to
    have ended. After a failed wait, the work may still be running. */
 bool sb__streams_over(sb_context *context, uint64_t users);
 

@@ -1,6 +1,6 @@
 /* The built-in allocator. Large blocks are mapped from the kernel at 2 MiB boundaries, and the
-   kernel is advised to use huge pages. The kernel zeroes the blocks, and the first touch of huge
-   pages costs a fifth as much as the first touch of small pages. */
+   kernel is advised to use huge pages. The kernel zeroes the blocks. The first touch of huge pages
+   costs a fifth as much as the first touch of small pages. */
 
 #include "base/checked.h"
 #include "context/context.h"

@@ -1,8 +1,8 @@
 /* An event marks the end of queued work that writes bytes. Memories share events, because the
    result of arithmetic depends on the work that wrote the operands. An event reports a failure of
-   its work on every wait, so that another thread's wait cannot consume the report. The context
-   lists the events that no call has waited for; a wait for a stream also waits for the stream's
-   listed events. */
+   its work on every wait, so that another thread's wait cannot consume the report. An event remains
+   in the context's list until a call has waited for the event. A wait for a stream also waits for
+   the stream's listed events. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 4

@@ -1,4 +1,4 @@
-/* A cache of freed large host buffers. Reuse of a buffer is faster than an allocation: the first
+/* A cache of freed large host buffers. Reuse of a buffer is faster than an allocation. The first
    touch of fresh pages costs several times as much as a write to used pages. Each context has a
    separate cache, so that no bytes of one context appear in another context. */
 #include "context/context.h"
@@ -67,7 +67,7 @@ static void release_all(sb_context *context, const struct sb__cached *old, int c
     (void)sb__counter_add(&context->cache.released, (uint64_t)count);
 }
 
-/* Releases buffers that left the cache; the caller has added `count` to cache.leaving. A forked
+/* Releases buffers that left the cache. The caller has added `count` to cache.leaving. A forked
    child never waits for these buffers. */
 static void release_leaving(sb_context *context, const struct sb__cached *old, int count) {
     if (!count)

@@ -48,8 +48,9 @@ void sb__object_free(sb_context *context, void *object, size_t bytes) {
         sb__ordinary_free(context, object, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
 }
 
-/* Returns the flags of an allocation. Requests zeros, because malloc may return bytes of another
-   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels that request. */
+/* Returns the flags of an allocation. Requests zeros, because malloc may return memory with data of
+   another context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels that
+   request. */
 static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
     const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
     return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
@@ -80,8 +81,9 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* Allocates page-locked memory. Returns NULL on failure; the caller then uses ordinary memory. Also
-   clears the bytes beyond `bytes`, because a later buffer of the same size class may use them. */
+/* Allocates page-locked memory. If the allocation fails, returns NULL, and the caller uses ordinary
+   memory. Also clears the bytes beyond `bytes`, because a later buffer of the same size class may
+   use them. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);
     const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
@@ -136,8 +138,8 @@ size_t sb__host_size(const sb_context *context, size_t bytes) {
     return size_of(context, bytes, wants_pinned(context, bytes));
 }
 
-/* Shrinks the cache before the allocation, to free old memory first, and again afterwards, since
-   other threads may have changed the cache. */
+/* Shrinks the cache before the allocation, to free old memory first. Shrinks the cache again
+   afterwards, since other threads may have changed the cache. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;

@@ -1,12 +1,12 @@
 /* Quarantine: retired storage that the device may still be using. The users of the storage are the
    streams that may use it. The library frees the storage only when the users' work is known to have
-   ended; every synchronise, trim and release checks again. Each entry is in the list of its first
-   user whose work is not known to have ended. A check therefore waits for each stream only once,
-   however many entries there are. When the work of an entry's first user has ended, the entry moves
-   to the list of its next user; after the last user, the library frees it. A context with entries
-   may have no owner that could check the entries, for example after the program has released the
-   context. A global list therefore retains all contexts with entries, and the library checks the
-   list whenever a context is trimmed or ends. */
+   ended. Every synchronise, trim and release checks the work again. Each entry is in the list of
+   its first user whose work is not known to have ended. A check therefore waits for each stream
+   only once, however many entries there are. When the work of an entry's first user has ended, the
+   entry moves to the list of its next user. After the last user, the library frees the storage. A
+   context with entries may have no owner that could check the entries, for example after the
+   program has released the context. A global list therefore retains all contexts with entries. The
+   library checks the list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -151,7 +151,7 @@ static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bo
     return found;
 }
 
-/* Called when the work of the user asked->bit has ended: moves each entry to the list of its next
+/* Called when the work of the user asked->bit has ended. Moves each entry to the list of its next
    user, or to `over` if the entry has no other user. */
 static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
@@ -201,8 +201,8 @@ static void release_all(struct sb__quarantine *quarantine, struct sb__quarantine
 }
 
 /* Checks the entries of each user, and releases the entries whose work has ended. Waits for streams
-   without the lock, because a wait takes long; meanwhile a second thread can check the remaining
-   entries. */
+   without the lock, because a wait takes long. During a wait, a second thread can check the
+   remaining entries. */
 static void ask(sb_context *context, bool waits) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__quarantined *over = NULL;

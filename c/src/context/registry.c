@@ -45,7 +45,7 @@ sb_status sb_backend_register(const sb_backend *backend, sb_error *err) {
     return sb__fail(err, SB_ERR_OVER_LIMIT, "the maximum of %d backends is reached", MAX_BACKENDS);
 }
 
-/* Calls the entry function of the library; `shown` is the escaped path. */
+/* Calls the entry function of the library. `shown` is the escaped path. */
 static sb_status call_entry(void *library, const char *shown, const sb_backend **out,
                             sb_error *err) {
     void *address = sb__library_symbol(library, SB_BACKEND_ENTRY);

@@ -200,8 +200,8 @@ static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
 }
 
 /* Waits for the stream, and returns whether its work has ended. Retries a failed wait, because the
-   wait may have returned early. (The retry succeeds after a failure of the work, which the driver
-   reports only once.) DEVICE_LOST also means that the work has ended. */
+   wait may have returned early. After a failure of the work, the retry succeeds, because the driver
+   reports the failure only once. DEVICE_LOST also means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
     sb_status st = synchronize(context, slot, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)

@@ -1,6 +1,6 @@
 /* Waits on the host for queued work and handles failed waits. Arithmetic on the library's stream
-   writes in place: if it may have failed, the library marks the device as lost and waits for all
-   queued work. */
+   writes in place. If the arithmetic may have failed, the library marks the device as lost and
+   waits for all queued work. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -13,15 +13,15 @@ sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
     return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, st, err) : st;
 }
 
-/* Begins a wait for the library's stream; returns the number of arithmetic operations that a
+/* Begins a wait for the library's stream. Returns the number of arithmetic operations that a
    successful wait covers. */
 static uint64_t begin_own_wait(sb_context *context) {
     sb__mutex_lock(&context->own_lock);
     return sb__counter_read(&context->arithmetic_queued);
 }
 
-/* If arithmetic may have failed, marks the device as lost before the next wait begins, because the
-   driver may not report the failure to that wait. */
+/* If arithmetic may have failed, marks the device as lost before the next wait begins. The driver
+   may not report the failure to that wait. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         st = sb__own_kept(context, err);

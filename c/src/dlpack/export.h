@@ -11,9 +11,9 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* the blob's context, retained; may differ from the lease's context */
+    sb_context *context;     /* the blob's context, retained (not always the lease's context) */
     struct sb__lease *lease; /* the tensor's lease of the storage */
-    int32_t side;            /* the tensor's side; both sides may share the lease's storage */
+    int32_t side;            /* the tensor's side (both sides may share the lease's storage) */
     size_t bytes;            /* the size of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };

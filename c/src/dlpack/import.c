@@ -67,8 +67,8 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     return check_strides(t, &out->shape, err);
 }
 
-/* Returns whether the tensor can exist in memory: its offset plus its bytes must not exceed
-   PTRDIFF_MAX, the largest size of an object, and the last address must not overflow. */
+/* Returns whether the tensor can exist in memory. Its offset plus its bytes must not exceed
+   PTRDIFF_MAX, the largest size of an object. The last address must not overflow. */
 static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
     size_t end;
     return t->byte_offset <= (size_t)PTRDIFF_MAX - bytes &&

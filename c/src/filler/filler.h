@@ -30,8 +30,8 @@ struct sb__filler_fault {
 /* Checks all that does not depend on the blob. On failure returns false and describes the fault. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
-/* Returns SHAPE_MISMATCH if the type of the filler does not support the shape, and INVALID_ARGUMENT
-   if filler->sparse exceeds the first dimension. shape->count must not be 0. */
+/* Returns SHAPE_MISMATCH if the type of the filler does not support the shape. Returns
+   INVALID_ARGUMENT if filler->sparse exceeds the first dimension. shape->count must not be 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 

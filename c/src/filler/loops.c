@@ -7,7 +7,7 @@
 #define LANES 8
 
 /* Caffe's bilinear weights. The weight at (row, column) of a kernel is w(row) * w(column), where
-   w(i) = 1 - |i / f - c|, f = ceil(width / 2) and c = (width - 1) / (2 f). */
+   w(i) = 1 - |i / f - c|. Here f is ceil(width / 2), and c is (width - 1) / (2 f). */
 struct ramp {
     double half, centre;
 };

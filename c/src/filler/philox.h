@@ -1,6 +1,6 @@
 /* The generator Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random
-   numbers: as easy as 1, 2, 3", 2011). Random123 computes the numbers; in a build without
-   Random123, the loop below does. */
+   numbers: as easy as 1, 2, 3", 2011). Random123, or in a build without Random123 the loop below,
+   computes the numbers. */
 #ifndef SB_FILLER_PHILOX_H
 #define SB_FILLER_PHILOX_H
 

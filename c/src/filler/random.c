@@ -52,7 +52,7 @@ INLINE AVX2 __m256i same(uint64_t value) {
     return _mm256_set1_epi64x((long long)value);
 }
 
-/* Computes one round on four counters; ignores the upper 32 bits of each lane. */
+/* Computes one round on four counters. Ignores the upper 32 bits of each lane. */
 INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     const __m256i a = _mm256_mul_epu32(v[0], same(SB__PHILOX_M0));
     const __m256i b = _mm256_mul_epu32(v[2], same(SB__PHILOX_M1));
@@ -137,8 +137,8 @@ INLINE uint64_t bits_of(double value) {
 #define TWO_TO_52 UINT64_C(0x4330000000000000) /* 2^52; the mantissa counts units of 1 */
 #define ONE       UINT64_C(0x3ff0000000000000) /* 1.0; the mantissa counts units of 2^-52 */
 
-/* unit32 returns (word + 1/2) / 2^32, and unit64 returns (b + 1/2) / 2^52, where b is the upper 52
-   bits of the word. The possible results are equidistant in (0, 1). */
+/* unit32 returns (word + 1/2) / 2^32. For the upper 52 bits b of the word, unit64 returns (b + 1/2)
+   / 2^52. The possible results are equidistant in (0, 1). */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
@@ -215,8 +215,9 @@ INLINE double cosine(const struct accuracy *accuracy, double t) {
     return 1 + y * polynomial(accuracy->cosine, accuracy->cosine_terms, y);
 }
 
-/* Computes two independent normal numbers (Box and Muller): `u` determines the radius and `t` the
-   angle within a quarter, from -1/8 to 1/8 turns; the low two bits of `turn` choose the quarter. */
+/* Computes two independent normal numbers (Box and Muller). `u` determines the radius. `t`
+   determines the angle within a quarter, from -1/8 to 1/8 turns. The low two bits of `turn` choose
+   the quarter. */
 INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
                         double *a, double *b) {
     const double radius = sb__sqrt(minus_two_log(accuracy, u));

@@ -16,7 +16,7 @@ struct sb__random {
     double keep;          /* each element becomes zero with the probability 1 - keep */
 };
 
-/* Writes `groups` groups from index `group` on; a group is SB__GROUP_BYTES bytes of elements. */
+/* Writes `groups` groups from index `group` on. A group is SB__GROUP_BYTES bytes of elements. */
 #define SB__GROUP_BYTES 128
 typedef void sb__random_kernel(const struct sb__random *random, uint64_t group, int64_t groups,
                                void *out);
@@ -25,10 +25,10 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* All kinds write the same bits; see sb__num_kinds. */
+/* All kinds write the same bits. See sb__num_kinds. */
 extern const struct sb__random_kernels *const sb__random_kinds[];
 
-/* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
+/* Writes `count` > 0 elements of the sequence, from index `begin` on, to `out`. */
 void sb__random_fill(const struct sb__random *random, const struct sb__random_kernels *kernels,
                      int64_t begin, int64_t count, void *out);
 

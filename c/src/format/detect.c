@@ -8,14 +8,14 @@
 /* Detects a format by the outermost fields. For each format, the table has the wire types that each
    field may have, and the field's weight. A field of another wire type excludes the format. Of the
    remaining formats, the format with the largest sum of weights is chosen. The weights suit Caffe's
-   output: a solver state always has the field iter, a net has a name or layers, and a blob has
+   output. A solver state always has the field iter. A net has a name or layers, and a blob has
    values. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 15 /* indices 1 to 13 are field numbers; 14 is LAYER */
+#define FIELDS 15 /* indices 1 to 13 are field numbers, and 14 is LAYER */
 
 struct evidence {
     uint32_t types;
@@ -64,8 +64,8 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
     return weight;
 }
 
-/* Distinguishes a vector of blobs from a net that has only a name, because a vector's blobs and a
-   net's name have the same field number. */
+/* Distinguishes a vector of blobs from a net that has only a name. A vector's blobs and a net's
+   name have the same field number. */
 static sb_status detect_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
     struct sb__outline outline;
     bool is_vector = false;

@@ -161,7 +161,7 @@ static bool zeros(const struct sb__head *head, char *out) {
 
 /* --- texts ------------------------------------------------------------------------------- */
 
-#define LONG_TEXT 8 /* bytes; the first bytes of a shorter text do not identify its kind */
+#define LONG_TEXT 8 /* a text of fewer bytes does not identify its kind */
 
 struct text {
     const unsigned char *at;
@@ -247,8 +247,8 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* Returns whether a text begins like JSON: a bracket is followed by a string or the closing
-   bracket, or in a list by another opening bracket. */
+/* Returns whether a text begins like JSON. After the first bracket comes a string or the closing
+   bracket, or in a list another opening bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
@@ -268,7 +268,7 @@ static bool ends_json(const struct text *text) {
     return text->at[last] == '}' || text->at[last] == ']';
 }
 
-/* Returns whether a text is JSON; a short text must be complete. */
+/* Returns whether a text is JSON. A short text must be complete. */
 static bool is_json(const struct text *text) {
     return begins_json(text) && (text->size >= LONG_TEXT || ends_json(text));
 }
@@ -283,8 +283,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* Describes text of an unknown kind. Ignores text that begins with white space, because a line feed
-   is also the tag of the name in a binary net. */
+/* Describes text of an unknown kind. Ignores text that begins with white space. A line feed is also
+   the tag of the name in a binary net. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SB__HEAD_BYTES  1024 /* bytes examined: a tar header has 512; HTML may begin with blanks */
-#define SB__WORDS_BYTES 128  /* bytes of the longest description with NUL; err->message has 240 */
+#define SB__WORDS_BYTES 128  /* bytes of the longest description with NUL (err->message: 240) */
 
 struct sb__head {
     const unsigned char *bytes;
@@ -17,7 +17,7 @@ struct sb__head {
     unsigned char room[SB__HEAD_BYTES];
 };
 
-/* Writes a description, such as "an HTML page, ...", to `out`, which has SB__WORDS_BYTES; returns
+/* Writes a description, such as "an HTML page, ...", to `out`, which has SB__WORDS_BYTES. Returns
    false if nothing matches. */
 bool sb__foreign_words(const struct sb__head *head, char *out);
 

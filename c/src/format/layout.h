@@ -1,5 +1,5 @@
-/* Tables of the fields of Caffe's messages that the library uses. The field numbers come from
-   caffe.proto; proto/README.md lists them. */
+/* Tables of the fields of Caffe's messages that the library uses. proto/README.md lists the field
+   numbers, which come from caffe.proto. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H
 
@@ -49,7 +49,7 @@ extern const struct sb__layout sb__layer_layout; /* the layout of LayerParameter
 /* Returns the name of SB_FORMAT_BLOB or a later format, such as "caffemodel". */
 const char *sb__format_name(int32_t format);
 
-/* Returns the layout of a file; NULL for a blob file and for an unknown format. */
+/* Returns the layout of a file, or NULL for a blob file and for an unknown format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 
 /* Returns whether `field` has the number `number` and the wire type of texts and messages. Returns
@@ -71,12 +71,12 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
     return NULL;
 }
 
-/* Returns the static name of a V1 layer type ("CONVOLUTION"); NULL for an unknown number. C3D 1.0
-   uses some numbers for other layers. */
+/* Returns the static name of a V1 layer type ("CONVOLUTION"), or NULL for an unknown number. C3D
+   1.0 uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Returns whether the number of a layer type means a convolution or pooling layer in C3D 1.0, but
-   in Caffe a layer without convolution or pooling parameters. */
+/* Returns whether the number of a layer type means a convolution or pooling layer in C3D 1.0. In
+   Caffe that number must mean a layer without convolution or pooling parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

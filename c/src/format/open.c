@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Refuses a source whose `size` is too large for a message; `first` contains the first bytes. */
+/* Refuses a source whose `size` is too large for a message. `first` contains the first bytes. */
 static sb_status refuse_size(const struct sb__source *first, uint64_t size, sb_error *err) {
     sb_status st = sb__fail_at(err, SB_ERR_DATA_LIMIT, SB__MAX_MESSAGE_BYTES,
                                "%llu bytes are more than a protobuf message can have, 2147483647",

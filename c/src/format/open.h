@@ -5,7 +5,7 @@
 
 #include "wire/source.h"
 
-/* Makes a source of bytes in memory; `bytes` may be NULL if size is 0. Fails with INVALID_ARGUMENT
+/* Makes a source of bytes in memory. `bytes` may be NULL if size is 0. Fails with INVALID_ARGUMENT
    or DATA_LIMIT. */
 sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
                               sb_error *err);

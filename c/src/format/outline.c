@@ -171,8 +171,8 @@ static bool is_onnx_node(const struct sb__outline *node) {
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* Recognises an ONNX graph: it has nodes, which come first, and a name or constants. The outline of
-   a large graph may end before its name and constants; then the first node decides. */
+/* Recognises an ONNX graph. A graph has nodes, which come first, and a name or constants. If the
+   outline of a large graph ends before the name and constants, the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

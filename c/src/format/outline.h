@@ -5,7 +5,7 @@
 
 #include "wire/wire.h"
 
-#define SB__OUTLINE_FIELDS 15     /* indices 1 to 13 are field numbers; 14 is a net's layer */
+#define SB__OUTLINE_FIELDS 15     /* indices 1 to 13 are field numbers, 14 is a net's layer */
 #define SB__OUTLINE_MANY   100000 /* the maximum number of fields to read, which bounds the time */
 
 struct sb__outline {

@@ -77,8 +77,8 @@ static sb_status message_words(const struct sb__head *head, const struct sb__out
     return st;
 }
 
-/* Describes a file of `total` bytes. If the outermost fields are complete, the bytes may be a Caffe
-   message with unknown fields; then looks only for messages, not for other kinds of files. */
+/* Describes a file of `total` bytes. If the outermost fields are complete, looks only for messages,
+   because the bytes may be a Caffe message with unknown fields. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;

@@ -5,11 +5,11 @@
 #include <float.h>
 #include <string.h>
 
-/* OpenBLAS sums doubles; a build without OpenBLAS uses plain loops. The loops of vectors.h sum
+/* OpenBLAS sums doubles. A build without OpenBLAS uses plain loops. The loops of vectors.h sum
    floats, because OpenBLAS would add floats in single precision, with errors up to 1e-3.
-   Element-wise operations also use the loops of vectors.h, which are as fast as BLAS, compute the
-   same numbers on every processor, and treat a factor of 0 like any other factor. For a factor of
-   0, BLAS would clear or skip the values. */
+   Element-wise operations also use the loops of vectors.h. These loops are as fast as BLAS, and
+   compute the same numbers on every processor. The loops treat a factor of 0 like any other factor.
+   For a factor of 0, BLAS would clear or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
@@ -26,9 +26,9 @@
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
 /* Arrays of fewer elements are scaled by a direct call, whether or not a cache holds the array. */
 #define SMALL_COUNT (1 << 14)
-/* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot make this choice:
-   it receives only a piece of the copy, and in a virtual machine it counts caches that other
-   machines share. */
+/* From this size on, copies bypass the caches, and sums prefetch. The function memcpy cannot make
+   this choice, because it receives only a piece of the copy. In a virtual machine, memcpy also
+   counts caches that other machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {

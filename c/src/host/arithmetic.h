@@ -1,5 +1,5 @@
-/* Arithmetic on host memory; sums of F64 use OpenBLAS if SYNCBLOB_OPENBLAS is defined. dtype is F32
-   or F64; count > 0, or >= 0 for sums. Results do not depend on the number of threads that
+/* Arithmetic on host memory. Sums of F64 use OpenBLAS if SYNCBLOB_OPENBLAS is defined. The dtype is
+   F32 or F64. `count` is > 0, or >= 0 for sums. Results do not depend on the number of threads that
    `parallel` uses. */
 #ifndef SB_HOST_ARITHMETIC_H
 #define SB_HOST_ARITHMETIC_H
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Up to this size, one call of memcpy or memset suffices; larger sizes are split over threads. */
+/* Up to this size, one call of memcpy or memset suffices. Larger sizes are split over threads. */
 #define SB__SMALL_BYTES ((size_t)1 << 20)
 
 /* y[i] += alpha * x[i]; x may be y. */

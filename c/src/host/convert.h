@@ -9,10 +9,10 @@ typedef void sb__convert(const unsigned char *src, unsigned char *dst, size_t co
 
 struct sb__converts {
     sb__convert *widen;  /* converts `count` floats to doubles */
-    sb__convert *narrow; /* rounds doubles to floats; values out of range become infinite */
+    sb__convert *narrow; /* rounds doubles to floats, and values out of range to infinity */
 };
 
-/* All kinds compute the same numbers; see sb__num_kinds. */
+/* All kinds compute the same numbers. See sb__num_kinds. */
 extern const struct sb__converts *const sb__converts_kinds[];
 
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count);

@@ -115,7 +115,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y *= *factor)      \
     DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y = *factor)
 
-/* `cached` is the kind whose loops scale arrays in a cache; `far` is the kind for arrays in
+/* `cached` is the kind whose loops scale arrays in a cache. `far` is the kind for arrays in
    memory. */
 #define DEFINE_KIND(kind, attributes, bytes, stream, cached, far)                                  \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
@@ -232,7 +232,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
     return sum_half(half);
 }
 
-/* Adds the elements of the array `rows` pairwise; rows[0] becomes the sum. */
+/* Adds the elements of the array `rows` pairwise, into rows[0]. */
 #define SUM_ROWS(rows)                                                                             \
     for (int n = ROWS / 4; n; n /= 2)                                                              \
         for (int i = 0; i < n; i++)                                                                \
@@ -389,9 +389,9 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 
-/* On Emerald Rapids, relative to vectors of 64 bytes, vectors of 16 bytes take 0.97 of the time for
-   arrays in the second-level cache, and 0.88 for arrays in the last-level cache. Vectors of 32
-   bytes with prefetches take 0.97 of the time for arrays in memory. */
+/* Times on Emerald Rapids, relative to vectors of 64 bytes. Vectors of 16 bytes take 0.97 for
+   arrays in the second-level cache, and 0.88 in the last-level cache. For arrays in memory, vectors
+   of 32 bytes with prefetches take 0.97. */
 DEFINE_LOOP(scale_f32_far, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_f64_far, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, portable, far);

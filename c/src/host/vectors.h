@@ -39,8 +39,8 @@ struct sb__loops {
 };
 
 struct sb__vectors {
-    /* These functions return the sum of |x[i]| or x[i]^2. At most 64 values are added as floats;
-       such a sum may overflow to infinity or lose bits to underflow. */
+    /* These functions return the sum of |x[i]| or x[i]^2. At most 64 values are added as floats. A
+       sum of floats may overflow to infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;

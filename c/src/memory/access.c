@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, its result
-   depends on the work that wrote `mem`: adds mem->made_by and new events of the writers to the
-   result's made_by. */
+/* Makes the work of `target` wait for the streams `writers`. The result of arithmetic depends on
+   the work that wrote `mem`. For arithmetic, therefore adds mem->made_by and new events of the
+   writers to the result's made_by. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -28,7 +28,7 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
 
 /* Called if the side's bytes are current. If a queued copy or another stream may still be writing
    the bytes, waits, or makes the target's queued work wait. Before arithmetic the host waits for a
-   copy, because a failure of the copy must be known before the arithmetic uses the bytes. */
+   copy. A failure of the copy must be known before the arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;

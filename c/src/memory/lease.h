@@ -1,5 +1,5 @@
 /* A lease counts the holders of storage. A holder is a side of a memory, or an exported tensor. A
-   memory may retire the storage while other holders use it; the last holder frees the storage. Each
+   memory may retire the storage while other holders use it. The last holder frees the storage. Each
    further export of the storage, also by a memory that has imported it, adds a holder to the same
    lease. */
 #ifndef SB_MEMORY_LEASE_H

@@ -87,7 +87,7 @@ static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* Returns whether this process can access the host side's storage; true if the side has no storage.
+/* Returns whether this process can access the host side's storage, or the side has no storage.
    `word` is the state word of `mem`. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
@@ -104,12 +104,11 @@ static inline bool sb__is_one_storage(const sb_mem *mem) {
    does. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
-/* Checks that this process can access `side`; for the device, checks that the device is usable. */
+/* Checks that this process can access `side`. For the device, checks that the device is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* A read takes the fast path if the host's bytes are current and accessible. A write takes the fast
-   path if the head is on the written side, this side is READY and WRITABLE, and no side is
-   PENDING. */
+   path if the written side has the head and is READY and WRITABLE, and no side is PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -148,18 +147,18 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
-/* Removes an owner. Returns true if that was the last owner; the caller must then destroy the
+/* Removes an owner. Returns true if that was the last owner. The caller must then destroy the
    memory. */
 bool sb__mem_drop_owner(sb_mem *mem);
 /* Destroys a memory that has no owners. Waits for queued work and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
 /* Acquires the lock. Fails with FORKED in a forked child if a thread of the parent held the lock at
-   the fork, because nothing releases the lock in the child. */
+   the fork. In the child nothing would release that lock. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);
 void sb__unlock(sb_mem *mem);
 
-/* --- transfer.c; the caller holds the lock ------------------------------------ */
+/* --- transfer.c: the caller holds the lock ------------------------------------ */
 
 /* Stores the state word, which consists of `head` and of bits that follow from other members. */
 void sb__publish(sb_mem *mem, int32_t head);
@@ -205,8 +204,8 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err);
    on these streams. Also fails in the same cases as sb__check_writer. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work queued so far on
-   `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the
-   host's bytes are current, else the memory is LOST. */
+   `writers`. If that work failed, the device's bytes are lost. The head moves to the host if the
+   host's bytes are current. Otherwise the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* If made_by has many events, waits for the oldest of them. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
@@ -214,10 +213,10 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 void sb__forget_writers(sb_mem *mem);
 
 /* A caller that fetched a pointer without a stream may use the pointer on a default stream. Returns
-   sb__default_stream if `target`'s work must wait for that use; else 0. */
+   sb__default_stream if `target`'s work must wait for that use, else 0. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Makes the library's work on the device storage `storage` wait for earlier work on default
-   streams, unless the library's stream is already ordered after that work. */
+   streams. Does nothing if the library's stream is already ordered after that work. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
 
@@ -249,16 +248,16 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Sets the storage of `side` of a new memory, as sb_mem_set_cpu or sb_mem_set_gpu does, to the
-   bytes at `ptr`, which belong to the storage of `lease`. On success the side replaces the caller
-   as a holder of the lease. */
+/* As sb_mem_set_cpu or sb_mem_set_gpu, sets the storage of `side` of a new memory to the bytes at
+   `ptr`. The bytes belong to the storage of `lease`. On success the side replaces the caller as a
+   holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Returns host storage to the caller that has lent the storage with `deleter`: sets `*out` to the
+/* Returns host storage to the caller that has lent the storage with `deleter`. Sets `*out` to the
    `user` that was passed with `deleter`. `deleter` will not run. The caller then releases the
    memory. Fails with INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users,
-   does not contain the current bytes, or may still be used by a copy. Also fails as sb__settle
-   does. */
+   or does not contain the current bytes. Also fails with INVALID_ARGUMENT if a copy may still use
+   the storage. Also fails as sb__settle does. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);

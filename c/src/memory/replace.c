@@ -77,8 +77,8 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
 }
 
 /* Prepares a lease's storage for use as a side of another memory. If host-coherent device memory
-   becomes a host side, waits for the queued work that may use it: later host writes do not wait for
-   that work. */
+   becomes a host side, waits for the queued work that may use the memory. Later host writes do not
+   wait for that work. */
 static sb_status prepare_guest(int32_t side, const struct sb__lease *lease, sb_error *err) {
     const bool is_coherent = side == SB_SIDE_CPU && lease->side == SB_SIDE_GPU;
     sb_status st = SB_OK;

@@ -20,7 +20,7 @@ void sb__retiree_free(sb_context *context, struct sb__retiree *place);
 /* Adds the old storage of a side of `mem` to the list. */
 void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, const sb_mem *mem,
                         int32_t side, const struct sb__storage *storage);
-/* Removes an owner of `mem` (may be NULL); adds the memory to the list if that was the last
+/* Removes an owner of `mem` (may be NULL). Adds the memory to the list if that was the last
    owner. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 

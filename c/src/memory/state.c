@@ -8,7 +8,7 @@
 #define NEW  SB_HEAD_UNINITIALIZED
 #define LOST SB_HEAD_LOST
 
-/* The columns are in the order of enum sb__call; each row takes three lines of four columns. */
+/* The columns are in the order of enum sb__call. Each row takes three lines of four columns. */
 /* clang-format off */
 static const struct sb__cell table[][SB__CALLS] = {
     [SB_HEAD_UNINITIALIZED] = {

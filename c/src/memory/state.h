@@ -24,7 +24,7 @@ enum sb__work {
     SB__NOTHING,
     SB__ZERO,     /* allocate zeroed storage on the call's side */
     SB__ALLOC,    /* allocate storage on the call's side */
-    SB__TRANSFER, /* copy from the other side to the call's side; allocate storage if necessary */
+    SB__TRANSFER, /* copy from the other side to the call's side, in new storage if necessary */
     SB__ADOPT,    /* the caller's storage replaces the side's storage */
     SB__FREE,     /* the side's storage is retired */
     SB__REFUSE    /* the call fails */

@@ -90,8 +90,8 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* Returns the bytes to count as borrowed: 0 if the storage comes from a lease of the same context,
-   which has already counted the bytes. */
+/* Returns the bytes to count as borrowed. Returns 0 if the storage comes from a lease of the same
+   context, because that context has already counted the bytes. */
 static size_t counted(const struct sb__storage *storage, const sb_context *context, size_t bytes) {
     const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_relaxed);
     return storage->is_joined && lease->context == context ? 0 : bytes;
@@ -162,8 +162,8 @@ static void release_kept(struct sb__quarantined *entry) {
 }
 
 /* Returns the streams whose work must end before the storage is released. For device memory these
-   streams include the default stream if a pointer was exposed without a stream, and the library's
-   stream if the caller has lent the memory. */
+   streams include the default stream if a pointer was exposed without a stream. The streams include
+   the library's stream if the caller has lent the memory. */
 static uint64_t users_of(const sb_context *context, const struct sb__storage *storage,
                          int32_t side) {
     uint64_t users = storage->users;

@@ -133,8 +133,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. If a copy to the host is pending, it has copied
-   bytes that the failed work wrote, so the host's bytes are lost, too. */
+/* Returns the head after device work has failed. A pending copy to the host has copied bytes that
+   the failed work wrote. In this case the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
     const int32_t head = sb__head(mem);
     if (head == SB_HEAD_SYNCED && mem->pending != SB_SIDE_CPU)
@@ -397,9 +397,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* Before a copy from the device, records the work that wrote the bytes: a wait for the copy must
-   also report a failure of that work. If the call waits for the library's stream, work on that
-   stream needs no record. */
+/* Call before a copy from the device. Records the work that wrote the bytes, so that a wait for the
+   copy also reports a failure of that work. If the call waits for the library's stream, work on
+   that stream needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
     const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;
@@ -407,8 +407,8 @@ static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_er
     return st == SB_OK ? prepare_event(mem, target, err) : st;
 }
 
-/* Returns whether the transfer may run on the stream for reads: it is a copy to the host, and the
-   call waits for it. */
+/* Returns whether the transfer may run on the stream for reads. The transfer must be a copy to the
+   host for which the call waits. */
 static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__target *target) {
     return side == SB_SIDE_CPU && !sb__is_queued(target) && mem->context->read_stream &&
            mem->own_work != SB__OWN_WRITES;

@@ -243,7 +243,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb__unlock(mem);
     if (st != SB_OK)
         st = sb__slot_synchronize(mem->context, target->slot, target->stream, err);
-    /* UNSUPPORTED means that a stream capture has begun; a later event of the writer suffices. */
+    /* UNSUPPORTED means that a stream capture has begun. A later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
 

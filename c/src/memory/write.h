@@ -14,8 +14,8 @@ struct sb__target; /* memory/mem.h */
 enum sb__write_mode {
     SB__WRITE_KEEP,      /* begin makes the bytes current, as for a mutable call */
     SB__WRITE_OVERWRITE, /* the caller will write every byte */
-    SB__WRITE_FILL /* only on the host: the caller will write every byte before it reads any byte,
-                      so new memory may contain another context's bytes */
+    SB__WRITE_FILL /* only on the host: new memory may contain another context's bytes, because the
+                      caller will write every byte before reading any byte */
 };
 
 struct sb__write {
@@ -43,7 +43,7 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* Called after arithmetic has been queued on the stream of `target`: a later wait for the bytes
+/* Called after arithmetic has been queued on the stream of `target`. A later wait for the bytes
    then reports a failure of the arithmetic. If no event can be recorded, waits at once. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Ends a write that has written nothing. */
@@ -55,8 +55,8 @@ sb_status sb__write_wait(struct sb__write *write, sb_error *err);
 /* Called if the backend's slot for the write has failed with `st` and queued nothing. If the device
    is lost and both sides share storage, the bytes are lost, too. */
 void sb__write_refused(struct sb__write *write, sb_status st);
-/* Ends a write during which the device failed: the head moves to the host if the host's bytes were
-   current, else the memory is LOST. */
+/* Ends a write during which the device failed. The head moves to the host if the host's bytes were
+   current. Otherwise the memory is LOST. */
 void sb__write_spoiled(struct sb__write *write);
 /* Ends a write that may have written some bytes in place. The head moves to the other side if that
    side's bytes are current. */

@@ -24,7 +24,7 @@ static sb_status reserve_edit(sb_model *model, sb_error *err) {
     return sb__edits_reserve(&model->edits, model->context, err);
 }
 
-/* Replaces or adds an edit; the caller has reserved room. */
+/* Replaces or adds an edit. The caller has reserved room. */
 static void put_edit(sb_model *model, struct sb__edit edit) {
     struct sb__edit *place = sb__edits_find(&model->edits, edit.layer, edit.index);
     if (!place) {
@@ -99,7 +99,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
     return put_blob(model, layer, sb__num_blobs(model, layer), blob, flags, err);
 }
 
-/* Creates a blob with the dtype and shape of `like`; allocates no memory for values. */
+/* Creates a blob with the dtype and shape of `like`. Allocates no memory for values. */
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
@@ -141,7 +141,7 @@ static sb_status check_text(size_t size, sb_error *err) {
                     size);
 }
 
-/* Copies a text and a NUL; returns the address after the NUL. */
+/* Copies a text and a NUL. Returns the address after the NUL. */
 static char *put_text(char *to, const char *bytes, size_t size) {
     if (size > 0)
         memcpy(to, bytes, size);

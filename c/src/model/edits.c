@@ -22,8 +22,8 @@ static uint64_t priority_of(const struct sb__edit *edit) {
     return z ^ z >> 31;                               /* same: another hash also works */
 }
 
-/* The bound of `room`. A file has at most 2^30 layers and blobs, and names.c allows fewer than 2^30
-   added layers, so the layers and indices of edits fit an int32_t. */
+/* The bound of `room`. A file has at most 2^30 layers and blobs. names.c allows fewer than 2^30
+   added layers. The layers and indices of edits therefore fit an int32_t. */
 #define MOST (UINT32_C(1) << 30)
 
 /* --- room --------------------------------------------------------------------------- */

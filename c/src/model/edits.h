@@ -9,7 +9,7 @@
 /* A blob that the program has set, added or announced. A set or added blob is encoded. */
 struct sb__edit {
     int32_t layer, index;
-    uint32_t before, behind; /* subtrees: positions in `items` plus 1; 0: no subtree */
+    uint32_t before, behind; /* subtrees: positions in `items` plus 1 (0: no subtree) */
     unsigned char *bytes;    /* the encoded blob, `size` bytes; NULL if announced */
     sb_blob *announced;      /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
@@ -19,13 +19,13 @@ struct sb__edit {
 struct sb__edits {
     struct sb__edit *items;
     uint32_t count, room;
-    uint32_t root, last; /* positions in `items` plus 1; 0: no edit */
+    uint32_t root, last; /* positions in `items` plus 1 (0: no edit) */
     bool unordered;      /* `items` may be out of order */
 };
 
 /* Makes room for one more edit. On failure nothing has changed. */
 sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_error *err);
-/* Frees the array; the caller has freed the edits' contents. */
+/* Frees the array. The caller has freed the edits' contents. */
 void sb__edits_free(struct sb__edits *edits, sb_context *context);
 
 /* Returns the first edit at or after (layer, index), or NULL. The pointer is valid until an edit is
@@ -35,12 +35,12 @@ struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit);
 /* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);
-/* These two functions return the last edit of the set, or the last edit of `layer`. Both return
-   NULL if there is none. */
+/* These two functions return the last edit of the set, or the last edit of `layer`. Both functions
+   return NULL if there is no such edit. */
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 
-/* Adds an edit of a blob that has no edit; the caller has reserved room. */
+/* Adds an edit of a blob that has no edit. The caller has reserved room. */
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit);
 /* Removes and returns the last edit of a set that is not empty. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits);

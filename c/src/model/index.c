@@ -17,7 +17,7 @@ struct texts {
     struct span name, type; /* the last occurrence of each field */
     bool numbered;          /* the type is a V1 number */
     bool has_window;        /* the layer has a field with the number of V1's convolution_param or
-                               pooling_param; decides between the layer types of C3D and V1 */
+                               pooling_param, so some type numbers are C3D's */
     int32_t type_number;
 };
 
@@ -45,7 +45,7 @@ static sb_status note_text(const struct builder *b, const struct sb__path *path,
     return SB_OK;
 }
 
-/* Reserves `size` bytes and a NUL in the index; sets `*out` only in the second walk. */
+/* Reserves `size` bytes and a NUL in the index. Sets `*out` only in the second walk. */
 static sb_status take_text(struct builder *b, size_t size, char **out, sb_error *err) {
     size_t used = b->text_bytes;
     b->text_bytes += size + 1;

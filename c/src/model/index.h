@@ -10,8 +10,7 @@
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated; a file's texts are in the index's block, or are
-                                static strings */
+    const char *name, *type; /* NUL-terminated (of a file: in the index's block, or static) */
     uint32_t name_size, type_size;
     uint32_t offset;          /* the file offset of the layer's tag */
     uint32_t first_blob : 30; /* position in sb__model_index.blobs, always below 2^30 */
@@ -42,7 +41,7 @@ sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context
                                 sb__index_check *check, const void *user, sb_error *err);
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
-/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. Sets
+/* Returns the number of blobs of a layer or of SB_NO_LAYER, or 0 if the layer does not exist. Sets
    `*first` to the position of the first of these blobs in index->blobs. */
 int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
                               int64_t *first);

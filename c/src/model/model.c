@@ -40,7 +40,7 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
 }
 
 /* Refuses messages of other programs, whatever format the caller passed. A net or a solver state
-   that has blobs needs no check; a vector needs the check, because its blobs may be messages of any
+   that has blobs needs no check. A vector needs the check, because its blobs may be messages of any
    kind. A blob file was checked while its index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {

@@ -21,13 +21,12 @@ struct sb_model {
     struct sb__source source;
     sb_deleter deleter; /* for the source's bytes; may be NULL */
     void *deleter_user;
-    sb_progress progress; /* reports the progress of calls on the model; `report` may be NULL */
+    sb_progress progress; /* for calls on the model; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;
     struct sb__layer *new_layers; /* layers that the program added, numbered after the index's
-                                     layers; the block of the added layers also holds the slots of
-                                     new_names */
+                                     layers, in one block with the slots of new_names */
     struct sb__names new_names;   /* the table of the names of new_layers */
     struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;
@@ -38,9 +37,9 @@ struct sb_model {
     struct sb__own_text learned_net;
 };
 
-/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
+/* Returns the number of blobs of a layer or of SB_NO_LAYER, or 0 if the layer does not exist. */
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
-/* Returns whether the layer exists; false for SB_NO_LAYER. */
+/* Returns whether the layer exists. Returns false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
 /* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports that the layer is absent,
    sb__fail_blob that the blob, or its layer, is absent. */

@@ -29,8 +29,8 @@ static void draw_key(void) {
    because a processor cannot predict which slot has the name. */
 #define GROUP 8
 
-/* Computes the number of slots: at most four slots in five are used, which bounds the length of
-   searches; one slot is always free. */
+/* Computes the number of slots. At most four slots in five are used, to bound the length of
+   searches. One slot is always free. */
 static bool slots_for(int64_t layers, int64_t *out) {
     *out = (layers + (layers + 3) / 4 + GROUP - 1) / GROUP * GROUP;
     return layers < INT32_MAX / 2; /* same: no test has so many layers */
@@ -118,7 +118,8 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
 }
 
 /* Returns the distance from `from` to the slot. If the path wraps around the table, the result is
-   too large by a constant, and larger than any distance that does not wrap around. */
+   too large by a constant. The result is then larger than any distance that does not wrap
+   around. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }

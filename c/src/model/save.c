@@ -11,7 +11,7 @@ struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
-    sb_blob_lender lender; /* returns the values of announced blobs; unused while counting */
+    sb_blob_lender lender; /* returns the values of announced blobs, except while counting */
     void *user;
     struct sb__retired *retired; /* storage that was retired while lent blobs were read */
 };
@@ -76,7 +76,7 @@ static sb_status put_blob(const struct save *save, uint32_t field, const struct 
     return put_edit(save, edit, err);
 }
 
-/* Writes the edits from `*next` on that belong to the layer; advances `*next` past them. */
+/* Writes the edits from `*next` on that belong to the layer. Advances `*next` past these edits. */
 static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer,
                            const struct sb__edit **next, sb_error *err) {
     sb_status st = SB_OK;
@@ -99,7 +99,8 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
     return put_blobs(save, layout->blobs, position->layer, &next, err);
 }
 
-/* Writes an added layer and its edits, which begin at `*next`; advances `*next` past them. */
+/* Writes an added layer and its edits, which begin at `*next`. Advances `*next` past these
+   edits. */
 static sb_status put_new_layer(const struct save *save, int64_t layer, const struct sb__edit **next,
                                sb_error *err) {
     const sb_model *model = save->model;
@@ -169,7 +170,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              sb_error *err);
 
 /* Rewrites a nested message if it has edits, else copies it. A V1 layer that contains a V0 layer
-   consists of two messages; all edits may be in one of the messages. */
+   consists of two messages. All edits may be in one of the messages. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
@@ -242,7 +243,7 @@ struct saving {
     struct sb__retired retired;
 };
 
-/* Writes the model; if `saving` is NULL, only counts its bytes. */
+/* Writes the model. If `saving` is NULL, only counts its bytes. */
 static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     struct sb__reader reader;
@@ -299,7 +300,7 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
     return st;
 }
 
-/* Writes the model and checks that saving->size bytes were written; otherwise the source has
+/* Writes the model and checks that saving->size bytes were written. Otherwise the source has
    changed. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {

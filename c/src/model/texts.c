@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-/* A new block is a fourth as large as all earlier blocks together, within these bounds, so that
-   there are few blocks and little memory is unused. */
+/* Within these bounds, a new block is a fourth as large as all earlier blocks together. There are
+   thus few blocks, and little memory is unused. */
 #define LEAST_BYTES ((size_t)1000)
 #define MOST_BYTES  ((size_t)4 << 20)
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file descriptor; on Windows, a handle. */
+/* A file descriptor, or on Windows a handle. */
 typedef intptr_t sb__file;
 
 struct sb__file_info {
@@ -22,7 +22,7 @@ struct sb__file_info {
    (fcntl) on the file. Other processes may write, rename and remove the file. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
-/* Reads up to `bytes` at `offset`; `*got` is 0 at the end of the file. */
+/* Reads up to `bytes` at `offset`. `*got` is 0 at the end of the file. */
 int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got);
 /* Maps the first `bytes` (> 0) of a file. The file may be closed before the map is unmapped. */
 int sb__file_map(sb__file file, size_t bytes, const void **out);
@@ -38,12 +38,13 @@ void sb__file_close(sb__file file);
 #define SB__TARGET_MAX 1024
 #endif
 
-/* A temporary file in the folder of its target; sb__replacement_commit renames it to the target. */
+/* A temporary file in the folder of its target. sb__replacement_commit renames the file to the
+   target. */
 struct sb__replacement {
     sb__file file;             /* -1 after the file is closed */
-    sb__file folder;           /* the target's folder; -1 on systems without openat */
+    sb__file folder;           /* the target's folder, or -1 on systems without openat */
     char shown[96];            /* the beginning of the resolved path, for messages */
-    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder`
+    char path[SB__TARGET_MAX]; /* the target's path with links resolved, and relative to `folder`
                                   unless `folder` is -1 */
     const char *name;          /* points into `path`, after the folder */
     char temporary[64];        /* "": no temporary file */
@@ -55,10 +56,10 @@ struct sb__replacement {
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);
-/* Syncs the file and renames it to the target; ends the replacement in any case. If the call fails
+/* Syncs the file and renames it to the target. Ends the replacement in any case. If the call fails
    but sets `*in_place`, the file is in place, but a power failure may undo the rename. */
 int sb__replacement_commit(struct sb__replacement *replacement, bool *in_place);
-/* Ends the replacement; the target is unchanged. */
+/* Ends the replacement. The target is unchanged. */
 void sb__replacement_cancel(struct sb__replacement *replacement);
 
 #endif

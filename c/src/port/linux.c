@@ -59,12 +59,12 @@ bool sb__links_to_open_files(int folder) {
 #define OWNER      1
 
 /* Returns whether an error means that the file has no list, or that the file system does not
-   support lists; some file systems in user space then return EINVAL. */
+   support lists. Some file systems in user space then return EINVAL. */
 static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* Returns the mode for a file whose list is not copied: all users except the owner get the
+/* Returns the mode for a file whose list is not copied. All users except the owner get the
    permissions that every entry allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;
@@ -104,7 +104,7 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* glibc's strerror_r returns the text; the function of POSIX and musl returns a status. */
+/* glibc's strerror_r returns the text. The function of POSIX and musl returns a status. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #ifdef __GLIBC__
     return strerror_r(error, buffer, capacity);

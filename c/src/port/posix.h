@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Advises the kernel to use large pages; the kernel may ignore the advice. */
+/* Advises the kernel to use large pages. The kernel may ignore the advice. */
 void sb__advise_large_pages(void *pages, size_t bytes);
 struct timespec sb__modified(const struct stat *info);
 struct timespec sb__changed(const struct stat *info);
-/* Writes a file's cached data to the disk; returns 0 or -1, as fsync does. */
+/* Writes a file's cached data to the disk. Returns 0 or -1, as fsync does. */
 int sb__sync(int descriptor);
 
 /* Retries a call that a signal has interrupted. */
@@ -30,13 +30,14 @@ int sb__folder_open(const char *path);
 /* Returns whether the folder is in procfs, where a link can lead to an open file instead of the
    path that readlink returns. */
 bool sb__links_to_open_files(int folder);
-/* Copies the access control list of the file at `old` to `file`, or removes the list of `file`. If
-   the list cannot be copied, or the groups differ, removes permissions from `*mode`, the mode of
-   `old`, so that no user gains access. Returns false on failure, with the reason in errno. */
+/* Copies the access control list of the file at `old` to `file`, or removes the list of `file`.
+   `*mode` is the mode of `old`. If the list cannot be copied, or the groups differ, removes
+   permissions from `*mode`, so that no user gains access. Returns false on failure, with the reason
+   in errno. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
 
-/* Returns the mode for a file whose group changes: the new group and all other users get only the
-   permissions that both the old group and other users had. */
+/* Returns the mode for a file whose group changes. The new group and all other users get only the
+   permissions that the old group and other users both had. */
 static inline mode_t sb__mode_without_group(mode_t mode) {
     const mode_t both = mode >> 3 & mode & 07;
     return (mode & 0700) | (mode_t)(both << 3) | both;

@@ -43,7 +43,7 @@ void sb__aligned_free(void *block) {
 
 #define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* If open failed with EAGAIN because another process has a lease on the regular file, waits a
+/* open fails with EAGAIN if another process has a lease on the regular file. In this case waits a
    moment and returns true, so that the caller retries. */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;

@@ -40,7 +40,7 @@ static int open_folder(char *path) {
 }
 
 /* If the path names a link, replaces its last component by the link's text and returns 1. Returns 0
-   if the path is not a link or does not exist, and -1 on failure, with the reason in errno. */
+   if the path is not a link or does not exist. Returns -1 on failure, with the reason in errno. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;
@@ -124,7 +124,7 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
     return -1;
 }
 
-/* Sets the mode of a file; tolerates file systems with one fixed mode for all files. */
+/* Sets the mode of a file. Tolerates file systems with one fixed mode for all files. */
 static bool set_mode(int file, mode_t mode) {
     struct stat info;
     int error;
@@ -142,7 +142,7 @@ static bool give(int file, uid_t owner, gid_t group) {
 }
 
 /* Copies the old file's permissions, and its owner and group if the process may set them. The owner
-   is set last, since only the owner may change permissions; until the owner is set, no other user
+   is set last, since only the owner may change permissions. Until the owner is set, no other user
    has access. The set-user-ID and set-group-ID bits are not copied. */
 static bool keep_permissions(int file, const struct stat *old, const char *path) {
     struct stat made;
@@ -230,8 +230,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
     (void)close((int)to->folder);
 }
 
-/* Returns whether a rename has succeeded although it reported an error: on a network file system
-   the reply may be lost, and the retry then finds no file to rename. */
+/* Returns whether a rename has succeeded although the rename reported an error. On a network file
+   system the reply may be lost, and the retry then finds no file to rename. */
 static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
     struct stat there;
     int error;

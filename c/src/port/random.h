@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns false if the system cannot supply a number; on Linux and macOS errno has the reason. */
+/* Returns false if the system cannot supply a number. On Linux and macOS errno has the reason. */
 bool sb__random_number(uint64_t *out);
 
 #endif

@@ -14,14 +14,14 @@
 #define SB__PRINTF(format_at, args_at)
 #endif
 
-/* The character that separates folders in a path; error messages do not escape this character. */
+/* The character that separates folders in a path. Error messages do not escape this character. */
 #ifdef _WIN32
 #define SB__PATH_SEPARATOR '\\'
 #else
 #define SB__PATH_SEPARATOR '/'
 #endif
 
-/* Returns the text for an error number of port/files.h; the text is in `buffer` or static. */
+/* Returns the text for an error number of port/files.h. The text is in `buffer` or static. */
 const char *sb__system_text(int error, char *buffer, size_t capacity);
 
 #endif

@@ -113,7 +113,7 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* Reserves a range to find an aligned address, releases the range and maps the pages there, because
+/* Reserves a range to find an aligned address, releases the range, and maps the pages there.
    Windows cannot release a part of a reservation. Large pages would need a privilege. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {
@@ -169,8 +169,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* Windows searches for the libraries that this library needs in the folders of this library, of the
-   program and of the system, but not in PATH. */
+/* To find the libraries that this library needs, Windows searches the folders of this library, of
+   the program and of the system. Windows does not search PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];
@@ -234,8 +234,8 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "A program has mapped the file"},
 };
 
-/* Returns the text without the full stop and the line end; in English if Windows has the English
-   text. */
+/* Returns the text without the full stop and the line end. Returns the English text if Windows has
+   that text. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

@@ -10,7 +10,7 @@
 #include <windows.h>
 
 /* Writes the absolute form of `path` to `out`. Adds the prefix \\?\ if the path is too long for
-   Windows; copies a path that has this prefix already. Returns 0 or an error number. */
+   Windows. Copies a path that has this prefix already. Returns 0 or an error number. */
 int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]);
 
 /* Error numbers for files that are not regular. */

@@ -181,7 +181,7 @@ static bool is_link(const wchar_t *path) {
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT);
 }
 
-/* Opens the existing file, with links resolved; sets `*out` to INVALID_HANDLE_VALUE if the file
+/* Opens the existing file, with links resolved. Sets `*out` to INVALID_HANDLE_VALUE if the file
    does not exist. */
 static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
     wchar_t wide[SB__PATH_MAX];

@@ -16,12 +16,12 @@ struct dims {
 /* raw_data or raw_diff: one field of bytes, with values of the dtype that another field determines.
    The field is not repeated, so its last occurrence is used. */
 struct raw {
-    uint32_t offset, begin, size; /* offsets of the tag and of the bytes; number of bytes */
+    uint32_t offset, begin, size; /* offsets of the tag and of the bytes, and number of bytes */
     int32_t dtype;                /* 0: unknown */
 };
 
-/* Bits of field numbers. A message of C3D 1.0 begins with the fields 1 to 5, which are dimensions;
-   in other messages field 5 is data and never a varint. */
+/* Bits of field numbers. A message of C3D 1.0 begins with the fields 1 to 5, which are dimensions.
+   In other messages field 5 is data and never a varint. */
 #define C3D_DIMS 0x3eu
 #define DIMS     0x1eu
 

@@ -25,7 +25,7 @@ struct sb__blob_index {
                                       values */
 };
 
-/* Indexes a message; checks the wire format and the shape. */
+/* Indexes a message. Checks the wire format and the shape. */
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err);
@@ -54,7 +54,8 @@ static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *i
     return (struct sb__path){path->parent, path->name, path->index,
                              index->is_c3d ? sb__c3d_blob_fields : sb__blob_fields};
 }
-/* Returns the stored dtype of data, or of diff if data is absent; F32 if both are absent. */
+/* Returns the stored dtype of data, or of diff if data is absent. Returns F32 if both are
+   absent. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 
 /* Checks a BlobShape message and reads its shape. */

@@ -19,7 +19,7 @@ static size_t pack_shape(const sb_blob *blob, uint8_t out[SB__MAX_SHAPE_BYTES]) 
     return sb__pack_shape(shape->dims, (size_t)shape->num_axes, out);
 }
 
-/* Computes the size of the message; returns false if it exceeds protobuf's limit. */
+/* Computes the size of the message. Returns false if the size exceeds protobuf's limit. */
 static bool measure(const sb_blob *blob, bool with_diff, size_t *out) {
     uint8_t shape[SB__MAX_SHAPE_BYTES];
     const size_t bytes = sb__blob_bytes(blob), sides = with_diff ? 2 : 1;

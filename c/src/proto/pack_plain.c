@@ -2,14 +2,14 @@
 
 #include "format/layout.h"
 
-#define PIECE 4096 /* bytes that are swapped at a time; a multiple of each value's size */
+#define PIECE 4096 /* bytes that are swapped at a time: a multiple of each value's size */
 
 static void pack_text(struct sb__sink *sink, uint32_t field, sb_text text) {
     sb__sink_prefix(sink, field, text.size);
     sb__sink_bytes(sink, text.bytes, text.size);
 }
 
-/* Packs an int32; a negative value is a varint of 64 bits. */
+/* Packs an int32. A negative value is a varint of 64 bits. */
 static void pack_int32(struct sb__sink *sink, uint32_t field, int32_t value) {
     uint8_t bytes[SB__TWO_VARINTS];
     size_t used = sb__put_varint(bytes, (uint64_t)field << 3 | SB__WIRE_VARINT);

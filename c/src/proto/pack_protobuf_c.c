@@ -2,8 +2,9 @@
 
 #include "syncblob.pb-c.h"
 
-/* Used only for messages without nested messages: protobuf-c would buffer a nested message on the
-   heap, and omit it silently if out of memory. sb__pack_shape therefore packs on the stack. */
+/* Used only for messages without nested messages. protobuf-c would buffer a nested message on the
+   heap, and silently omit the nested message if out of memory. For this reason, sb__pack_shape
+   packs on the stack. */
 struct to_sink {
     ProtobufCBuffer base; /* first, because protobuf-c passes its address to `append` */
     struct sb__sink *sink;

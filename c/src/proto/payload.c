@@ -81,8 +81,8 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
 }
 
 /* Defines functions that convert values to integers and return the number of converted values. The
-   functions stop at the first value that the type cannot hold: a fraction, a value beyond the
-   type's range, or NaN. `above` is a power of 2, which double represents exactly, unlike
+   functions stop at the first value that the type cannot hold. Such a value is a fraction, beyond
+   the type's range, or NaN. `above` is a power of 2, which double represents exactly, unlike
    INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
@@ -132,7 +132,7 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
                          wide[fit], sb_dtype_name(copy->dtype));
 }
 
-/* Converts the stored bytes without copying them first; returns false if a copy is needed. */
+/* Converts the stored bytes without copying them first. Returns false if a copy is needed. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
     if (!BIG_ENDIAN_HOST && !copy->whole)

@@ -18,7 +18,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 
 #define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
 
-/* Writes the shape as text, with the count; omits the last dimensions if `out` is too small. */
+/* Writes the shape as text, with the count. Omits the last dimensions if `out` is too small. */
 static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
     size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
@@ -127,8 +127,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? end_values(reader, err) : st;
 }
 
-/* Returns whether the copy of values may fail: the progress callback may cancel the copy, the
-   source may change or fail, or an integer dtype may not represent a value. */
+/* Returns whether the copy of values may fail. The progress callback may cancel the copy. The
+   source may change or fail. An integer dtype may not represent a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));

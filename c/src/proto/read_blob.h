@@ -4,7 +4,7 @@
 #include "proto/blob_index.h"
 
 struct sb__read_blob {
-    bool reshape;  /* reshape the blob; false: fail with SHAPE_MISMATCH if the shapes differ */
+    bool reshape;  /* if the shapes differ, reshape the blob, else fail with SHAPE_MISMATCH */
     bool is_whole; /* the message is the whole source, whose format must be checked */
     size_t held;   /* bytes of the sb_model and its index, which count towards limits->max_memory */
     const sb_limits *limits;

@@ -1,9 +1,9 @@
 /* The structs of the simulated device. One recursive lock protects a device: the backend's slots,
    the functions of sim_device.h, and the queued work run under this lock. The device calls no
-   function of context/, memory/ or blob/. memory.c contains address ranges, the table of
-   allocations and address translation; work.c executes an operation; streams.c contains queues,
-   events and schedules; faults.c contains counters and armed faults; table.c contains the slots,
-   and control.c the extension table. */
+   function of context/, memory/ or blob/. The file memory.c contains address ranges, the table of
+   allocations and address translation. Operations run in work.c. The file streams.c contains
+   queues, events and schedules. Counters and armed faults are in faults.c. The slots are in
+   table.c, and the extension table is in control.c. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
@@ -48,11 +48,12 @@ struct sb__sim_work {
     double *result;
     void (*kernel)(void *user);
     void *user;
-    struct sb__sim_event *event; /* the event of a record or wait; the operation owns a reference */
+    struct sb__sim_event *event; /* an owned reference to the event of a record or wait */
     struct sb__sim_block *block; /* the block of SB__SIM_READY and SB__SIM_FREE */
 };
 
-/* A queued operation; a failed operation remains with its stream until its failure is reported. */
+/* A queued operation. A failed operation remains with its stream until a wait reports the
+   failure. */
 struct sb__sim_op {
     struct sb__sim_op *next;
     struct sb__sim_work work;
@@ -89,8 +90,8 @@ struct sb__sim_block {
     struct sb__sim_op reach, release;
 };
 
-/* A reserved range of addresses; its blocks are allocated in rotation, so that addresses are reused
-   as late as possible. */
+/* A reserved range of addresses. Blocks are allocated in rotation, so that addresses are reused as
+   late as possible. */
 struct sb__sim_segment {
     char *base;
     size_t size, next;
@@ -120,14 +121,14 @@ extern const sb_sim_device sb__sim_controls; /* control.c */
 
 /* --- memory.c ------------------------------------------------------------------- */
 
-/* Allocates host memory filled with garbage; returns NULL on failure. */
+/* Allocates host memory filled with garbage. Returns NULL on failure. */
 void *sb__sim_backing_alloc(struct sb__sim *sim, size_t bytes);
 void sb__sim_backing_free(void *backing, size_t bytes);
 void sb__sim_scribble(void *host, size_t bytes);
 
-/* Adds a block to the table; returns NULL if out of memory. */
+/* Adds a block to the table. Returns NULL if out of memory. */
 struct sb__sim_block *sb__sim_block_create(struct sb__sim *sim, size_t bytes);
-/* Removes a block from the table; its address becomes invalid. */
+/* Removes a block from the table. Its address becomes invalid. */
 void sb__sim_block_remove(struct sb__sim *sim, struct sb__sim_block *block);
 void sb__sim_block_free(struct sb__sim_block *block);
 /* Returns the block that contains [ptr, ptr + bytes), or NULL. */
@@ -143,7 +144,7 @@ void sb__sim_memory_close(struct sb__sim *sim);
 const char *sb__sim_op_name(int32_t op);
 /* Returns whether the operation overwrites its whole target. */
 bool sb__sim_replaces_target(int32_t op);
-/* Returns whether the operation can run; if not, writes the cause to `reason`. If `at_turn`, the
+/* Returns whether the operation can run. If not, writes the cause to `reason`. If `at_turn`, the
    operation is about to run, so its allocations must be ready. */
 bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work, bool at_turn,
                       char reason[SB__SIM_REASON]);
@@ -175,9 +176,9 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
 /* --- faults.c ----------------------------------------------------------------------- */
 
 /* Counts the call. Returns DEVICE_LOST on a lost device, the status of the armed fault that is due,
-   or SB_OK. Sets `*breaks` if the mode of the fault is not SB_SIM_FAIL_NOW: after SB_OK, the caller
-   queues work that will fail; after DEVICE_LOST, the caller fills the target with garbage. `breaks`
-   is NULL for a call that queues nothing. */
+   or SB_OK. Sets `*breaks` if the mode of the fault is not SB_SIM_FAIL_NOW. After SB_OK, the caller
+   then queues work that will fail. After DEVICE_LOST, the caller then fills the target with
+   garbage. `breaks` is NULL for a call that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);
 void sb__sim_lose(struct sb__sim *sim, const char *format, ...) SB__PRINTF(2, 3);

@@ -36,7 +36,7 @@ void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
     va_end(args);
 }
 
-/* Counts the call in every armed fault; sets `*mode` to the mode of the first fault that is due. */
+/* Counts the call in every armed fault. Sets `*mode` to the mode of the first fault that is due. */
 static bool is_due(struct sb__sim *sim, int32_t op, int32_t *mode) {
     bool due = false;
     for (int i = 0; i < SB__SIM_MAX_FAULTS; i++) {

@@ -1,5 +1,5 @@
-/* Allocates device memory. Addresses come from reserved ranges, which the host cannot access; bytes
-   are in ordinary memory, and a table maps the addresses to the bytes. In host-coherent memory a
+/* Allocates device memory. Addresses come from reserved ranges, which the host cannot access. The
+   bytes are in ordinary memory. A table maps the addresses to the bytes. In host-coherent memory a
    device address is the host address of the same byte. */
 #include "base/checked.h"
 #include "port/pages.h"

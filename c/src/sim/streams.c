@@ -1,12 +1,12 @@
 /* The queues of the streams. A stream runs its operations in order, at times that the schedule
    decides. Events order streams with each other. The legacy default stream and the library's stream
-   are blocking: an operation on one of these two streams runs after all earlier operations on the
+   are blocking. An operation on one of these two streams runs after all earlier operations on the
    other stream. The owner of a failed operation is the thread that queued the operation. The owner
    receives the failure from the owner's next wait for the stream, or from the owner's next event.
-   Until then, other threads also receive the failure, but from only one wait: their later waits and
-   events do not report the failure, because the owner may have ended. A failed event reports its
-   failure on every wait. If another stream waits for a failed event, the work queued after the wait
-   runs and does not fail. */
+   Until then, other threads also receive the failure, but from only one wait. Later waits and
+   events of these threads do not report the failure, because the owner may have ended. A failed
+   event reports its failure on every wait. If another stream waits for a failed event, the work
+   queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"

@@ -45,8 +45,8 @@ void sb__descriptor_close(void *user) {
     sb__file_close((sb__file)user);
 }
 
-/* Refuses a file of size 0 that contains bytes, for example a file of procfs, which the kernel
-   generates while it is read. */
+/* Refuses a file of size 0 that contains bytes. An example is a file of procfs, which the kernel
+   generates during the read. */
 static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
     unsigned char byte;
     size_t got;

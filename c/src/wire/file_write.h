@@ -11,7 +11,7 @@
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
 /* Returns a sink for the file, valid until sb__file_write_commit or sb__replacement_cancel. */
 sb_sink sb__file_write_sink(struct sb__replacement *file);
-/* Syncs and renames the file; ends the replacement, also on failure. Fails with IO. */
+/* Syncs and renames the file. Ends the replacement, also on failure. Fails with IO. */
 sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err);
 
 #endif

@@ -9,16 +9,15 @@ struct sb__progress {
     sb_progress to;
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
-    uint32_t begin;       /* the offset at which each walk begins; a walk is a pass over the
-                             source */
-    uint32_t walk, walks; /* the current walk, and the number of walks; if `walks` is 0, `done` does
-                             not follow from the offset */
+    uint32_t begin;       /* the offset at which each walk (a pass over the source) begins */
+    uint32_t walk, walks; /* the current walk, and the number of walks (0: `done` does not follow
+                             from the offset) */
 };
 
 /* Copies the caller's struct, which may be NULL. Fails with INVALID_ARGUMENT (`report` is NULL),
    UNSUPPORTED or ABI_MISMATCH. */
 sb_status sb__progress_adopt(sb_progress *out, const sb_progress *theirs, sb_error *err);
-/* Initialises and returns `progress`; returns NULL if `to` or to->report is NULL. */
+/* Initialises and returns `progress`. Returns NULL if `to` or to->report is NULL. */
 struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_progress *to,
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);

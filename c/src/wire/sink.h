@@ -33,16 +33,16 @@ struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
-/* Writes a varint of at most 10 bytes; returns the number of bytes. */
+/* Writes a varint of at most 10 bytes. Returns the number of bytes. */
 size_t sb__put_varint(uint8_t *out, uint64_t value);
 /* Returns the size of the tag and the length prefix of a field whose value has `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);
-/* Copies bytes [begin, end) of a source; a counter does not read the bytes. Fails if the source or
+/* Copies bytes [begin, end) of a source. A counter does not read the bytes. Fails if the source or
    the sink fails. */
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err);
-/* Writes the bytes that are still buffered; returns the first failure of the sink, converted by
+/* Writes the bytes that are still buffered. Returns the first failure of the sink, converted by
    sb__callback_failed. */
 sb_status sb__sink_end(struct sb__sink *sink);
 

@@ -45,8 +45,8 @@ sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void
 }
 
 /* Returns whether two stamps belong to the same bytes. Compares ctime, because a writer can reset
-   mtime, but not ctime. ctime also changes if the number of the file's names (hard links) changes,
-   for example if a save replaces the file; the open file then still has the old bytes. */
+   mtime, but not ctime. ctime also changes if the number of the file's names (hard links) changes.
+   For example, a save may replace the file, but the open file still has the old bytes. */
 static bool is_same(const struct sb__stamp *was, const struct sb__stamp *is) {
     return is->version == was->version && (is->changed == was->changed || is->names != was->names);
 }

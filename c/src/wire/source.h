@@ -13,7 +13,7 @@
 /* The size of sb_source in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
-/* Numbers that change if the bytes change; `changed` and `names` are 0 except for files. */
+/* Numbers that change if the bytes change. `changed` and `names` are 0 except for files. */
 struct sb__stamp {
     uint64_t version, changed, names;
 };
@@ -28,13 +28,13 @@ struct sb__source {
 
 void sb__source_close(struct sb__source *source);
 
-/* Returns whether a read may fail, or return other bytes than an earlier read: true for callbacks
-   and mapped files, false for the caller's memory. */
+/* Returns whether a read may fail, or return other bytes than an earlier read. Returns true for
+   callbacks and mapped files, and false for the caller's memory. */
 static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
 
-/* Copies bytes [offset, offset + size), which lie inside the source; size > 0. Fails with IO,
+/* Copies `size` > 0 bytes from `offset` on, which are inside the source. Fails with IO,
    OUT_OF_MEMORY or CANCELLED. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
@@ -46,8 +46,8 @@ sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
 /* Fills `err` from the failure of a caller's callback, and returns OUT_OF_MEMORY, CANCELLED or IO.
-   `status` is the callback's status. `reported` is the error that the callback filled in; its
-   message was "" before the call. `who` names the callback, for example "the source". */
+   `status` is the callback's status. `reported` is the error that the callback filled in. The
+   error's message was "" before the call. `who` names the callback, for example "the source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 

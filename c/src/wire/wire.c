@@ -177,7 +177,7 @@ __attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader
                                      : "a number of more than 10 bytes begins");
 }
 
-/* The fast path for a varint of one byte in the window; returns false for other varints. */
+/* The fast path for a varint of one byte in the window. Returns false for other varints. */
 static bool one_byte(struct sb__reader *reader, uint32_t end, uint64_t *out) {
     if (reader->at >= end || !in_window(reader, reader->at, 1))
         return false;

@@ -1,5 +1,5 @@
-/* A bounded reader of protobuf's wire format: iterates over the fields of a message and checks that
-   each field lies inside the message. Reads each byte of the source once, through a window. */
+/* A bounded reader of protobuf's wire format. Iterates over the fields of a message and checks that
+   each field is inside the message. Reads each byte of the source once, through a window. */
 #ifndef SB_WIRE_WIRE_H
 #define SB_WIRE_WIRE_H
 
@@ -45,7 +45,7 @@ struct sb__reader {
     const unsigned char *bytes; /* the window: bytes [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
-    struct sb__progress *progress; /* the progress of the call; NULL: the call has no callback */
+    struct sb__progress *progress; /* the progress of the call, or NULL without callback */
     unsigned char window[SB__WINDOW_BYTES];
 };
 
@@ -55,7 +55,7 @@ struct sb__field {
     uint32_t offset; /* the offset of the tag */
     uint32_t begin;  /* the offset of the value, after a length prefix */
     uint32_t end;
-    uint64_t value; /* the number, if `type` is VARINT, FIXED32 or FIXED64; else 0 */
+    uint64_t value; /* the number if `type` is VARINT, FIXED32 or FIXED64, else 0 */
 };
 
 /* A loop over a message is
@@ -65,13 +65,13 @@ struct sb__field {
 
    The body of the loop may change reader->at. A group is one field, whose contents are checked. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
-/* Reports later reads to `progress`, whose callback may cancel them; NULL reports nothing. */
+/* Reports later reads to `progress`, whose callback may cancel the reads. NULL reports nothing. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 
 /* Reads the varint at reader->at. A varint of more than 64 bits, which Google's readers truncate,
-   is MALFORMED: no writer produces such a varint, and a truncated size or shape would be wrong.
+   is MALFORMED. No writer produces a longer varint, and a truncated size or shape would be wrong.
    `field` is the number of the varint's field, for error messages. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);

@@ -27,7 +27,7 @@ static void stream_destroy(void *user, void *device, sb_stream stream) {
     assert_int_equal(sb__cuda_leave(cuda, &visit, result), SB__CUDA_SUCCESS);
 }
 
-/* The fake driver's fake_fail; NULL with NVIDIA's driver. */
+/* The fake driver's fake_fail, or NULL with NVIDIA's driver. */
 static void (*fail_call)(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 
 static void fail_copy(void *user, void *device, int32_t later) {

@@ -28,13 +28,13 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* If the failing call queues no work, FAKE_LATE makes the next call lose the context, and
+/* A failing call may queue no work. FAKE_LATE then makes the next call lose the context, and
    FAKE_TRANSIENT makes the failing call return the failure. */
 enum fake_mode {
     FAKE_NOW,
     FAKE_LATE,      /* the call succeeds, and the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails, and the context is lost */
-    FAKE_TRANSIENT, /* a wait returns the failure; unlike with real drivers, the context works */
+    FAKE_TRANSIENT, /* a wait fails, but (unlike with real drivers) the context works */
     FAKE_EXIT,      /* the driver shuts down, as at process exit */
     FAKE_ALWAYS     /* all later calls fail too, until the fault is removed */
 };
@@ -104,7 +104,7 @@ struct fake_blas_call {
 /* Begins a call of cuBLAS or NCCL, which fake_fail may make fail with a cublasStatus_t or an
    ncclResult_t. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
-/* `user` must be from malloc; the fake driver frees `user` after the kernel has run. */
+/* `user` must be from malloc. The fake driver frees `user` after the kernel has run. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
                                 void *user);
 /* A loaded kernel uses device memory until its module or its context ends. */

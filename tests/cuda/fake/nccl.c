@@ -135,8 +135,8 @@ static double combine(struct part *const *parts, int size, int64_t i) {
     return value;
 }
 
-/* NCCL up to 2.22 stores directly to buffers of peer devices in the same process (v2.18.3,
-   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs). */
+/* NCCL up to 2.22 stores directly to buffers of peer devices in the same process. See p2pSendSetup
+   (transport/p2p.cc) and setDataPtrs (device/prims_simple.h) of v2.18.3. */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)

@@ -105,7 +105,7 @@ TEST(each_operation_makes_a_known_number_of_calls) {
     }
 }
 
-/* The first slab of a size class has 64 KiB or four buffers; each next slab is twice as large. */
+/* The first slab of a size class has 64 KiB or four buffers. Each next slab is twice as large. */
 TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     enum { MOST = 1024 };
     static const struct {

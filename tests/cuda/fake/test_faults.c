@@ -18,7 +18,7 @@ struct scene {
     CUcontext caller;
     CUstream stream;
     sb_context *other;
-    sb_blob *blob; /* data is 0x11, diff is 0; the caller holds pointers to both at the device */
+    sb_blob *blob; /* data is 0x11, diff is 0; the caller holds device pointers to data and diff */
     sb_mem *host, *pushed, *elsewhere, *large; /* all bytes are 0x11 */
     uint64_t leaked;
 };
@@ -26,7 +26,7 @@ struct scene {
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
 
-/* A wait also returns a failure of queued work. */
+/* If `st` is SB_OK, returns the result of a wait for the library's stream, else `st`. */
 static sb_status waited(sb_status st, sb_context *context, sb_error *err) {
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
@@ -159,7 +159,7 @@ static const struct operation {
 
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
-/* Moves the bytes to the device; the caller has no pointer to the bytes. */
+/* Moves the bytes to the device. The caller has no pointer to the bytes. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
@@ -411,7 +411,7 @@ static void fail_always(size_t function) {
     fake_fail(functions[function], 1, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
 }
 
-/* Memory above 64 KiB is not in a slab; a trim frees memory in slabs. */
+/* Memory above 64 KiB is not in a slab. A trim frees memory in slabs. */
 TEST(page_locked_memory_that_cannot_be_freed_is_kept_until_it_can) {
     static const size_t sizes[] = {LARGE, BYTES};
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {

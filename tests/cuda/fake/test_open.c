@@ -1,4 +1,4 @@
-/* Tests the opening of the backend; the program runs itself for each scenario. */
+/* Tests the opening of the backend. The program runs itself for each scenario. */
 #include "blobs.h"
 #include "child.h"
 #include "pointers.h"

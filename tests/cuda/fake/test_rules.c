@@ -326,7 +326,7 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
 }
 
 /* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
-   follow the flags of the context; waits for events follow the flags of the event. */
+   follow the flags of the context. Waits for events follow the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -392,7 +392,7 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
         end_capture(f, (CUstream)own);
         assert_ok(sb_context_synchronize(f->context, &err));
         limit_memory(0);
-        /* `other` gets the retired memory from the pool; f->context would first wait. */
+        /* Unlike f->context, `other` gets the retired memory from the pool without a wait. */
         if (i & 1)
             test_end(device_mem(other, 4 * BYTES));
         fake_set(FAKE_MEMORY, ALL_MEMORY);

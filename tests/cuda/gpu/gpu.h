@@ -48,7 +48,7 @@ extern sb__cu_context primary;
 
 enum { GPU_SKIPPED = 77 };
 
-/* Returns the program's exit status; the default definition runs all tests. */
+/* Returns the program's exit status. The default definition runs all tests. */
 int gpu_main(int argc, char **argv);
 
 struct stage {

@@ -1,6 +1,5 @@
 /* Uses one copy of the library beside other copies in the same process. With -DPROGRAM:
-   copies local|global NAME PATH... loads the users at PATH, and runs the steps of all users in
-   turn. */
+   copies local|global NAME PATH... loads the users at PATH, and runs all users' steps in turn. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -96,7 +95,8 @@ enum { STEPS = 4, MOST = 8 };
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name)
 
-/* A copy must report another copy's built-in context as NULL, and must not count its owners. */
+/* Passes objects of this copy to another copy of the library. The other copy must report the
+   built-in context of this copy as NULL, and must not count the owners of that context. */
 static int cross(void *library) {
     LOAD(sb_version);
     LOAD(sb_blob_context);

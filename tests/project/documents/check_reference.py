@@ -11,7 +11,7 @@ codes that the caller's callback X returns. Parentheses contain reasons. A list 
 which base.h documents for every function. The list must have each status that a C test expects, as in
 assert_status(SB_ERR_SHARED, sb_blob_...(...)).
 
-Every pointer needs a line @param with [owned], [borrowed] or only [nullable], except the error, the
+Every pointer needs a line @param with [owned], [borrowed] or only [nullable]. Exceptions are the error, the
 object that the function is called on, a callback's user pointer, and numbers to read or write. A returned
 pointer needs @return with [owned] or [borrowed]. No function may return a struct. Every value of an
 enum needs a comment.

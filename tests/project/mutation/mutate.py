@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants errors in the library, one at a time, and prints the errors that no test notices.
 
-One build contains all mutants; an environment variable chooses one. A test kills a mutant if the
+One build contains all mutants. An environment variable chooses one. A test kills a mutant if the
 test fails or does not end. The run fails if a folder has more survivors than scores.md records.
 """
 

@@ -46,7 +46,7 @@ enum call {
 
 static const struct {
     const char *name, /* in DISK_FAIL, DISK_SIGNAL and DISK_LOG */
-        *lacking;     /* the word in DISK_LACKS that makes this call fail; NULL: none */
+        *lacking;     /* the word in DISK_LACKS that makes this call fail, or NULL */
     int lacks;        /* the errno of a call that DISK_LACKS names */
     int errors[4];    /* the errnos of failures at random */
 } calls[CALLS] = {

@@ -12,7 +12,7 @@
 #define O_CLOEXEC         O_NOINHERIT
 #define truncate(path, n) truncate64(path, n)
 
-/* Creates a new folder; replaces the XXXXXX at the end of `path`. */
+/* Creates a new folder. Replaces the XXXXXX at the end of `path`. */
 char *mkdtemp(char *path);
 /* Does nothing, because ctest ends a test that runs too long. */
 unsigned alarm(unsigned seconds);

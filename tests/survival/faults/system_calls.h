@@ -31,7 +31,7 @@ extern const char *failed_function; /* the last function that failed since fault
 struct world {
     const char *lacks[4]; /* functions that always fail */
     int with;             /* the errno of the functions in `lacks` */
-    int one_in;           /* any other call fails with probability 1 / `one_in`; 0: never */
+    int one_in;           /* any other call fails with probability 1 / `one_in` (0: never) */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
     bool rename_is_lost; /* half of the failing renames nevertheless replace the file */
@@ -51,7 +51,7 @@ struct descriptors {
 
 extern struct descriptors descriptors;
 
-/* Removes the temporary files of failed saves from a folder; returns their number. */
+/* Removes a folder's temporary files of failed saves. Returns the number of removed files. */
 int remove_leftovers(const char *folder);
 
 #endif

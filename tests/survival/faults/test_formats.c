@@ -29,7 +29,7 @@ struct scene {
     struct test_progress progress;
     sb_model *net, *state, *raw;
     sb_blob *given, *single, *real, *integers;
-    sb_blob *shared, *sharer; /* these blobs share data; `shared` has spare capacity */
+    sb_blob *shared, *sharer; /* blobs with shared data; `shared` has spare capacity */
     sb_model *made;
     sb_blob *lent;
     unsigned char *buffer;
@@ -121,7 +121,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     }
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    (void)!chown(s->target, 12345, 23456); /* succeeds as root; the save must then keep the owner */
+    (void)!chown(s->target, 12345, 23456); /* if root: the save must keep the owner */
     assert_ok(open_from(s, NET, SB_FORMAT_CAFFEMODEL, &s->net, &err));
     assert_ok(open_from(s, STATE, SB_FORMAT_AUTO, &s->state, &err));
     assert_ok(open_from(s, RAW, SB_FORMAT_BLOB, &s->raw, &err));

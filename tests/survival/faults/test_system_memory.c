@@ -43,7 +43,7 @@ WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type
 
 struct scene {
     sb_context *context;
-    sb_mem *mem, *large; /* `mem` has SMALL bytes of 0x21 on the host; `large` was never touched */
+    sb_mem *mem, *large; /* `mem` has SMALL bytes of 0x21 on the host; `large` is untouched */
     sb_stream stream;
     sb_context *made, *fresh;
     sb_stream made_stream;

@@ -1,4 +1,4 @@
-/* base/checked.h: a result that fits is exact; a result that does not fit is refused.
+/* base/checked.h: computes exact results, and refuses results that do not fit.
    --unwind 1: there is no loop
    planted: "return !__builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
         -> "return __builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"

@@ -1,6 +1,6 @@
 /* convert_in_place, convert, whole: convert each value once, and stay within the bytes and the
    destination.
-   --unwind 4: three chunks of 4096 bytes and a tail; the code treats all chunks in the same way
+   --unwind 4: three chunks of 4096 bytes and a tail, because the code treats all chunks alike
    planted: "room < count ? room : count"
         -> "count"
    planted: "(size_t)(copy->dst - copy->begin) / copy->size"
@@ -17,7 +17,7 @@
         -> "offset + (uint32_t)((fit + 1) * copy->wire_size)" */
 #include "payload.h"
 
-static uint32_t begin, taken; /* the part's offset; the number of bytes read */
+static uint32_t begin, taken; /* the part's offset, and the number of bytes read */
 static size_t values;
 static size_t at_hand; /* bytes that can be read in place */
 static unsigned char some[1];

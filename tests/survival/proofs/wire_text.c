@@ -1,6 +1,6 @@
 /* append, append_path, append_field, sb__wire_fail: an error's text stays in its buffer and ends
    with 0.
-   --unwind 4: a path of three messages, each of which adds any possible text; names of two fields
+   --unwind 4: a path of three messages, each of which adds any possible text, and two field names
    planted: "text->used = sizeof text->bytes - 1;"
         -> "text->used = sizeof text->bytes;"
    planted: "    if (!path->parent)\n        return;\n"
@@ -56,7 +56,7 @@ void wire_text(void) {
 }
 
 /* sb__field_name: returns the first name of a number, and reads nothing after the table's end.
-   --unwind 5: a table of four entries and its end; the code compares each entry separately
+   --unwind 5: a table of four entries and its end, each compared separately
    planted: "for (; fields->number != 0; fields++)"
         -> "for (; fields->name; fields++)" */
 void wire_names(void) {

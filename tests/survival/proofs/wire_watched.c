@@ -1,5 +1,5 @@
 /* read_watched: reads all bytes in order, and reports the progress after each piece.
-   --unwind 5: three pieces and a tail; the code treats all pieces in the same way
+   --unwind 5: three pieces and a tail, because the code treats all pieces alike
    planted: "        offset += n;\n"
         -> ""
    planted: "        dst += n;\n"

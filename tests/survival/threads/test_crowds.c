@@ -166,7 +166,7 @@ struct crowded_cache {
     _Atomic int users;
 };
 
-/* Thread 2 trims; threads 0 and 1 each use one buffer of at most 512 KiB at a time. */
+/* Thread 2 trims. Threads 0 and 1 each use one buffer of at most 512 KiB at a time. */
 static void use_or_trim(void *arg, int member) {
     struct crowded_cache *c = arg;
     uint64_t seed = (uint64_t)member;

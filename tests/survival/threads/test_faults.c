@@ -168,7 +168,7 @@ static void loans_close(struct round *round) {
 struct job {
     struct round *round;
     const void *ptr;
-    float finds, writes; /* NAN in `finds`: expects any value; NAN in `writes`: writes nothing */
+    float finds, writes; /* NAN in `finds` expects any value, NAN in `writes` writes nothing */
 };
 
 static void kernel(void *user) {
@@ -210,7 +210,7 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
-/* After a read without a stream, later writers do not wait for the kernel. */
+/* Without a stream the kernel accepts any value, because writers do not wait for the kernel. */
 static void read_device(struct worker *w, struct object *o) {
     void *in = NULL;
     float values[COUNT];
@@ -548,7 +548,7 @@ static void run(void *arg, int member) {
         work(arg, member);
 }
 
-/* Every third round has no failures; every fourth such round uses only the host. */
+/* Every third round has no failures. Every fourth of these rounds uses only the host. */
 static void round_open(struct round *round, int number) {
     *round =
         (struct round){.number = number, .fails = number % 3 < 2, .has_device = number % 12 != 11};

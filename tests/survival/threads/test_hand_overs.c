@@ -12,7 +12,7 @@
 #define COUNT ((int64_t)64)       /* floats in BYTES */
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
-/* A device that orders no threads; a scaling fails and loses the device. */
+/* A device that orders no threads. A scaling fails and loses the device. */
 struct tiny {
     struct plain plain; /* must be first: the slots of plain.c point to `plain` */
     sb_status (*on_event_wait)(void *user);

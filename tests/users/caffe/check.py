@@ -2,7 +2,7 @@
 
     check.py tests BUILD CAFFE NAME...  runs Caffe's tests with each NAME: own, ours, or ours on a
                                         device (sim, opencl); all must pass the same tests
-    check.py nets BUILD                 trains nets with own and ours; compares snapshots and costs
+    check.py nets BUILD                 trains nets with own and ours, and compares snapshots and costs
 
 BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. Without the NAME own, all tests
 must pass.

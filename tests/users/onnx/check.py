@@ -5,7 +5,7 @@
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
 "layers" checks the cases of the tables. "nets" checks the whole nets of SYNCBLOB_TEST_DATA/nets. WORDS is a
-command that converts, such as "syncblob convert"; check.py appends names of files. With Caffe's caffe.proto
+command that converts, such as "syncblob convert". check.py appends names of files. With Caffe's caffe.proto
 (--proto), each whole net is also converted from a caffemodel alone. --small leaves out slow nets. The exit
 status is 0 if no net is wrong, and only nets that ONNX cannot express are refused.
 """

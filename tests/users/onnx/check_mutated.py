@@ -3,7 +3,7 @@
 
     check_mutated.py PROGRAM NETS
 
-PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts.
+PROGRAM is the example mutated_nets of the crate syncblob-net. NETS is a folder of prototxts.
 """
 
 import collections

@@ -7,7 +7,7 @@
 SYNCBLOB is our command. The folder ENVIRONMENTS (made by tests/release/users.sh) has a Python environment for
 each program, or a file NAME.why with the reason why there is none. An output is right within its
 tolerance, and near within 2e-3 of its largest value. The run fails if a net is right in a peer, and
-neither right nor near in syncblob. --cases runs N cases of each row of the tables.
+neither right nor near in syncblob. The option --cases runs N cases of each row of the tables.
 """
 
 import argparse

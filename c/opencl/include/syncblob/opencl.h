@@ -13,19 +13,19 @@
  * device allows it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
- * (sb_opencl_device::context). A NULL stream is the library's own queue, since OpenCL has no
- * default queue: pass your queue to the `_on` calls, or wait for your queue before other calls.
+ * (sb_opencl_device::context). OpenCL has no default queue, so a NULL stream is the library's own
+ * queue. Pass your queue to the `_on` calls, or wait for your queue before other calls.
  *
  * The backend has no page-locked host memory and does not support DLPack, which represents OpenCL
  * memory by cl_mem objects. On a device without cl_khr_fp64 the library returns UNSUPPORTED for
  * 64-bit arithmetic, and computes sums of 32-bit values on the host.
  *
- * An OpenCL queue does not record failures: if a command of the program fails and ends before the
- * library next uses the command's queue, no call reports the failure. Wait for the events of your
- * kernels. After a failed kernel, overwrite the memories that the queue's kernels wrote. In pocl, a
- * command fails at once if an event in its wait list fails, even while earlier commands of the
- * queue run; the library may then release memory that the earlier commands use. Call clFinish
- * before you release or overwrite such memory.
+ * An OpenCL queue does not record failures. No call reports a command of the program that fails
+ * before the library next uses the command's queue. Wait for the events of your kernels. After a
+ * failed kernel, overwrite the memories that the queue's kernels wrote. In pocl, a command fails as
+ * soon as an event in its wait list fails. Earlier commands of the queue may still run. The library
+ * may then release memory that the earlier commands use. Call clFinish before you release or
+ * overwrite such memory.
  *
  * A wait may return a failure to a thread that has not queued the failed work. The library then
  * keeps the failure for the thread that has queued the work: one failure for each thread and queue.

@@ -85,7 +85,7 @@ struct CUctx_st {
     const char *kernels[MAX_KERNELS];
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams; /* the last stream is `legacy`; NULL: the context does not exist */
+    CUstream streams; /* the last stream is `legacy` (NULL: there is no context) */
 };
 
 #define MAX_CHUNKS 64
@@ -115,7 +115,7 @@ struct block {
     CUmemoryPool pool; /* NULL: memory of cuMemAlloc or cuMemMap */
     CUcontext context; /* NULL: memory of a pool or of cuMemMap */
     bool ready, freeing;
-    bool is_reserved;       /* from cuMemAddressReserve; the first `mapped` bytes are usable */
+    bool is_reserved;       /* from cuMemAddressReserve, with `mapped` usable bytes at the start */
     size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
     struct record *freed;
 };
@@ -148,7 +148,7 @@ enum need {
     INITIALISED,
     CONTEXT,
     UNSAFE, /* a current context, in which no capture forbids the call */
-    WORK    /* a current context; the call queues work */
+    WORK    /* a current context, on which the call queues work */
 };
 
 struct call {
@@ -187,7 +187,7 @@ struct call {
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
-/* Aborts if `made` is NULL; otherwise returns `made`. */
+/* Aborts if `made` is NULL. Otherwise returns `made`. */
 void *need_memory(void *made);
 /* `function` must be the pointer that fake_load_kernel received. */
 void unload_kernel(CUcontext context, const char *function);

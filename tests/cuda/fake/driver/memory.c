@@ -195,7 +195,7 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* By cuda.h, cuMemFree also frees memory of a pool. cuda.h does not document whether cuMemFree
+/* By cuda.h, cuMemFree also frees memory of a pool. The header does not document whether cuMemFree
    waits, so a free of memory in use is a violation. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);

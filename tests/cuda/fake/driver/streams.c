@@ -96,7 +96,7 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Blocking streams do not wait for event records; cuda.h does not document this exception. */
+/* Blocking streams do not wait for event records, an exception that cuda.h does not document. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)

@@ -1,7 +1,7 @@
 """Converts or runs a net with a peer: run.py PEER [ARGUMENT]
 
 Reads net.prototxt, net.caffemodel, net.onnx, inputs.npz and outputs.txt (the outputs' names) in the current
-folder; writes net.onnx or outputs.npz.
+folder. Writes net.onnx or outputs.npz.
 """
 
 import pathlib

@@ -10,7 +10,7 @@ extern "C" {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // SAFETY: version.c defines the function with this signature; it only reads constants.
+    // SAFETY: version.c defines the function with this signature, and only reads constants.
     let version = unsafe { consumer_version() };
     assert_eq!(version, syncblob_sys::SB_VERSION_NUMBER);
     let text =
