@@ -9,7 +9,7 @@ use crate::Result;
 /// name: a [`Context`](crate::Context) may then have the device `"NAME:0"`, `"NAME:1"` and so on.
 /// Loading the same library again changes nothing. The library stays open until the process ends.
 ///
-/// A path without a folder names a file in the current folder; no other folder is searched.
+/// A path without a folder names a file in the current folder. No other folder is searched.
 ///
 /// ```no_run
 /// use syncblob::{load_backend, Blob, Context};
@@ -36,7 +36,7 @@ use crate::Result;
 /// code is sound to run in this process, and that the backend fulfils the contract of `backend.h`.
 pub unsafe fn load_backend(path: impl AsRef<Path>) -> Result<&'static str> {
     let backend = with_path(path.as_ref(), |path| {
-        // SAFETY: the path ends in NUL; the caller promises that the library's code is sound.
+        // SAFETY: the path ends in NUL. The caller promises that the library's code is sound.
         get(|out, err| unsafe { sys::sb_backend_load(path.as_ptr(), out, err) })
     })?;
     // SAFETY: the table and its name stay valid and unchanged until the process ends.

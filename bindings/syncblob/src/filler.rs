@@ -9,8 +9,8 @@ use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
 /// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` the
-/// number of inputs of each output is `count / d0`, and the number of outputs of each input is
-/// `count / d1`, or `count` if the shape has one axis.
+/// number of inputs of each output is `count / d0`. The number of outputs of each input is `count /
+/// d1`. With one axis it is `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]
@@ -89,10 +89,10 @@ pub enum Filler {
         /// The standard deviation.
         std: f64,
         /// Each element keeps its value with a probability of `sparse` divided by the first
-        /// dimension; otherwise it becomes zero. With `None` every element keeps its value.
+        /// dimension. All other elements become zero. With `None` every element keeps its value.
         sparse: Option<u32>,
     },
-    /// Uniform on `(0, 1)`; then each element is divided by the sum of its row. Axis 0 numbers the
+    /// Uniform on `(0, 1)`. Then each element is divided by the sum of its row. Axis 0 numbers the
     /// rows.
     PositiveUnitball,
     /// Uniform on `[-a, a]` with `a = sqrt(3 / n)`.
@@ -118,7 +118,7 @@ impl Default for Filler {
 }
 
 impl Filler {
-    /// Makes a filler from a `FillerParameter` message; missing fields have Caffe's defaults.
+    /// Makes a filler from a `FillerParameter` message. Missing fields have Caffe's defaults.
     ///
     /// ```
     /// use syncblob::{Filler, Variance};
@@ -238,7 +238,7 @@ both! {
         pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
             self.need_unique(Part::Data)?;
             let raw = filler.to_raw()?;
-            // SAFETY: the blob is live and its data has one owner; `raw` lives through the call.
+            // SAFETY: the blob is live and its data has one owner. `raw` lives through the call.
             check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
         }
     }

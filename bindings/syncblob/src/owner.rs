@@ -14,7 +14,7 @@ use crate::Result;
 pub enum Access {
     /// The library may write the memory.
     Writable,
-    /// The library never writes the memory; instead it writes a private copy.
+    /// The library never writes the memory. Writes go to a private copy.
     ReadOnly,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
         Err(payload) => {
-            // The drop of a panic payload may panic, too; that second payload is leaked.
+            // The drop of a panic payload may panic, too. The second payload is leaked.
             let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
             std::mem::forget(dropped);
             None

@@ -15,12 +15,12 @@ use crate::{Context, Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null if any context may.
+    /// The only context whose memories may use the stream. Null if any context may use the stream.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
 
-// SAFETY: a stream may be used on any thread; the context pointer is only compared.
+// SAFETY: a stream may be used on any thread. The context pointer is only compared.
 unsafe impl Send for Stream<'_> {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Stream<'_> {}

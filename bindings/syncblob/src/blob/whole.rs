@@ -24,7 +24,7 @@ both! {
         }
 
         /// Copies data or diff from a blob of the same shape. If the blobs have different contexts,
-        /// the bytes pass through the host. Data that was never written is copied as zeros; the
+        /// the bytes pass through the host. Data that was never written is copied as zeros. The
         /// copy counts as written, so [`update`](Blob::update) accepts it.
         ///
         /// # Errors
@@ -47,15 +47,15 @@ both! {
 
         fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: both blobs are live; the written memory has one owner.
+            // SAFETY: both blobs are live. The written memory has one owner.
             check(|err| unsafe {
                 sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
             })
         }
 
         /// Copies data or diff to the device if needed, and moves the [head](crate::Head) to the
-        /// device. The copy is queued, and `stream` waits for the copy: later work on the stream
-        /// reads the copied bytes, and later methods that end in `_on` run on the device.
+        /// device. The copy is queued, and `stream` waits for the copy. Later work on the stream
+        /// reads the copied bytes. Later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -191,7 +191,7 @@ both! {
             })
         }
 
-        /// Computes `data -= diff`, a solver's step. On a device the work is queued; a call that
+        /// Computes `data -= diff`, a solver's step. On a device the work is queued. A call that
         /// needs the data waits for the work and returns its failure.
         ///
         /// # Errors
@@ -208,9 +208,9 @@ both! {
 
         /// Does the same as [`update`](Blob::update). A device queues the work on `stream`, and
         /// later calls take effect after the work. **If the newest data is only on the host, the
-        /// work runs on the host at once**, and the stream is ignored: see
-        /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
-        /// data fails, and the data is [`Lost`](crate::Head::Lost).
+        /// work runs on the host at once**, without the stream. See [`to_device`](Blob::to_device).
+        /// If the queued work fails, the first call that needs the data fails, and the data is
+        /// [`Lost`](crate::Head::Lost).
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,

@@ -71,7 +71,7 @@ impl Model {
     /// announced blob; errors of [`Blob::data`](crate::Blob::data).
     ///
     /// # Panics
-    /// When `values` panics; the file is unchanged.
+    /// When `values` panics. The panic leaves the file unchanged.
     pub fn save_from<E: From<Error>>(
         &self,
         path: impl AsRef<Path>,
