@@ -203,8 +203,8 @@ impl Net {
     }
 
     /// Sets the paths of the files that the net was read from. The metadata of the ONNX file lists
-    /// the names of these files, with a BLAKE3 digest of each regular file that the conversion can
-    /// open. A thread computes the digests while the weights are written.
+    /// the names of these files. The metadata also has a BLAKE3 digest of each regular file that
+    /// the conversion can open. A thread computes the digests while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];

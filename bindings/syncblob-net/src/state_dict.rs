@@ -55,8 +55,8 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm has the first three of these blobs. In NVCaffe it may have all five; the divisor is
-/// then 1.
+/// A BatchNorm has the first three of these blobs. In NVCaffe a BatchNorm may have all five blobs.
+/// The divisor is then 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -219,8 +219,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// Maps each BatchNorm without a weight to the Scale layer that is the only reader of its top, if
-/// this Scale has one factor for each channel.
+/// Maps a BatchNorm without a weight to the Scale layer that is the only reader of its top. Ignores
+/// a Scale unless it has one factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];

@@ -144,8 +144,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
-    /// other layers share fewer than `needed` blobs with this layer.
+    /// Returns whether blobs of this layer are missing. The model must have no layer of this name,
+    /// and other layers must share fewer than `needed` blobs with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

@@ -50,7 +50,7 @@ const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The names of the blobs to compute; an empty list means the net's outputs. Layers that these
+    /// The names of the blobs to compute. An empty list means the net's outputs. Layers that these
     /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
@@ -216,8 +216,8 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// Returns sentences about differences between the file and the net, for example about an
-    /// output that is renamed because an input has the same name.
+    /// Returns sentences about differences between the file and the net. For example, an output is
+    /// renamed because an input has the same name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
