@@ -82,7 +82,7 @@ pub struct Arguments {
     /// Store all values as this type, instead of their types in IN
     ///
     /// Each value is rounded to the type's nearest value. Values beyond the type's range become
-    /// infinite; standard error reports their number.
+    /// infinite. Standard error reports the number of such values.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 

@@ -84,7 +84,7 @@ pub const PART: usize = 1 << 20;
 /// The values of a tensor, in order.
 pub trait Parts {
     /// Returns the next values, at most `most` if the format can be read in parts, and None after
-    /// the last values. A blob of all values has the tensor's shape; any other blob has one axis.
+    /// the last values. A blob of all values has the tensor's shape. Any other blob has one axis.
     /// For a tensor without values, returns one empty blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
