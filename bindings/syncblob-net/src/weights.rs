@@ -41,11 +41,11 @@ impl Net {
     /// model's layer of that name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
-    /// weights, or if the model lacks a layer's weights but has unused weights of the same shapes
-    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
-    /// file cannot be read.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
+    ///   weights. The model may also lack a layer's weights but have unused weights of the same
+    ///   shapes. Caffe would then use the layer's fillers.
+    /// - [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();

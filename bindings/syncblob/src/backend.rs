@@ -24,12 +24,13 @@ use crate::Result;
 /// ```
 ///
 /// # Errors
-/// [`Io`](crate::ErrorKind::Io) if the file cannot be opened as a library,
-/// [`NotFound`](crate::ErrorKind::NotFound) if it does not export `syncblob_backend`,
-/// [`Unsupported`](crate::ErrorKind::Unsupported) if it has no backend for this machine,
-/// [`AbiMismatch`](crate::ErrorKind::AbiMismatch) for a backend of another version,
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or for a name
-/// that another backend has; [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
+/// - [`Io`](crate::ErrorKind::Io) if the file cannot be opened as a library.
+/// - [`NotFound`](crate::ErrorKind::NotFound) if the library does not export `syncblob_backend`.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported) if the library has no backend for this machine.
+/// - [`AbiMismatch`](crate::ErrorKind::AbiMismatch) for a backend of another version.
+/// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or for a
+///   name that another backend has.
+/// - [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
 ///
 /// # Safety
 /// Opening the library and using its devices runs the library's code. The caller promises that this

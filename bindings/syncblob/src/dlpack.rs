@@ -300,12 +300,13 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
-    /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for element
-    /// types that no blob has; [`WrongDevice`](ErrorKind::WrongDevice) and
-    /// [`NoDevice`](ErrorKind::NoDevice) for memory of another device; errors of
-    /// [`zeros`](Blob::zeros) for the tensor's shape;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`.
+    /// - [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for
+    ///   element types that no blob has.
+    /// - [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice) for memory
+    ///   of another device.
+    /// - Errors of [`zeros`](Blob::zeros) for the tensor's shape.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::in_context(&Context::host()).from_dlpack(tensor)

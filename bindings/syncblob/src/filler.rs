@@ -131,10 +131,10 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, if the message is
-    /// damaged, if its type or `variance_norm` is unknown, if it contains a number that no shape
-    /// makes valid, or if a type other than gaussian has a `sparse`. Other numbers that the type
-    /// does not use are ignored. [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// - [`Malformed`](ErrorKind::Malformed), with the field and its offset: the message is damaged,
+    ///   the type or `variance_norm` is unknown, no shape makes a number valid, or a type other than
+    ///   gaussian has a `sparse`. Other numbers that the type does not use are ignored.
+    /// - [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -228,12 +228,15 @@ both! {
         /// checks the filler's numbers, but not the shape.
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a
-        /// constant) infinite, `min > max`, `std < 0`, and a `sparse` above the first dimension;
-        /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) unless the shape has four axes with the last
-        /// two equal (`Bilinear`), or at least one axis (`PositiveUnitball`, `Xavier`, `Msra`);
-        /// [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) whose elements
-        /// are neither `f32` nor `f64`; [`Shared`](ErrorKind::Shared); out of memory.
+        /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for NaN, an infinite number (except a
+        ///   constant), `min > max`, `std < 0`, or a `sparse` above the first dimension.
+        /// - [`ShapeMismatch`](ErrorKind::ShapeMismatch) if the shape does not fit the filler.
+        ///   `Bilinear` needs four axes, the last two equal. `PositiveUnitball`, `Xavier` and
+        ///   `Msra` need at least one axis.
+        /// - [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) whose
+        ///   elements are neither `f32` nor `f64`.
+        /// - [`Shared`](ErrorKind::Shared).
+        /// - Out of memory.
         #[doc(alias("Fill", "sb_blob_fill"))]
         pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
             self.need_unique(Part::Data)?;

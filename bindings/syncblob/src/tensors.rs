@@ -174,10 +174,11 @@ impl Safetensors {
     /// Makes a blob from a tensor. The blob uses the file's bytes, or a copy if they are unaligned.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements other than `T`;
-    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes;
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of memory.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements other than `T`.
+    /// - [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes.
+    /// - [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`.
+    /// - Out of memory.
     pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
         let info = self.info(name)?;
         if info.dtype != stored(T::DTYPE) {

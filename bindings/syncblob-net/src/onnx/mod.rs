@@ -117,10 +117,10 @@ impl Net {
     /// Converts the net into ONNX.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted:
-    /// [`Error::problems`](crate::Error::problems) lists all of them;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves;
-    /// [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted.
+    ///   [`Error::problems`](crate::Error::problems) lists all such layers.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves.
+    /// - [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
         match options.outputs.as_slice() {
             [] => self.whole_to_onnx(options),
@@ -197,9 +197,10 @@ impl Onnx {
     /// Writes a single file, which contains the weights.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io) if the writer fails; [`Weights`](crate::ErrorKind::Weights) if
-    /// weights cannot be read; [`Limit`](crate::ErrorKind::Limit) if the file would exceed 2 GiB:
-    /// use [`write_external`](Onnx::write_external) for such a net.
+    /// - [`Io`](crate::ErrorKind::Io) if the writer fails.
+    /// - [`Weights`](crate::ErrorKind::Weights) if weights cannot be read.
+    /// - [`Limit`](crate::ErrorKind::Limit) if the file would exceed 2 GiB: use
+    ///   [`write_external`](Onnx::write_external) for such a net.
     pub fn write(&self, out: impl Write) -> Result<()> {
         self.write_to(&mut Plain(out))
     }

@@ -209,10 +209,10 @@ impl<T: Element> Blob<T> {
     /// [`count`](Blob::count) or more.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes;
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond the elements does not
-    /// fit 64 bits.
+    /// - [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension.
+    /// - [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
+    /// - [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond the elements does
+    ///   not fit 64 bits.
     #[doc(alias = "offset")]
     pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
         let given = [n, c, h, w];

@@ -71,10 +71,12 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a
-        /// host-only context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's
-        /// stream, [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being
-        /// captured; out of memory; a device that fails.
+        /// - [`Shared`](crate::ErrorKind::Shared).
+        /// - [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context.
+        /// - [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream.
+        /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured.
+        /// - Out of memory.
+        /// - A device that fails.
         #[doc(alias = "sb_blob_mutable_gpu_on")]
         pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;

@@ -29,12 +29,13 @@ impl Comm {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
-    /// another thread makes the call. The error also means that MPI was initialised with
-    /// `Threading::Serialized` instead of `Funneled` or `Multiple`. Two communicators on two
-    /// threads could then call MPI at once. [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is
-    /// finalised, or `comm` is an intercommunicator; out of memory;
-    /// [`CommFailure`](ErrorKind::CommFailure).
+    /// - [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
+    ///   another thread makes the call. Or MPI was initialised with `Threading::Serialized` instead
+    ///   of `Funneled` or `Multiple`: two communicators on two threads could then call MPI at once.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or `comm` is an
+    ///   intercommunicator.
+    /// - Out of memory.
+    /// - [`CommFailure`](ErrorKind::CommFailure).
     pub fn from_mpi<C>(context: &Context, comm: &C) -> Result<Self>
     where
         C: Communicator + AsRaw<Raw = MPI_Comm>,

@@ -108,9 +108,12 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// memory, the blob releases that memory, and its diff reads as zeros.
     ///
     /// # Errors
-    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready
-    /// (the message contains the blob's number); out of memory; a device that fails;
-    /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
+    /// - Errors of `work`.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready (the message
+    ///   contains the blob's number).
+    /// - Out of memory.
+    /// - A device that fails.
+    /// - [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
     pub fn step<'env, R, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&Step<'_, 'env, T>) -> Result<R, E>,
@@ -188,11 +191,11 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the blob is not registered;
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch):
-    /// the count or the type has changed since the blob was registered;
-    /// [`Shared`](ErrorKind::Shared): the diff has another owner;
-    /// [`CommFailure`](ErrorKind::CommFailure).
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument): the blob is not registered.
+    /// - [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch):
+    ///   the count or the type has changed since the blob was registered.
+    /// - [`Shared`](ErrorKind::Shared): the diff has another owner.
+    /// - [`CommFailure`](ErrorKind::CommFailure).
     pub fn ready(&self, blob: &'env mut Blob<T>) -> Result<()> {
         blob.need_unique(Part::Diff)?;
         let raw = blob.as_ptr();

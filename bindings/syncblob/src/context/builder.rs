@@ -142,14 +142,15 @@ impl ContextBuilder {
     /// Makes the context.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device,
-    /// [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device;
-    /// [`CapReached`](crate::ErrorKind::CapReached) when
-    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context's own memory;
-    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
-    /// the device; out of memory.
+    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device.
+    /// - [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device.
+    /// - [`CapReached`](crate::ErrorKind::CapReached) when
+    ///   [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context's own memory.
+    /// - [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
+    ///   [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
+    ///   the device.
+    /// - Out of memory.
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;

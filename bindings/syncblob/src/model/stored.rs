@@ -88,14 +88,17 @@ impl StoredBlob<'_> {
     /// infinite. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
-    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
-    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
-    /// such as a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) if `T` is `half::f16` and
-    /// the stored values are not halves, [`Unsupported`](ErrorKind::Unsupported) for an
-    /// [announced](Model::announce_blob) blob; [`DataLimit`](ErrorKind::DataLimit);
-    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed;
-    /// [`Cancelled`](ErrorKind::Cancelled) if the progress callback cancels; out of memory; a
-    /// reached memory cap.
+    /// - [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values.
+    /// - [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
+    ///   such as a fraction.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) if `T` is `half::f16` and the stored values
+    ///   are not halves.
+    /// - [`Unsupported`](ErrorKind::Unsupported) for an [announced](Model::announce_blob) blob.
+    /// - [`DataLimit`](ErrorKind::DataLimit).
+    /// - [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed.
+    /// - [`Cancelled`](ErrorKind::Cancelled) if the progress callback cancels.
+    /// - Out of memory.
+    /// - A reached memory cap.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
         self.model.load_into(self.at, &self.model.context)
