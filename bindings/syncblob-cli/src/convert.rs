@@ -49,9 +49,9 @@ use crate::{advice, complain, Status};
 /// the shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
 /// converted, nothing is written, and every such layer is listed.
 ///
-/// A .safetensors file stores the layers in its metadata, so you can convert it
-/// back. A .npz or .npy file stores only the names of tensors, so a .caffemodel made from such a
-/// file has layers without types.
+/// A .safetensors file stores the layers in its metadata, so you can convert it back. A .npz or
+/// .npy file stores only the names of tensors. A .caffemodel made from such a file has layers
+/// without types.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",

@@ -1,4 +1,4 @@
-//! The command `syncblob` as a function: it inspects Caffe's model files, and converts them.
+//! The command `syncblob` as a function. The command inspects and converts Caffe's model files.
 //! [`conversion::Conversion`] is for programs that convert without a command line.
 #![deny(unsafe_code)] // except for signals, file calls, standard output and loaded backends
 

@@ -1,5 +1,5 @@
 //! Caffe's nets: the layers of a `deploy.prototxt` and a `.caffemodel`, with the shapes of all
-//! blobs, and their conversion to ONNX.
+//! blobs. Also converts nets to ONNX.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -80,8 +80,8 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
-    /// The index of the layer that the tensor is named after: the index in [`Net::layers`] or, for
-    /// [`from_model`](StateTensor::from_model), in the model.
+    /// The index of the layer that the tensor is named after. The index counts in [`Net::layers`],
+    /// or in the model for [`from_model`](StateTensor::from_model).
     pub layer: usize,
     /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
     /// index of the blob if PyTorch has no module for the layer.
@@ -120,7 +120,7 @@ impl Net {
     /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
     /// there is no Scale, the module's weight is 1. Without a Scale that has a bias, the module's
     /// bias is 0. Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers
-    /// keep their values, but are reshaped to the number of axes that PyTorch expects.
+    /// keep their values. These blobs are reshaped to the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.

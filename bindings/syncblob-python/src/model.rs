@@ -794,7 +794,7 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 /// A blob in a model, loaded on request. NumPy and all libraries that support DLPack accept this
-/// object as an array: each use loads a separate copy of the values.
+/// object as an array. Each use loads a separate copy of the values.
 ///
 /// ``==`` tests whether two objects are the same blob of the same model. With a NumPy array, ``==``
 /// compares elements. `numpy.array_equal` compares the values of two blobs.

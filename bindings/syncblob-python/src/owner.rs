@@ -24,8 +24,8 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, which takes locks, and then releases the queued owners. A loop releases the owners:
-/// a release may drop a blob that uses a further owner, and recursion could overflow the stack. In
+/// Runs `work`, which takes locks, and then releases the queued owners. A loop releases the owners.
+/// A release may drop a blob that uses a further owner, so recursion could overflow the stack. In
 /// nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;

@@ -110,8 +110,8 @@ macro_rules! each {
 #[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
 
-/// Defines methods twice: for a [`Blob`] whose element type supports them, and for [`BlobAny`],
-/// where the library refuses unsupported element types at run time.
+/// Defines methods twice: for a [`Blob`] whose element type supports them, and for [`BlobAny`]. The
+/// library refuses unsupported element types of a [`BlobAny`] at run time.
 macro_rules! both {
     ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
         $(#[$doc])*

@@ -34,7 +34,7 @@ use crate::Result;
 ///
 /// # Safety
 /// Opening the library and using its devices runs the library's code. The caller promises that this
-/// code is sound to run in this process, and that the backend fulfils the contract of `backend.h`.
+/// code is sound to run in this process. The backend must also fulfil the contract of `backend.h`.
 pub unsafe fn load_backend(path: impl AsRef<Path>) -> Result<&'static str> {
     let backend = with_path(path.as_ref(), |path| {
         // SAFETY: the path ends in NUL. The caller promises that the library's code is sound.

@@ -43,7 +43,7 @@ pub struct Blob<T: Element> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
+// SAFETY: the C library has no per-thread state. A blob may be used and destroyed on any thread,
 // and its elements are plain numbers. The owners of the caller's memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
 // SAFETY: `&self` methods make only calls that take a const blob and may run concurrently.

@@ -114,8 +114,8 @@ impl Comm {
     /// Takes ownership of a communicator that C code made.
     ///
     /// # Safety
-    /// `raw` is a live communicator without another owner, and its engine keeps the promises of the
-    /// C header `comm_engine.h`.
+    /// `raw` is a live communicator without another owner. Its engine keeps the promises of the C
+    /// header `comm_engine.h`.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_comm>) -> Self {
         // SAFETY: the communicator is live.
         let (rank, size) =
@@ -187,9 +187,9 @@ impl Comm {
     }
 
     /// Collective: combines the blobs of all ranks element by element, and writes the result to the
-    /// blobs of every rank. The work is done on the device if it has the newest bytes and the
-    /// engine accepts the device's memory, else on the host. No two of the blobs may share a
-    /// memory.
+    /// blobs of every rank. The work is done on the device if the device has the newest bytes and
+    /// the engine accepts the device's memory. Otherwise the host does the work. No two of the
+    /// blobs may share a memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};

@@ -136,8 +136,8 @@ impl Dlpack {
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until the deleter is called, no other code writes the tensor's elements and, unless
-    /// the tensor is read-only, no other code reads them.
+    /// thread. Until the deleter is called, no other code writes the tensor's elements. Unless the
+    /// tensor is read-only, no other code reads the elements either.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
         // SAFETY: the tensor is live, and the struct of every version begins with the version.
@@ -283,10 +283,10 @@ impl<T: Element> Blob<T> {
         Ok(LegacyDlpack { raw: given(raw) })
     }
 
-    /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
-    /// of the context. The library never writes the memory of a read-only tensor: before its first
-    /// write, the library copies the bytes to its own memory. The library calls the tensor's
-    /// deleter when the memory has no user left or, on failure, at once.
+    /// Makes a blob whose data is a tensor's memory, without a copy. The memory is on the host, or
+    /// on the device of the context. The library never writes the memory of a read-only tensor.
+    /// Before its first write, the library copies the bytes to its own memory. The library calls
+    /// the tensor's deleter when the memory has no user left or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};

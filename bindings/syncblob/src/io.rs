@@ -44,8 +44,8 @@ pub trait ReadAt {
     /// Any failure.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
-    /// one if `offset` is below the size.
+    /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number. If
+    /// `offset` is below the size, reads at least one byte.
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, and more than once.
     /// Opening a model makes several passes over the file. Loading a blob makes one pass over the
@@ -291,7 +291,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
 ) -> sys::sb_status {
     answer(err, || {
         // SAFETY: `user` is a reader that outlives the call. The library's buffer is valid for
-        // `bytes` bytes, and is filled with zeros first, since the reader may read the buffer.
+        // `bytes` bytes. The buffer is filled with zeros first, because the reader may read the
+        // buffer.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))

@@ -39,7 +39,7 @@
 //!
 //! [`Blob::share`] lets several blobs use one memory, as Caffe does. [`Blob::handle`] returns a
 //! handle that shares a blob's memory. You may always read a shared memory. Writing follows the
-//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut
+//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut). Every method that writes elements takes `&mut
 //! self` and needs a memory with one owner. If the memory has more owners, the method returns an
 //! error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
 //! [`Blob::make_unique`], which gives the blob a private copy, or the `unsafe` method
@@ -87,7 +87,7 @@
 //!   every earlier slice has ended.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
-//! one. While the slice lives, no owner can be added: every share is made from an owner, and the
+//! one. While the slice lives, no owner can be added. Every share is made from an owner, and the
 //! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. These two
 //! conditions permit a write, as in `Arc`. A blob does not check the count if it never shared a
 //! memory and never exposed its C handle. The reference that [`Blob::memory`] returns cannot add an
@@ -120,9 +120,9 @@
 //! *Queued copies.* Until the device has reported the end of a queued copy, the library does not
 //! free, replace, write or expose the copy's memory. The library does not drop the memory's owner
 //! either. A failed wait or the loss of the device does not count as a report. Without a report the
-//! memory stays in quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of
-//! the context that the memory needs ([`Stats::leaked_bytes`]). The library also protects a copy
-//! whose [`Pending`] a program forgets. A [`Stream`] borrows its owner and is used only with
+//! memory stays in quarantine ([`Stats::quarantined_bytes`]), possibly forever. The parts of the
+//! context that the memory needs also stay ([`Stats::leaked_bytes`]). The library also protects a
+//! copy whose [`Pending`] a program forgets. A [`Stream`] borrows its owner and is used only with
 //! memories of its context. The context forgets the stream before the stream is destroyed. For a
 //! stream that is made from a raw handle the caller promises that every context forgets the stream
 //! before the stream is destroyed.

@@ -96,8 +96,8 @@ impl Lent {
 /// is `drop_lent`.
 ///
 /// # Safety
-/// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the
-/// memory.
+/// On success `call` returns the pointer that was passed with the deleter. C then no longer uses
+/// the memory.
 pub(crate) unsafe fn reclaim(
     call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
 ) -> Result<Box<dyn Any + Send + Sync>> {

@@ -100,8 +100,8 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 /// A file of safetensors, in memory or mapped. Blobs use the file's tensors without a copy.
 ///
 /// A blob that uses a tensor shares ownership of the file's bytes. Only tensors that are not
-/// aligned for their element type are copied (a mapped file that `safetensors` wrote has no such
-/// tensors). The library never writes the file's bytes. Writes go to a private copy.
+/// aligned for their element type are copied. A mapped file that `safetensors` wrote has no such
+/// tensors. The library never writes the file's bytes. Writes go to a private copy.
 ///
 /// ```
 /// use std::fs::File;

@@ -258,7 +258,7 @@ impl Onnx {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the ONNX file into `out`, and large weights into `values`, which must be a second
+    /// Writes the ONNX file into `out`, and large weights into `values`. `values` must be a second
     /// file in the same folder, called `name`.
     ///
     /// # Errors
@@ -370,8 +370,8 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with the same name have the same size, so an axis whose size is a multiple
-                // of the batch needs another name.
+                // Axes with the same name have the same size. An axis whose size is a multiple of
+                // the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),

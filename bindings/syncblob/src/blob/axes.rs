@@ -204,8 +204,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes. Missing axes have the
-    /// dimension 1. As in Caffe, an index may be equal to its dimension, since layers compute
-    /// strides as `offset(0, 1)` even if there is one channel. Therefore the result may be
+    /// dimension 1. As in Caffe, an index may be equal to its dimension. Layers compute strides as
+    /// `offset(0, 1)` even if there is one channel. Therefore the result may be
     /// [`count`](Blob::count) or more.
     ///
     /// # Errors

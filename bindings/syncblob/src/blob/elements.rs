@@ -126,8 +126,8 @@ impl<T: Element> Blob<T> {
 
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
-        // SAFETY: the host pointer is aligned, is not null, and points to at least `count` elements
-        // that were filled with zeros or written. The pointer stays valid, and the elements stay
+        // SAFETY: the host pointer is aligned and not null. At least `count` elements behind the
+        // pointer were filled with zeros or written. The pointer stays valid, and the elements stay
         // unchanged, while the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }

@@ -117,13 +117,13 @@ impl<T: Element> Blob<T> {
         self.need_count(values.len())?;
         let elements = self.overwritable(part)?;
         // SAFETY: `elements` is valid for `count` elements of a memory whose only owner is this
-        // blob, so `values` does not overlap it.
+        // blob. So `values` does not overlap the memory.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(())
     }
 
     /// Returns host memory whose elements the caller must overwrite. If the memory has spare
-    /// capacity, all old bytes are kept, because the bytes of the spare capacity must not change.
+    /// capacity, all old bytes are kept. The bytes of the spare capacity must not change.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =

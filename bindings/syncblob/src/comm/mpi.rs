@@ -11,7 +11,7 @@ use crate::{Context, Error, ErrorKind, Result};
 impl Comm {
     /// Collective: makes a communicator over a duplicate of MPI's communicator `comm`. Handles and
     /// reducers' buckets are allocated in the context. Drop the communicator before the `Universe`
-    /// of the crate `mpi`: dropping the `Universe` finalises MPI, and then the communicator's
+    /// of the crate `mpi`. Dropping the `Universe` finalises MPI, and then the communicator's
     /// methods fail.
     ///
     /// ```no_run
