@@ -9,8 +9,8 @@ use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
 /// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` the
-/// number of inputs of each output is `count / d0`. The number of outputs of each input is `count /
-/// d1`. With one axis it is `count`.
+/// number of inputs of each output is `count / d0`. The number of outputs of each input is
+/// `count / d1`. For a shape with one axis, the number of outputs is `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]

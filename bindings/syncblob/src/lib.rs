@@ -39,9 +39,9 @@
 //!
 //! [`Blob::share`] lets several blobs use one memory, as Caffe does. [`Blob::handle`] returns a
 //! handle that shares a blob's memory. You may always read a shared memory. Writing follows the
-//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut). Every method that writes elements takes `&mut
-//! self` and needs a memory with one owner. If the memory has more owners, the method returns an
-//! error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
+//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut). Every method that writes elements takes
+//! `&mut self` and needs a memory with one owner. If the memory has more owners, the method returns
+//! an error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
 //! [`Blob::make_unique`], which gives the blob a private copy, or the `unsafe` method
 //! [`Blob::shared_mut`].
 //!
