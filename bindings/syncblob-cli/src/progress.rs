@@ -5,7 +5,7 @@ use crate::system::Bar;
 /// A bar is shown only if at least this many bytes are read.
 const LONG: u64 = 32 << 20;
 
-/// A progress bar, which is shown only if standard error is a terminal.
+/// A progress bar. The bar is shown only if standard error is a terminal.
 pub struct Progress(Bar);
 
 impl Progress {

@@ -111,11 +111,11 @@
 //! another blob's memory checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory. While the
-//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the
-//! memory's only owner because its creation consumed the blob. For a [`Dlpack`] made of a pointer
-//! the caller promises that no other code writes the memory. Unless the tensor is read-only, the
-//! caller also promises that no other code reads the memory. The library never writes the memory of
-//! a read-only tensor.
+//! tensor lives, this crate does not write the memory. The tensor is read-only, or its creation
+//! consumed the blob. A tensor that consumed the blob is the memory's only owner. For a [`Dlpack`]
+//! made of a pointer the caller promises that no other code writes the memory. Unless the tensor is
+//! read-only, the caller also promises that no other code reads the memory. The library never
+//! writes the memory of a read-only tensor.
 //!
 //! *Queued copies.* Until the device has reported the end of a queued copy, the library does not
 //! free, replace, write or expose the copy's memory. The library does not drop the memory's owner
