@@ -57,12 +57,12 @@ use crate::{advice, complain, Status};
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read, then the file to write; for .onnx, the files to read are the prototxt (if
+    /// The file to read, then the file to write. For .onnx, the files to read are the prototxt (if
     /// there is one) and the model
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
-    /// The file to write; each FILE is then a file to read
+    /// The file to write. Each FILE is then a file to read
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -154,8 +154,8 @@ impl From<FormatArgument> for FileFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// As in PyTorch's modules: layer.weight, layer.bias; a BatchNorm and its Scale are one module,
-    /// with running_mean and running_var divided by the BatchNorm's factor
+    /// As in PyTorch's modules: layer.weight, layer.bias. A BatchNorm and its Scale are one module.
+    /// The module's running_mean and running_var are divided by the BatchNorm's factor
     Torch,
     /// As the blobs in the file: layer.0, layer.1
     Caffe,

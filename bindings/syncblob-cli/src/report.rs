@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(short, long)]
     force: bool,
 
-    /// Read three channels as red, green, blue; Caffe's order is blue, green, red
+    /// Read three channels as red, green, blue. Caffe's order is blue, green, red
     #[arg(long)]
     rgb: bool,
 }
