@@ -240,7 +240,8 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
     Err(Error::invalid(text))
 }
 
-/// Checks Caffe's limits for a blob: 32 axes; dimensions and element count at most 2^31 - 1.
+/// Checks Caffe's limits for a blob: 32 axes, and 2^31 - 1 for each dimension and for the element
+/// count.
 pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;

@@ -104,7 +104,7 @@
 //! *The caller's memory.* The caller passes a value that owns the memory. This owner is boxed, and
 //! is `Send + Sync + 'static`. The owner is borrowed once, until it is dropped, so Rust's borrow
 //! rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`. The
-//! borrow of the slice would end when the blob is dropped *or forgotten*, but the device may still
+//! borrow of the slice would end when the blob is dropped *or forgotten*. The device may still
 //! write the memory of a forgotten blob. The library writes the caller's memory only if the owner
 //! is a vector. A vector that a blob owns has no other user. A [`SyncedMemory`] has no element
 //! type, so memory that you pass to it directly must be aligned for every type. A blob that takes

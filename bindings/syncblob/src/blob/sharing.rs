@@ -6,7 +6,7 @@ use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 both! {
-    /// Sharing of memories; see "Sharing" in the crate's documentation.
+    /// Sharing of memories. See "Sharing" in the crate's documentation.
     impl Element {
         /// Makes this blob use the memory of `other`'s data as its data, or the memory of `other`'s
         /// diff as its diff. The memory lives as long as one of the blobs uses it.

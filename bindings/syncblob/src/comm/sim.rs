@@ -107,9 +107,9 @@ pub enum Failure {
 }
 
 impl Comm {
-    /// Makes the `nth` operation of this simulated rank fail, counted from now: 1 is the next
-    /// operation. 0 cancels a failure that was set before. An operation is a request to the engine.
-    /// A blob or a bucket needs one or more requests.
+    /// Makes the `nth` operation of this simulated rank fail. 1 is the next operation from now on.
+    /// 0 cancels a failure that was set before. An operation is a request to the engine. A blob or
+    /// a bucket needs one or more requests.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.
