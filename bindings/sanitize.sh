@@ -7,7 +7,7 @@
 #                      is Send or Sync, under ThreadSanitizer
 # sanitize.sh fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]
 #                      random calls of syncblob for SECONDS (60), or the calls
-#                      that FILE describes, under AddressSanitizer; see
+#                      that FILE describes, under AddressSanitizer: see
 #                      syncblob/fuzz/README.md
 # sanitize.sh fuzzers CRATE FOLDER
 #                      builds the fuzzers of CRATE/fuzz as FOLDER/fuzz.NAME

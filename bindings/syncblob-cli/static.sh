@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the command as one static program without run-time dependencies: static.sh OUT [CRATE].
-# CRATE is the folder of another crate; the crate and its program must have the folder's name.
+# CRATE is the folder of another crate. The crate and its program must have the folder's name.
 #
 # Needs musl's C library (musl-tools) and the sources of Rust's standard library (rustup component
 # add rust-src). Builds in the folder static of CARGO_TARGET_DIR (target).

@@ -1,6 +1,6 @@
 """Builds the page from its parts: build.py WASM SHIM MADE OUT
 
-SHIM is the folder of the package @bjorn3/browser_wasi_shim; MADE names the compilers. Writes
+SHIM is the folder of the package @bjorn3/browser_wasi_shim. MADE names the compilers. Writes
 OUT/syncblob.html, one file with all parts, and OUT/site, the same page as a folder for a server.
 """
 import base64

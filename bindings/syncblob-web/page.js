@@ -17,7 +17,7 @@ const state = {
   parts: null, worker: null, isBusy: false, // `worker` is the worker's promise
 };
 
-// --- tasks (opening and saving); a new task cancels the earlier task
+// --- tasks (opening and saving): a new task cancels the earlier task
 
 // Returns the promise's value, or throws if the task was cancelled meanwhile.
 async function current(promise) {
@@ -68,7 +68,7 @@ function forbidRequests() {
   document.head.append(policy);
 }
 
-// A worker from a Blob has the page's policy; a worker from a server would have no policy.
+// A worker from a Blob has the page's policy. A worker from a server would have no policy.
 function partsOf(script, wasm) {
   return { script: URL.createObjectURL(new Blob([script], { type: "text/javascript" })), wasm };
 }

@@ -1,5 +1,5 @@
-// Unpacks the worker and the program in syncblob.html. The build compresses both by LZMA (lc = 4, lp = 0,
-// pb = 0), and writes the bytes as text with 7 bits a character.
+// Unpacks the worker and the program in syncblob.html. The build compresses the two files by LZMA (lc = 4,
+// lp = 0, pb = 0). Then the build writes the bytes as text with 7 bits a character.
 "use strict";
 
 // HTML does not preserve these characters in a script. One character above U+007F encodes one of these

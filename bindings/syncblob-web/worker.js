@@ -194,7 +194,7 @@ function textOf(parts) {
   return parts.map((part) => decoder.decode(part, { stream: true })).join("") + decoder.decode();
 }
 
-// Runs the command once; `output` is the name of the file to return.
+// Runs the command once. `output` is the name of the file to return.
 function run(module, { args, files, output }) {
   const [out, err] = [[], []];
   const print = (to) => new ConsoleStdout((bytes) => to.push(bytes.slice()));

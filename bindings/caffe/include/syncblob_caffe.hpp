@@ -392,7 +392,7 @@ template <typename Dtype> void Blob<Dtype>::Create() {
     blob_.reset(made);
 }
 
-/** As in Caffe, replaces data and diff with unallocated memories; `count` is the new capacity. */
+/** As in Caffe, replaces data and diff with unallocated memories. `count` is the new capacity. */
 template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_axes, int count) {
     sb_blob *made;
     syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,

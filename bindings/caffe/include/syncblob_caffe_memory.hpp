@@ -74,7 +74,7 @@ inline void Require(bool holds, sb_status status, const char *message) {
         Fail(status, message);
 }
 
-/** Calls a function of the C library with the arguments and an error; on failure calls Fail. */
+/** Calls a function of the C library with the arguments and an error. On failure calls Fail. */
 template <typename... Parameters, typename... Arguments>
 __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...),
                                                  Arguments... arguments) {

@@ -56,7 +56,7 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file that caused this error is a prototxt: either the library detected a
+/// Returns whether the file that caused this error is a prototxt. Either the library has detected a
 /// prototxt, or the bytes are malformed and the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))

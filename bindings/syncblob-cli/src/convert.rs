@@ -49,20 +49,20 @@ use crate::{advice, complain, Status};
 /// the shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
 /// converted, nothing is written, and every such layer is listed.
 ///
-/// A .safetensors file stores the layers in its metadata, so you can convert it
-/// back. A .npz or .npy file stores only the names of tensors, so a .caffemodel made from such a
-/// file has layers without types.
+/// A .safetensors file stores the layers in its metadata, so you can convert it back. A .npz or
+/// .npy file stores only the names of tensors. A .caffemodel made from such a file has layers
+/// without types.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read, then the file to write; for .onnx, the files to read are the prototxt (if
+    /// The file to read, then the file to write. For .onnx, the files to read are the prototxt (if
     /// there is one) and the model
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
-    /// The file to write; each FILE is then a file to read
+    /// The file to write. Each FILE is then a file to read
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -82,7 +82,7 @@ pub struct Arguments {
     /// Store all values as this type, instead of their types in IN
     ///
     /// Each value is rounded to the type's nearest value. Values beyond the type's range become
-    /// infinite; standard error reports their number.
+    /// infinite. Standard error reports the number of such values.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
@@ -154,8 +154,8 @@ impl From<FormatArgument> for FileFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// As in PyTorch's modules: layer.weight, layer.bias; a BatchNorm and its Scale are one module,
-    /// with running_mean and running_var divided by the BatchNorm's factor
+    /// As in PyTorch's modules: layer.weight, layer.bias. A BatchNorm and its Scale are one module.
+    /// The module's running_mean and running_var are divided by the BatchNorm's factor
     Torch,
     /// As the blobs in the file: layer.0, layer.1
     Caffe,

@@ -36,7 +36,7 @@ use crate::{complain, describe, note, Status};
 pub struct Arguments {
     /// Load a library that contains a backend, and list its devices, too
     ///
-    /// LIBRARY is a path; no folders are searched. The library's code runs with all your rights:
+    /// LIBRARY is a path. No folders are searched. The library's code runs with all your rights:
     /// load only files that you trust.
     #[arg(long = "backend", value_name = "LIBRARY")]
     libraries: Vec<PathBuf>,

@@ -13,7 +13,7 @@ use crate::net::Listing;
 use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
-/// The contents of one file. A file may have a million blobs of a few bytes each, so blobs have no
+/// The contents of one file. A file may have a million blobs of a few bytes each. Blobs have no
 /// separate allocations: the three vectors describe all blobs.
 pub struct Info {
     pub file: String,

@@ -39,9 +39,8 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. From now on, signals do not end the program, because the exit
-    /// status would report a failure although the work is complete. The program's own handler still
-    /// runs.
+    /// Marks the work as complete. From now on, signals do not end the program. The exit status
+    /// would report a failure although the work is complete. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

@@ -1,4 +1,4 @@
-//! The command `syncblob` as a function: it inspects Caffe's model files, and converts them.
+//! The command `syncblob` as a function. The command inspects and converts Caffe's model files.
 //! [`conversion::Conversion`] is for programs that convert without a command line.
 #![deny(unsafe_code)] // except for signals, file calls, standard output and loaded backends
 
@@ -93,8 +93,8 @@ impl Command {
 
 /// List layers, types, shapes, counts, bytes and sums
 ///
-/// The command indexes and checks each file, then reads one blob at a time, so
-/// it needs about as much memory as the largest blob.
+/// The command indexes and checks each file, then reads one blob at a time. The command needs about
+/// as much memory as the largest blob.
 ///
 /// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
 /// For a prototxt, the command lists the layers of phase TEST, their bottoms and tops, and the

@@ -81,8 +81,8 @@ impl Tiles {
     }
 
     /// Draws the tiles side by side. Scales values so that the smallest is black and the largest
-    /// white; one image with values from 0 to 255 is not scaled. Each value becomes a square with
-    /// sides of `scale` pixels; if `scale` is None, chooses the size.
+    /// white. One image with values from 0 to 255 is not scaled. Each value becomes a square with
+    /// sides of `scale` pixels. If `scale` is None, chooses the size.
     pub fn draw(
         self,
         values: &mut impl Pass,

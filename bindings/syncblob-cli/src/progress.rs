@@ -2,10 +2,10 @@
 
 use crate::system::Bar;
 
-/// A bar is shown only if at least this many bytes are read; fewer bytes are read quickly.
+/// A bar is shown only if at least this many bytes are read.
 const LONG: u64 = 32 << 20;
 
-/// A progress bar, which is shown only if standard error is a terminal.
+/// A progress bar. The bar is shown only if standard error is a terminal.
 pub struct Progress(Bar);
 
 impl Progress {

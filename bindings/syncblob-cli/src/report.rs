@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(short, long)]
     force: bool,
 
-    /// Read three channels as red, green, blue; Caffe's order is blue, green, red
+    /// Read three channels as red, green, blue. Caffe's order is blue, green, red
     #[arg(long)]
     rgb: bool,
 }
@@ -159,8 +159,8 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     Ok(Row { layer, tensor: Some(tensor), summary, note })
 }
 
-/// Returns whether to draw a tensor. Does not draw filters with many channels, or matrices and
-/// vectors, which old files store as 1 x 1 x height x width.
+/// Returns whether to draw a tensor. Does not draw filters with many channels, matrices, or
+/// vectors. Old files store matrices and vectors as 1 x 1 x height x width.
 fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     let is_weights = matches!(source.notes.kind, Some(Kind::Caffemodel | Kind::Solverstate));
     match tensor.shape[..] {

@@ -50,7 +50,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PIXELS", requires = "output", value_parser = 1..=256)]
     scale: Option<i64>,
 
-    /// Read three channels as red, green, blue; Caffe's order is blue, green, red
+    /// Read three channels as red, green, blue. Caffe's order is blue, green, red
     #[arg(long, requires = "output")]
     rgb: bool,
 }

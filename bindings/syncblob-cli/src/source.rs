@@ -83,9 +83,9 @@ pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
 pub trait Parts {
-    /// Returns the next values, at most `most` if the format can be read in parts, and None after
-    /// the last values. A blob of all values has the tensor's shape; any other blob has one axis.
-    /// For a tensor without values, returns one empty blob.
+    /// Returns the next values, or None after the last values. If the format can be read in parts,
+    /// returns at most `most` values. A blob of all values has the tensor's shape. Any other blob
+    /// has one axis. For a tensor without values, returns one empty blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 

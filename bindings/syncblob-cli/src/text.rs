@@ -11,8 +11,8 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns whether a name in an archive is safe: unpacking creates the file below the chosen
-/// folder, and printing the name does not control a terminal.
+/// Returns whether a name in an archive is safe. Unpacking must create the file below the chosen
+/// folder, and printing the name must not control a terminal.
 pub fn is_plain(name: &str) -> bool {
     let is_drive = name.as_bytes().get(1) == Some(&b':');
     let is_part = |part: &str| !matches!(part, "" | "." | "..");

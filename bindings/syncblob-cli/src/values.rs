@@ -127,7 +127,7 @@ impl Pass for Values<'_> {
 }
 
 /// The data of a tensor, which can be read repeatedly. If the data has only one part, the part
-/// stays in memory; otherwise each pass reads the file again.
+/// stays in memory. Otherwise each pass reads the file again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,

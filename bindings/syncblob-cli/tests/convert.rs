@@ -38,7 +38,7 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// The net's name; each layer's name, type and blobs; the blobs without a layer.
+/// The net's name, the layers (name, type and blobs of each), and the blobs without a layer.
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 

@@ -36,18 +36,18 @@ pub struct sb_net_options {
     /// elements of `stages`
     pub num_stages: i64,
     /// a new size for the first axis of the first input, and of each other input whose first axis
-    ///  has the same size; 0: the size in the net
+    ///  has the same size. 0: the size in the net
     pub batch: i64,
     /// the level for the layers' `include` and `exclude` rules
     pub level: i32,
     /// the maximum depth of nested messages; 0: 32
     pub max_depth: i32,
-    /// the maximum size in bytes of a prototxt, and of a model's messages without blobs; 0:
+    /// the maximum size in bytes of a prototxt, and of a model's messages without blobs. 0:
     ///  16 MiB
     pub max_bytes: usize,
     /// the maximum number of layers; 0: 100,000
     pub max_layers: i64,
-    /// the maximum number of values in all fields; a value needs about 100 bytes; 0: 2,000,000
+    /// the maximum number of values in all fields, of about 100 bytes each; 0: 2,000,000
     pub max_fields: i64,
 }
 
@@ -71,7 +71,7 @@ pub struct sb_net_summary {
     pub warnings: *const sb_text,
     /// elements of `warnings`
     pub num_warnings: i64,
-    /// number of layers; layers for training, data and losses are not counted
+    /// number of layers, without layers for training, data and losses
     pub num_layers: i64,
 }
 
@@ -145,19 +145,20 @@ pub struct sb_onnx_options {
     ///  Empty: the size is fixed
     pub batch: sb_text,
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
-    ///  mean_height 0, a number for each channel; otherwise for each channel of each pixel
+    ///  mean_height 0, a number for each channel. Otherwise a number for each channel of each
+    ///  pixel
     pub mean: *const f32,
-    /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
+    /// number of elements in `mean`: channels, or channels * mean_height * mean_width. 0: none
     pub num_mean: i64,
     /// rows of a mean image; 0: `mean` has one number for each channel
     pub mean_height: i64,
     /// columns of a mean image; 0 if mean_height is 0
     pub mean_width: i64,
-    /// the factor by which pixels are multiplied after the mean is subtracted; 0: no factor
+    /// the factor by which pixels are multiplied after the mean is subtracted. 0: no factor
     pub scale: f32,
     /// 1: images have the channel order RGB, although the net needs BGR
     pub swap_rb: i32,
-    /// 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit
+    /// 1: weights are stored and results computed in 16 bits. Inputs and outputs stay 32-bit
     pub half: i32,
     /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
     ///  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
@@ -178,7 +179,8 @@ pub struct sb_onnx_options {
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
     /// [nullable] called before the conversion returns OK, for each difference between the file and
-    ///  the net: an output with another name, or weights that became infinite in 16 bits
+    ///  the net. A difference is an output with another name, or weights that became infinite in
+    ///  16 bits
     pub warn: sb_net_warner,
 }
 

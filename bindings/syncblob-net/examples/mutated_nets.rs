@@ -1,9 +1,9 @@
 //! Changes nets at random and writes files to test other readers of ONNX: `mutated_nets NETS OUT
 //! FIRST COUNT`.
 //!
-//! NETS is a folder of prototxts. For each NUMBER from FIRST to FIRST + COUNT - 1, the program
-//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. It writes the
-//! result to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
+//! NETS is a folder of prototxts. NUMBER runs from FIRST to FIRST + COUNT - 1. For each NUMBER the
+//! program writes a changed net to OUT/NUMBER.prototxt, and converts the net with made-up weights.
+//! The program writes the result to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,11 +12,11 @@ pub enum ErrorKind {
     Limit,
     /// The net contradicts itself, breaks Caffe's rules or does not fit its weights.
     Invalid,
-    /// An option does not fit the net; for example, it names an unknown blob.
+    /// An option does not fit the net: for example, the option names an unknown blob.
     Argument,
     /// The net is valid in Caffe or in a fork of Caffe, but this crate does not convert it.
     Unsupported,
-    /// The weights cannot be read; [`Error::source`](std::error::Error::source) returns the reason.
+    /// The weights cannot be read. [`Error::source`](std::error::Error::source) returns the reason.
     Weights,
     /// A file cannot be read or written.
     Io,
@@ -34,7 +34,7 @@ pub struct Problem {
     pub kind: ErrorKind,
     /// The reason.
     pub reason: String,
-    /// The index of the layer; `None` if the problem is about an input of the net.
+    /// The index of the layer. `None` if the problem is about an input of the net.
     pub(crate) at: Option<usize>,
 }
 

@@ -158,8 +158,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Resizes the batch: the first axis of the first shape, and every other shape's first axis that
-/// has the same size.
+/// Resizes the batch. The batch is the first axis of the first shape, and every other first axis of
+/// the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,

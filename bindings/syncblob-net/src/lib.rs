@@ -1,5 +1,5 @@
 //! Caffe's nets: the layers of a `deploy.prototxt` and a `.caffemodel`, with the shapes of all
-//! blobs, and their conversion to ONNX.
+//! blobs. Also converts nets to ONNX.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,12 +24,11 @@
 //! # }
 //! ```
 //!
-//! A net is in phase TEST: layers that only supply data, or that only serve training or testing,
-//! are omitted, and [`Net::warnings`] lists these layers. [`Net::shapes`] computes the blobs'
-//! shapes by Caffe's rules. A layer that cannot be converted exactly is refused:
-//! [`Error::problems`] lists all such layers. [`OnnxOptions::custom`] writes such layers as nodes
-//! of the domain `caffe` instead. [`Net::state_dict`] returns the weights under the names that
-//! PyTorch's modules use.
+//! A net is in phase TEST. Layers that only supply data, or that only serve training or testing,
+//! are omitted. [`Net::warnings`] lists these layers. [`Net::shapes`] computes the blobs' shapes by
+//! Caffe's rules. A layer that cannot be converted exactly is refused. [`Error::problems`] lists
+//! all refused layers. [`OnnxOptions::custom`] writes these layers as nodes of the domain `caffe`
+//! instead. [`Net::state_dict`] returns the weights under the names that PyTorch's modules use.
 //!
 //! A prototxt and a model may be untrusted: [`Limits`] bound the memory and time of reads.
 #![deny(missing_docs)]

@@ -18,7 +18,7 @@ pub struct Limits {
     pub layers: usize,
     /// The maximum total number of values in all fields. A value of two bytes of text may need some
     /// 100 bytes of memory. With the default limits, the worst text of 16 MiB needs about 15 times
-    /// its size in memory, and the worst binary message about 20 times its size.
+    /// its size in memory. The worst binary message needs about 20 times its size.
     pub fields: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// Counts bytes, layers and fields of one text, or of one model's messages; checks the [`Limits`].
+/// Counts bytes, layers and fields of one text, or of one model's messages. Checks the [`Limits`].
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,

@@ -1,4 +1,4 @@
-//! Finds layers whose results depend on memory that two blobs share in Caffe: one layer works in
+//! Finds layers whose results depend on memory that two blobs share in Caffe. One layer works in
 //! place on the first blob, and a later layer reads the second blob.
 
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 /// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// Returns two kinds of layers: a layer that reads a blob after another layer has overwritten the
-/// blob's memory, and a layer that makes an output whose memory another layer overwrites.
+/// Returns two kinds of layers. The first kind reads a blob after another layer has overwritten the
+/// blob's memory. The second kind makes an output whose memory another layer overwrites.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {

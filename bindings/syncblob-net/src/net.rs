@@ -157,11 +157,14 @@ impl Net {
     /// Reads the net of a prototxt, in any of Caffe's generations.
     ///
     /// # Errors
-    /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
-    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as a net
-    /// with an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an
-    /// old generation whose type is unknown; [`Argument`](crate::ErrorKind::Argument) if `options`
-    /// have a shape for a blob that is not an input.
+    /// - [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
+    ///   text.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as a net with an
+    ///   unknown bottom.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an old generation whose type
+    ///   is unknown.
+    /// - [`Argument`](crate::ErrorKind::Argument) if `options` have a shape for a blob that is not
+    ///   an input.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
@@ -203,8 +206,8 @@ impl Net {
     }
 
     /// Sets the paths of the files that the net was read from. The metadata of the ONNX file lists
-    /// the names of these files, with a BLAKE3 digest of each regular file that the conversion can
-    /// open. A thread computes the digests while the weights are written.
+    /// the names of these files. The metadata also has a BLAKE3 digest of each regular file that
+    /// the conversion can open. A thread computes the digests while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];

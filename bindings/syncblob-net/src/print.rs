@@ -71,7 +71,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
         f.write_str(" ")?;
     }
     // A byte of invalid UTF-8 becomes an octal escape. In a string the escape stands for the same
-    // byte; outside of strings, only comments contain such bytes.
+    // byte. Outside of strings, only comments contain such bytes.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

@@ -12,8 +12,8 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// Only layers of these types have the field. If the list is empty, all layer types have the
-    /// field, except types in the list of another field with the same name or number.
+    /// The types of the layers that have the field. An empty list means all types. Of two fields
+    /// with the same name or number, a field that lists the layer's type takes precedence.
     pub when: Vec<&'static str>,
 }
 

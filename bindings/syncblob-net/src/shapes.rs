@@ -169,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: the shape in the options or, for a top
-    /// that is also a bottom, the shape of the bottom.
+    /// Returns the known shapes of a custom layer's tops. A shape in the options comes first. A top
+    /// that is also a bottom otherwise has the shape of the bottom.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -240,7 +240,8 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
     Err(Error::invalid(text))
 }
 
-/// Checks Caffe's limits for a blob: 32 axes; dimensions and element count at most 2^31 - 1.
+/// Checks Caffe's limits for a blob: 32 axes, and 2^31 - 1 for each dimension and for the element
+/// count.
 pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;

@@ -55,8 +55,8 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm has the first three of these blobs. In NVCaffe it may have all five; the divisor is
-/// then 1.
+/// A BatchNorm has the first three of these blobs. In NVCaffe a BatchNorm may have all five blobs.
+/// The divisor is then 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -80,8 +80,8 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
-    /// The index of the layer that the tensor is named after: the index in [`Net::layers`] or, for
-    /// [`from_model`](StateTensor::from_model), in the model.
+    /// The index of the layer that the tensor is named after. The index counts in [`Net::layers`],
+    /// or in the model for [`from_model`](StateTensor::from_model).
     pub layer: usize,
     /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
     /// index of the blob if PyTorch has no module for the layer.
@@ -120,7 +120,7 @@ impl Net {
     /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
     /// there is no Scale, the module's weight is 1. Without a Scale that has a bias, the module's
     /// bias is 0. Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers
-    /// keep their values, but are reshaped to the number of axes that PyTorch expects.
+    /// keep their values. These blobs are reshaped to the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -219,8 +219,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// Maps each BatchNorm without a weight to the Scale layer that is the only reader of its top, if
-/// this Scale has one factor for each channel.
+/// Maps a BatchNorm without a weight to the Scale layer that is the only reader of its top. Ignores
+/// a Scale unless it has one factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];

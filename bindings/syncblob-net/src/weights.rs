@@ -41,11 +41,11 @@ impl Net {
     /// model's layer of that name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
-    /// weights, or if the model lacks a layer's weights but has unused weights of the same shapes
-    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
-    /// file cannot be read.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
+    ///   weights. The model may also lack a layer's weights but have unused weights of the same
+    ///   shapes. Caffe would then use the layer's fillers.
+    /// - [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -144,8 +144,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
-    /// other layers share fewer than `needed` blobs with this layer.
+    /// Returns whether blobs of this layer are missing. The model must have no layer of this name,
+    /// and other layers must share fewer than `needed` blobs with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

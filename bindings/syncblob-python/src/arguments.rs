@@ -89,7 +89,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// Returns `made`, the result of converting `value`; replaces an OverflowError with a ValueError.
+/// Returns `made`, the result of converting `value`. Replaces an OverflowError with a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {

@@ -12,7 +12,7 @@ use crate::error::detached;
 /// changes nothing. The library stays open until the process ends.
 ///
 /// The library's code runs with all rights of this process: load only files that you trust. A path
-/// without a folder names a file in the current folder; no other folder is searched.
+/// without a folder names a file in the current folder. No other folder is searched.
 #[pyfunction]
 pub fn load_backend(
     py: Python<'_>,

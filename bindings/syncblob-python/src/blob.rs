@@ -22,10 +22,10 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// both. A memory is allocated, and filled with zeros, at its first use.
 ///
 /// `shape` is one number or several. By default, the blob has no shape yet. If `shape` is an array
-/// with at least one axis, the blob gets a copy of the array's values and, without a `dtype`, the
-/// array's type. `dtype` is a name such as ``"float32"``, or a dtype of NumPy or PyTorch. `device`
-/// is ``"cpu"``, a GPU such as ``"cuda:0"``, the simulated device ``"sim:0"``, which always exists,
-/// or a device of a backend that `load_backend` has loaded.
+/// with at least one axis, the blob gets a copy of the array's values. Without a `dtype`, the blob
+/// also gets the array's type. `dtype` is a name such as ``"float32"``, or a dtype of NumPy or
+/// PyTorch. `device` is ``"cpu"``, a GPU such as ``"cuda:0"``, or a device of a backend that
+/// `load_backend` has loaded. The simulated device ``"sim:0"`` always exists.
 ///
 /// >>> weights = Blob((2, 3))
 /// >>> weights.data[...] = 1.0
@@ -47,13 +47,13 @@ pub struct Blob {
     shares: AtomicBool,
 }
 
-/// A call on a blob that shares a memory takes this lock after the blob's own lock, so that no two
-/// blobs write to their shared memory at the same time.
+/// A call on a blob that shares a memory takes this lock after the blob's own lock. The lock
+/// prevents two blobs from writing to their shared memory at the same time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
     pub fn new(mut blob: BlobAny) -> Self {
-        // SAFETY: the locks prevent concurrent writes; calls.rs explains why no slices exist.
+        // SAFETY: the locks prevent concurrent writes. calls.rs explains why no slices exist.
         unsafe { blob.allow_shared_writes() };
         Self { blob: RwLock::new(blob), shares: AtomicBool::new(false) }
     }
@@ -196,7 +196,7 @@ impl Blob {
         self.array(py, Part::Data)
     }
 
-    /// The diff as a NumPy array; see `data`.
+    /// The diff as a NumPy array. See `data`.
     #[getter]
     fn diff<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Diff)
@@ -252,7 +252,7 @@ impl Blob {
         self.head(py, Part::Diff)
     }
 
-    /// Changes the shape. A memory that is too small is replaced by a new memory of zeros; a memory
+    /// Changes the shape. A memory that is too small is replaced by a new memory of zeros. A memory
     /// that is large enough keeps its elements. Existing arrays keep their shape and their memory.
     ///
     /// >>> blob = Blob((2, 3))
@@ -345,9 +345,8 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Makes the blob share the data of another blob, like Caffe's ShareData.
-    /// The blobs must have equally many elements, of the same type, on the same device; their
-    /// shapes may differ.
+    /// Makes the blob share the data of another blob, like Caffe's ShareData. The blobs must have
+    /// equally many elements, of the same type, on the same device. The blobs' shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
     /// >>> second.share_data(first)
@@ -358,7 +357,7 @@ impl Blob {
         self.share(py, other.get(), Part::Data)
     }
 
-    /// Makes the blob share the diff of another blob instead of its own diff; see `share_data`.
+    /// Makes the blob share the diff of another blob instead of its own diff. See `share_data`.
     fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Diff)
     }

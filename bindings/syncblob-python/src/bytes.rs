@@ -16,8 +16,8 @@ pub fn written<'py>(
     write: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<bool, Failure> + Send,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let size = ffi::Py_ssize_t::try_from(size)?;
-    // SAFETY: without a source the object has uninitialised room for the bytes, and `write` writes
-    // them before other code gets the object.
+    // SAFETY: without a source the object has uninitialised room for the bytes. `write` writes the
+    // bytes before other code gets the object.
     let made = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
             .cast_into_unchecked::<PyBytes>()

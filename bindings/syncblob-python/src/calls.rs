@@ -1,7 +1,7 @@
 //! Calls functions of the C library that write to memory that Python arrays share.
 //!
-//! The crate `syncblob` refuses to write to memory that has another owner, because that owner may
-//! hold a slice of the memory. Here the other owners are tensors of Python arrays, which access the
+//! The crate `syncblob` refuses to write to memory that has another owner: that owner may hold a
+//! slice of the memory. Here the other owners are tensors of Python arrays. Arrays access the
 //! memory by pointer, and this crate makes no slices of exported memory. Two calls must not write
 //! to one memory at the same time. The blob's lock and the lock of all sharers prevent this.
 

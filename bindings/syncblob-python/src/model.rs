@@ -26,8 +26,8 @@ use crate::{bytes, calls, plain, tensor};
 /// A Caffe file that `load` has opened, or a new file. The file's blobs are loaded on request.
 ///
 /// A model is a mapping of names to layers, in the file's order. In Caffe several layers may have
-/// the same name or no name: the second ``conv`` is named ``conv#2``, and layer 7 is ``#7`` if it
-/// has no name.
+/// the same name or no name. The second ``conv`` is named ``conv#2``, and layer 7 without a name is
+/// ``#7``.
 ///
 /// >>> model = Model("tiny")
 /// >>> layer = model.add_layer("ip", "InnerProduct", [[[0.5, 1.5]], [1.0]])
@@ -40,7 +40,7 @@ use crate::{bytes, calls, plain, tensor};
 #[pyclass(frozen, mapping, module = "syncblob")]
 pub struct Model {
     opened: RwLock<Opened>,
-    /// The maximum memory of one read, in bytes; 0 means no limit.
+    /// The maximum memory of one read, in bytes. 0 means no limit.
     max_memory: usize,
 }
 
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-/// Returns a view of the model; `kind` is a class of `collections.abc`, such as `KeysView`.
+/// Returns a view of the model. `kind` is a class of `collections.abc`, such as `KeysView`.
 fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
     model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
 }
@@ -227,7 +227,7 @@ impl Model {
         PyTuple::new(slf.py(), (0..count).map(blob))
     }
 
-    /// The iteration at which a solver state was saved; writable.
+    /// The iteration at which a solver state was saved. Writable.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.iteration = 5000
@@ -244,7 +244,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.iteration = iteration)
     }
 
-    /// The step of a solver state's learning rate policy; writable.
+    /// The step of a solver state's learning rate policy. Writable.
     #[getter]
     fn current_step(&self, py: Python<'_>) -> PyResult<i32> {
         Ok(self.solver_info(py)?.current_step)
@@ -367,7 +367,7 @@ impl Model {
         self.write(value.py(), |opened| blob.add_to(opened.model_mut()?, None))
     }
 
-    /// Replaces one of `blobs`; the rules of `Layer.set_blob` apply.
+    /// Replaces one of `blobs`. The rules of `Layer.set_blob` apply.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.add_blob([1.0])
@@ -389,12 +389,12 @@ impl Model {
     /// ``conv1.bias``, ``bn.running_mean``. A PyTorch module can load the dict if its submodules
     /// have the layers' names. Each array is a separate copy.
     ///
-    /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
+    /// A BatchNorm and the Scale after it become one module with the BatchNorm's name. Without a
     /// Scale, the module's weight is 1 and its bias 0. Caffe stores mean and variance multiplied by
-    /// a factor; this method divides them by the factor. The layers are in the net's order, if
-    /// Caffe wrote the model.
+    /// a factor. This method divides mean and variance by the factor. The layers are in the net's
+    /// order, if Caffe wrote the model.
     ///
-    /// Blobs of layers without an equivalent in PyTorch are named by their numbers; a solver's
+    /// Blobs of layers without an equivalent in PyTorch are named by their numbers. A solver's
     /// blobs are ``history.0`` and so on. With ``names="caffe"`` all blobs are named by their
     /// numbers (``conv1.0``, ``bn.2``) and have the file's values and shapes. `framework` is
     /// ``"numpy"`` or ``"torch"``.
@@ -425,7 +425,7 @@ impl Model {
     }
 
     /// Writes the file. Unchanged parts are written byte for byte. The path always names the
-    /// complete old file or the complete new file; it may be the loaded file's path. The default
+    /// complete old file or the complete new file. The loaded file's path is allowed. The default
     /// limits of `load` do not limit `save`. A path with the extension of another format is
     /// refused.
     #[pyo3(name = "save")]
@@ -515,14 +515,14 @@ fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Opens a Caffe file (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) from its path, or
-/// from its content as bytes. The file is indexed and checked; values are loaded on request. Texts
+/// from its content as bytes. The file is indexed and checked. Values are loaded on request. Texts
 /// that are not UTF-8 are decoded as by `os.fsdecode`. For a file without a size, such as a pipe,
 /// pass its bytes.
 ///
 /// `format` replaces the detection of the format: ``"caffemodel"``, ``"solverstate"``, ``"blob"``
-/// or ``"blobvector"``. The other arguments are limits; a file above a limit raises a `LimitError`.
-/// `max_memory` limits the bytes of one read, index and values together (default: no limit);
-/// `max_layers` (default 100,000) and `max_blobs` (1,000,000) limit counts; `max_name_bytes`
+/// or ``"blobvector"``. The other arguments are limits. A file above a limit raises a `LimitError`.
+/// `max_memory` limits the bytes of one read, index and values together (default: no limit).
+/// `max_layers` (default 100,000) and `max_blobs` (1,000,000) limit counts. `max_name_bytes`
 /// (65,536) limits each name and type.
 ///
 /// >>> model = load(Model("net").to_bytes(), max_memory=1 << 20)
@@ -690,7 +690,7 @@ impl Layer {
         text(py, &self.read(py, |layer| layer.name_bytes().to_vec())?)
     }
 
-    /// The layer's type, such as ``"Convolution"``; in files of 2014 ``"CONVOLUTION"``.
+    /// The layer's type, such as ``"Convolution"``, or ``"CONVOLUTION"`` in files of 2014.
     #[getter]
     fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         text(py, &self.read(py, |layer| layer.layer_type_bytes().to_vec())?)
@@ -746,7 +746,7 @@ impl Layer {
     }
 
     /// Replaces a blob with a copy of an array, or of another blob's data. The value must have the
-    /// old blob's shape and type; numbers without a type get the old type. If `replace` is true,
+    /// old blob's shape and type. Numbers without a type get the old type. If `replace` is true,
     /// the value may have any shape, and is stored in the type that `add_layer` would choose.
     ///
     /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
@@ -794,9 +794,9 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 /// A blob in a model, loaded on request. NumPy and all libraries that support DLPack accept this
-/// object as an array: each use loads a separate copy of the values.
+/// object as an array. Each use loads a separate copy of the values.
 ///
-/// ``==`` tests whether two objects are the same blob of the same model; with a NumPy array it
+/// ``==`` tests whether two objects are the same blob of the same model. With a NumPy array, ``==``
 /// compares elements. `numpy.array_equal` compares the values of two blobs.
 #[pyclass(frozen, module = "syncblob")]
 pub struct StoredBlob {

@@ -22,14 +22,14 @@ use crate::{bytes, plain, tensor};
 /// Net(prototxt, weights=None, *, inputs=None, batch=None, level=0, stages=())
 /// --
 ///
-/// A net as Caffe would run it in phase TEST: its layers in order, the shapes of its blobs, and,
-/// with weights, its conversion to ONNX.
+/// A net as Caffe would run it in phase TEST: its layers in order, and the shapes of its blobs. A
+/// net with weights can be converted to ONNX.
 ///
 /// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. If it is
-/// `None`, the net is read from `weights`. `weights` is a path, bytes, or a `Model`; later changes
+/// `None`, the net is read from `weights`. `weights` is a path, bytes, or a `Model`. Later changes
 /// of that model do not affect the net.
 ///
-/// `inputs` maps names of inputs to shapes, which replace the net's shapes; a net in a model rarely
+/// `inputs` maps names of inputs to shapes, which replace the net's shapes. A net in a model rarely
 /// has shapes. `batch` is the new size of the first axis of the first input. The first axes of
 /// other inputs change, too, if they have the same size. `level` and `stages` are matched with the
 /// layers' include and exclude rules.
@@ -125,21 +125,21 @@ impl Net {
         PyTuple::new(py, self.net.warnings())
     }
 
-    /// Converts the net to ONNX, opset 17. Returns bytes or, if `path` is given, writes a file: the
+    /// Converts the net to ONNX, opset 17. Returns bytes or, if `path` is given, writes a file. The
     /// path always names the complete old file or the complete new file. Weights above 2 GiB do not
-    /// fit into one file, so they are written to a second file, whose name is the first file's name
-    /// with ``.data`` appended.
+    /// fit into one file, so they are written to a second file. The second file's name is the first
+    /// file's name with ``.data`` appended.
     ///
     /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
     /// them, one per line. If `custom` is true, such layers become nodes of the domain ``caffe``,
-    /// which the runtime must implement; `shapes` maps names of these nodes' outputs to shapes.
+    /// which the runtime must implement. `shapes` maps names of these nodes' outputs to shapes.
     ///
-    /// `outputs` are the blobs to compute instead of the net's outputs; layers that these blobs do
+    /// `outputs` are the blobs to compute instead of the net's outputs. Layers that these blobs do
     /// not need are omitted. `batch` names the batch axis, which then has no fixed size. If `fp16`
     /// is true, weights are stored as 16-bit floats, and the net computes with 16-bit floats.
     /// `swap_rb`, `mean` and `scale` add Caffe's preprocessing as the first nodes, in this order:
-    /// swap red and blue; subtract `mean`, which is one number for each channel or an image, such
-    /// as the blob of a ``mean.binaryproto``; multiply by `scale`.
+    /// swap red and blue, subtract `mean`, multiply by `scale`. `mean` is one number for each
+    /// channel, or an image, such as the blob of a ``mean.binaryproto``.
     #[pyo3(signature = (path=None, *, outputs=None, batch=None, fp16=false, mean=None, scale=None,
                         swap_rb=false, custom=false, shapes=None))]
     #[pyo3(
@@ -302,8 +302,8 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
 }
 
-/// Converts a mean: one number for each channel, or an array that is an image of channels × height
-/// × width, with or without a leading axis of size 1.
+/// Converts a mean. The mean is one number for each channel, or an array: an image of channels ×
+/// height × width, with or without a leading axis of size 1.
 fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
     if value.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("mean must be numbers: read a file with load_blob"));

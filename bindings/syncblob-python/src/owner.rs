@@ -3,8 +3,8 @@
 //! The library calls a tensor's deleter when a call drops the last reference to the memory. During
 //! that call, locks are held. The deleter may run any Python code, which would deadlock if it used
 //! the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's tensor.
-//! After the call, when no lock is held, the array's tensor is released. Only a tensor that a blob
-//! exported is passed directly, because the library runs no Python code to release such a tensor.
+//! After the call, when no lock is held, the array's tensor is released. A tensor that a blob
+//! exported needs no substitute, because its release runs no Python code.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -24,8 +24,8 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, which takes locks, and then releases the queued owners. A loop releases the owners:
-/// a release may drop a blob that uses a further owner, and recursion could overflow the stack. In
+/// Runs `work`, which takes locks, and then releases the queued owners. A loop releases the owners.
+/// A release may drop a blob that uses a further owner, so recursion could overflow the stack. In
 /// nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
@@ -88,7 +88,7 @@ fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
 /// # Safety
 /// The caller keeps the contract of `Dlpack::from_raw`.
 pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
-    // SAFETY: the caller keeps the contract; `from_raw` has checked the struct's version.
+    // SAFETY: the caller keeps the contract. `from_raw` has checked the struct's version.
     let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
     lend(copy, Owner::Versioned(owner))
 }

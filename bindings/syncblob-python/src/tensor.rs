@@ -242,7 +242,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     // SAFETY: `raw` is a live object.
     if let Some(tensor) = unsafe { content(raw, VERSIONED) } {
         let tensor = tensor.cast::<sys::sb_dl_managed_versioned>();
-        // SAFETY: the capsule's tensor is alive; structs of all versions begin with the version.
+        // SAFETY: the capsule's tensor is alive. Structs of all versions begin with the version.
         if unsafe { (*tensor.as_ptr()).version.major } == sys::SB_DL_MAJOR_VERSION {
             // SAFETY: `sb_dl_managed_versioned` is the struct of this version.
             check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;

@@ -167,7 +167,7 @@ fn compile<'a>(
     }
     let (messages, ours): (Vec<_>, Vec<_>) =
         sources.iter().partition(|path| path.ends_with(MESSAGES));
-    // Generated code checks arguments with `assert`; NDEBUG removes these checks.
+    // Generated code checks arguments with `assert`. NDEBUG removes these checks.
     let mut messages_build = build.clone();
     let objects = messages_build.define("NDEBUG", None).files(messages).try_compile_intermediates();
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)

@@ -93,7 +93,7 @@ fn the_library_computes() {
     use syncblob_sys as sys;
 
     let (mut blob, mut data, mut sum) = (null_mut(), null_mut(), 0.0);
-    // SAFETY: every pointer is to a live variable, or NULL where the headers allow it; the blob's
+    // SAFETY: every pointer is to a live variable, or NULL where the headers allow NULL. The blob's
     // data has three floats.
     unsafe {
         let shape = [3_i64];

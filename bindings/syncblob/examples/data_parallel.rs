@@ -1,5 +1,5 @@
 //! Trains with several workers, as in Caffe's data parallelism. The workers share the weights'
-//! data; each worker has a separate diff. A step adds the diffs to the weights' diff and calls
+//! data. Each worker has a separate diff. A step adds the diffs to the weights' diff and calls
 //! `update`.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.

@@ -1,5 +1,5 @@
-//! Loads a blob of a model, reads the blob on the host and on the device, updates it, saves the
-//! model and reads the saved blob.
+//! Loads a blob of a model, reads the blob on the host and on the device, and updates it. Then
+//! saves the model and reads the saved blob.
 //!
 //! ```sh
 //! cargo run --example demo -- resnet.caffemodel

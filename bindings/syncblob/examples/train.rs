@@ -89,7 +89,7 @@ fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> 
     Ok(loss)
 }
 
-/// Computes history = momentum x history + rate x diff; data -= history.
+/// Computes history = momentum x history + rate x diff, then data -= history.
 fn update(param: &mut Blob<f32>, history: &mut Blob<f32>) -> Result<()> {
     for (diff, moved) in param.diff_mut()?.iter_mut().zip(history.data_mut()?) {
         *moved = MOMENTUM * *moved + RATE * *diff;
@@ -173,7 +173,7 @@ pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     Ok(losses)
 }
 
-/// Runs the ranks as threads; returns the losses of rank 0.
+/// Runs the ranks as threads. Returns the losses of rank 0.
 pub fn train_threads(ranks: usize, run: &Run) -> Result<Vec<f64>> {
     let ranks = SimOptions::new().ranks(ranks)?;
     thread::scope(|scope| {

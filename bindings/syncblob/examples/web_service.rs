@@ -34,7 +34,7 @@ fn main() {
 
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // `max_host_bytes` limits all models together; `limits` applies to each model.
+    // `max_host_bytes` limits all models together. `limits` applies to each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))

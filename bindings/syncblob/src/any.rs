@@ -25,7 +25,7 @@ macro_rules! blob_any {
         }
 
         impl BlobAny {
-            /// Makes an empty blob in a context; see [`Blob::new`].
+            /// Makes an empty blob in a context. See [`Blob::new`].
             ///
             /// ```
             /// use syncblob::{BlobAny, Context, Dtype};
@@ -51,7 +51,7 @@ macro_rules! blob_any {
                 }
             }
 
-            /// Takes ownership of a blob that the library made; see `from_raw`.
+            /// Takes ownership of a blob that the library made. See `from_raw`.
             ///
             /// # Safety
             /// The requirements of `from_raw`.
@@ -110,8 +110,8 @@ macro_rules! each {
 #[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
 
-/// Defines methods twice: for a [`Blob`] whose element type supports them, and for [`BlobAny`],
-/// where the library refuses unsupported element types at run time.
+/// Defines methods twice: for a [`Blob`] whose element type supports them, and for [`BlobAny`]. The
+/// library refuses unsupported element types of a [`BlobAny`] at run time.
 macro_rules! both {
     ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
         $(#[$doc])*
@@ -141,7 +141,7 @@ fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
 }
 
 impl BlobAny {
-    /// Changes the shape; see [`Blob::reshape`].
+    /// Changes the shape. See [`Blob::reshape`].
     ///
     /// # Errors
     /// Errors of [`Blob::reshape`].
@@ -149,7 +149,7 @@ impl BlobAny {
         each!(self, blob => blob.reshape(shape))
     }
 
-    /// Returns a reference to data's or diff's memory; see [`Blob::memory`].
+    /// Returns a reference to data's or diff's memory. See [`Blob::memory`].
     ///
     /// # Errors
     /// Errors of [`Blob::memory`].
@@ -168,7 +168,7 @@ impl BlobAny {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for a blob of `f16` or `bf16` without the feature
-    /// `half`; the blob is destroyed.
+    /// `half`. This error destroys the blob.
     ///
     /// # Safety
     /// The requirements of [`Blob::from_raw`], except that every element type is allowed.
@@ -177,7 +177,7 @@ impl BlobAny {
         unsafe { Self::own(raw.as_ptr()) }
     }
 
-    /// Returns the C handle; see [`Blob::as_ptr`].
+    /// Returns the C handle. See [`Blob::as_ptr`].
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         each!(self, blob => blob.as_ptr())
     }
@@ -195,12 +195,12 @@ impl BlobAny {
         each!(self, blob => dtype_of(blob))
     }
 
-    /// Returns whether the blob ever had a shape; see [`Blob::is_shaped`].
+    /// Returns whether the blob ever had a shape. See [`Blob::is_shaped`].
     pub fn is_shaped(&self) -> bool {
         each!(self, blob => blob.is_shaped())
     }
 
-    /// Returns the dimensions; see [`Blob::shape`].
+    /// Returns the dimensions. See [`Blob::shape`].
     pub fn shape(&self) -> &[usize] {
         each!(self, blob => blob.shape())
     }
@@ -236,7 +236,7 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
     }
 
-    /// Allows writes to shared memories; see [`Blob::allow_shared_writes`].
+    /// Allows writes to shared memories. See [`Blob::allow_shared_writes`].
     ///
     /// # Safety
     /// The requirements of [`Blob::allow_shared_writes`].
@@ -245,7 +245,7 @@ impl BlobAny {
         each!(self, blob => unsafe { blob.allow_shared_writes() });
     }
 
-    /// Makes this blob the only owner of a memory; see [`Blob::make_unique`].
+    /// Makes this blob the only owner of a memory. See [`Blob::make_unique`].
     ///
     /// # Errors
     /// Errors of [`Blob::make_unique`].
@@ -253,7 +253,7 @@ impl BlobAny {
         each!(self, blob => blob.make_unique(part))
     }
 
-    /// Copies shape, data and diff to a new blob in the same context; see [`Blob::try_clone`].
+    /// Copies shape, data and diff to a new blob in the same context. See [`Blob::try_clone`].
     ///
     /// # Errors
     /// Errors of [`Blob::try_clone`].

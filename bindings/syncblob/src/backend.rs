@@ -9,7 +9,7 @@ use crate::Result;
 /// name: a [`Context`](crate::Context) may then have the device `"NAME:0"`, `"NAME:1"` and so on.
 /// Loading the same library again changes nothing. The library stays open until the process ends.
 ///
-/// A path without a folder names a file in the current folder; no other folder is searched.
+/// A path without a folder names a file in the current folder. No other folder is searched.
 ///
 /// ```no_run
 /// use syncblob::{load_backend, Blob, Context};
@@ -24,19 +24,20 @@ use crate::Result;
 /// ```
 ///
 /// # Errors
-/// [`Io`](crate::ErrorKind::Io) if the file cannot be opened as a library,
-/// [`NotFound`](crate::ErrorKind::NotFound) if it does not export `syncblob_backend`,
-/// [`Unsupported`](crate::ErrorKind::Unsupported) if it has no backend for this machine,
-/// [`AbiMismatch`](crate::ErrorKind::AbiMismatch) for a backend of another version,
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or for a name
-/// that another backend has; [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
+/// - [`Io`](crate::ErrorKind::Io) if the file cannot be opened as a library.
+/// - [`NotFound`](crate::ErrorKind::NotFound) if the library does not export `syncblob_backend`.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported) if the library has no backend for this machine.
+/// - [`AbiMismatch`](crate::ErrorKind::AbiMismatch) for a backend of another version.
+/// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or for a
+///   name that another backend has.
+/// - [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
 ///
 /// # Safety
 /// Opening the library and using its devices runs the library's code. The caller promises that this
-/// code is sound to run in this process, and that the backend fulfils the contract of `backend.h`.
+/// code is sound to run in this process. The backend must also fulfil the contract of `backend.h`.
 pub unsafe fn load_backend(path: impl AsRef<Path>) -> Result<&'static str> {
     let backend = with_path(path.as_ref(), |path| {
-        // SAFETY: the path ends in NUL; the caller promises that the library's code is sound.
+        // SAFETY: the path ends in NUL. The caller promises that the library's code is sound.
         get(|out, err| unsafe { sys::sb_backend_load(path.as_ptr(), out, err) })
     })?;
     // SAFETY: the table and its name stay valid and unchanged until the process ends.

@@ -29,7 +29,7 @@ pub use proto::Payload;
 /// on the device of its [`Context`], or both.
 ///
 /// The first use of a memory allocates the memory and fills it with zeros. Elements lie in
-/// row-major order. A program can move or share a blob; to copy the blob, call
+/// row-major order. A program can move or share a blob. To copy the blob, call
 /// [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
@@ -43,7 +43,7 @@ pub struct Blob<T: Element> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
+// SAFETY: the C library has no per-thread state. A blob may be used and destroyed on any thread,
 // and its elements are plain numbers. The owners of the caller's memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
 // SAFETY: `&self` methods make only calls that take a const blob and may run concurrently.
@@ -260,7 +260,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the C handle, for code that also calls the C library. The handle lives as long as
-    /// `self`; C calls on the handle must follow the rules of the crate's Safety section.
+    /// `self`. C calls on the handle must follow the rules of the crate's Safety section.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         self.note_share();
         self.raw()
@@ -352,7 +352,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// # Errors
     /// Out of memory, a cap that is reached.
     pub fn empty(self) -> Result<Blob<T>> {
-        // SAFETY: the context is live; the blob retains it.
+        // SAFETY: the context is live. The blob retains the context.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_create(self.context.as_ptr(), <T as Sealed>::CODE, out, err)
         })?;

@@ -41,7 +41,7 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 }
 
 /// Runs every task exactly once, even if the caller's function calls the closure too often or too
-/// rarely. Each call of the closure runs the next task; calls after the last task do nothing. If
+/// rarely. Each call of the closure runs the next task. Calls after the last task do nothing. If
 /// the caller's function returns or panics early, this function runs the remaining tasks. No call
 /// of the closure is running at that time, because the caller's function only borrowed the closure.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
@@ -90,7 +90,7 @@ unsafe extern "C" fn alloc<A: GlobalAlloc + Sync>(
 ) -> *mut c_void {
     let Ok(layout) = Layout::from_size_align(bytes, alignment) else { return ptr::null_mut() };
     let made = contain(|| {
-        // SAFETY: `user` is the static allocator; the size is not 0.
+        // SAFETY: `user` is the static allocator. The size is not 0.
         unsafe {
             let allocator = &*user.cast::<A>();
             match flags & sys::SB_ALLOC_ZEROED {
@@ -164,7 +164,7 @@ where
     let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
     let failure = match panic::catch_unwind(values) {
         Ok(Ok(blob)) => {
-            // SAFETY: `out` is valid; the blob lives until the next call.
+            // SAFETY: `out` is valid. The blob lives until the next call.
             unsafe { *out = lender.lent.insert(blob).as_ptr() };
             return sys::SB_OK;
         }

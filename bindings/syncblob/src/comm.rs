@@ -114,8 +114,8 @@ impl Comm {
     /// Takes ownership of a communicator that C code made.
     ///
     /// # Safety
-    /// `raw` is a live communicator without another owner, and its engine keeps the promises of the
-    /// C header `comm_engine.h`.
+    /// `raw` is a live communicator without another owner. Its engine keeps the promises of the C
+    /// header `comm_engine.h`.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_comm>) -> Self {
         // SAFETY: the communicator is live.
         let (rank, size) =
@@ -147,14 +147,14 @@ impl Comm {
         self.size
     }
 
-    /// Collective: combines the values of all ranks element by element; every rank gets the result.
+    /// Collective: combines the values of all ranks element by element. Every rank gets the result.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) during a reducer's step; out of
     /// memory; [`CommFailure`](crate::ErrorKind::CommFailure): the values are then unspecified.
     pub fn all_reduce<T: Reduced>(&self, op: Op, values: &mut [T]) -> Result<()> {
         let (ptr, count) = (values.as_mut_ptr().cast(), to_i64(values.len()));
-        // SAFETY: `values` has `count` elements; any bytes are valid elements.
+        // SAFETY: `values` has `count` elements. Any bytes are valid elements.
         check(|err| unsafe {
             let dtype = <T as Sealed>::CODE;
             sys::sb_comm_all_reduce(self.as_ptr(), op.code(), dtype, count, ptr, err)
@@ -187,9 +187,9 @@ impl Comm {
     }
 
     /// Collective: combines the blobs of all ranks element by element, and writes the result to the
-    /// blobs of every rank. The work is done on the device if it has the newest bytes and the
-    /// engine accepts the device's memory, else on the host. No two of the blobs may share a
-    /// memory.
+    /// blobs of every rank. The work is done on the device if the device has the newest bytes and
+    /// the engine accepts the device's memory. Otherwise the host does the work. No two of the
+    /// blobs may share a memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};
@@ -223,9 +223,9 @@ impl Comm {
         })
     }
 
-    /// Collective: copies the values of rank `root`'s blobs to every rank's blobs, for example
-    /// initial weights, or a model that only one rank has opened. The shapes must be equal at all
-    /// ranks.
+    /// Collective: copies the values of rank `root`'s blobs to every rank's blobs. The values are,
+    /// for example, initial weights, or a model that only one rank has opened. The shapes must be
+    /// equal at all ranks.
     ///
     /// # Errors
     /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), except `Shared` at the root;
@@ -240,7 +240,7 @@ impl Comm {
         if self.rank() != root {
             list.need_unique(part)?;
         }
-        // SAFETY: the blobs are live and mutably borrowed; written memories are not shared.
+        // SAFETY: the blobs are live and mutably borrowed. Written memories are not shared.
         check(|err| unsafe {
             let (ptr, count) = (list.raw.as_ptr(), to_i64(list.raw.len()));
             let (comm, root) = (self.as_ptr(), count_to_c(root));
@@ -262,7 +262,7 @@ impl Drop for Comm {
     }
 }
 
-/// Blobs as an array of C handles; the blobs are borrowed as long as the list lives.
+/// Blobs as an array of C handles. The blobs are borrowed as long as the list lives.
 struct List<'a, T: Element> {
     blobs: Vec<&'a mut Blob<T>>,
     raw: Vec<*mut sys::sb_blob>,

@@ -27,8 +27,8 @@ pub struct Context {
     raw: Option<NonNull<sys::sb_context>>,
 }
 
-// SAFETY: a context is reference counted atomically and may be shared between threads; the library
-// locks its state.
+// SAFETY: a context is reference counted atomically and may be shared between threads. The library
+// locks the context's state.
 unsafe impl Send for Context {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
@@ -44,7 +44,7 @@ impl Context {
         ContextBuilder::default()
     }
 
-    /// Takes over one reference to a context from C code; NULL is the built-in context.
+    /// Takes over one reference to a context from C code. NULL is the built-in context.
     ///
     /// # Safety
     /// `raw` is NULL, or a live context to which the caller owns a reference.
@@ -67,13 +67,13 @@ impl Context {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Returns the C handle, for code that also calls the C library; null for the built-in context.
+    /// Returns the C handle, for code that also calls the C library. Null for the built-in context.
     /// The handle lives as long as `self`.
     pub fn as_ptr(&self) -> *mut sys::sb_context {
         self.raw.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// Returns the device's name, such as `"sim:0"`; `"cpu"` if there is no device.
+    /// Returns the device's name, such as `"sim:0"`, or `"cpu"` if there is no device.
     pub fn device(&self) -> &str {
         // SAFETY: the text lives as long as the context.
         let name = unsafe { CStr::from_ptr(sys::sb_context_device(self.as_ptr())) };
@@ -121,7 +121,7 @@ impl Context {
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
     /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten despite the error.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
-        // SAFETY: the function accepts NULL and live contexts; the stream is live.
+        // SAFETY: the function accepts NULL and live contexts. The stream is live.
         check(|err| unsafe {
             sys::sb_context_forget_stream(self.as_ptr(), stream.as_raw().cast(), err)
         })
@@ -137,7 +137,7 @@ impl Context {
     pub fn stats(&self) -> Result<Stats> {
         let mut raw =
             sys::sb_stats { struct_size: size_of::<sys::sb_stats>(), ..Default::default() };
-        // SAFETY: `raw` contains its size; the context is live.
+        // SAFETY: `raw` contains its size. The context is live.
         check(|err| unsafe { sys::sb_context_stats(self.as_ptr(), &mut raw, err) })?;
         Ok(Stats::from_c(&raw))
     }

@@ -1,7 +1,7 @@
 //! A blob's dimensions as `usize`.
 //!
-//! The library stores dimensions as 64-bit integers. A 64-bit host reads these integers in place;
-//! on a 32-bit host the blob keeps a copy as `usize`. The library refuses dimensions that do not
+//! The library stores dimensions as 64-bit integers. A 64-bit host reads these integers in place.
+//! On a 32-bit host the blob keeps a copy as `usize`. The library refuses dimensions that do not
 //! fit `usize`.
 
 /// Calls `call` with a pointer to the indices as `i64`. An index above `i64::MAX` becomes a
@@ -42,7 +42,7 @@ pub(crate) struct Dims(std::sync::Mutex<Box<[usize]>>);
 
 #[cfg(target_pointer_width = "32")]
 impl Dims {
-    /// Returns the dimensions as `usize`; copies the dimensions if they have changed.
+    /// Returns the dimensions as `usize`. Copies the dimensions if they have changed.
     ///
     /// # Safety
     /// The dimensions are not negative, and live as long as the result. A call with different

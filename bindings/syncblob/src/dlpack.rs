@@ -17,8 +17,8 @@ macro_rules! tensor {
             raw: NonNull<sys::$raw>,
         }
 
-        // SAFETY: the deleter of the library's tensors may be called on any thread; for other
-        // tensors the caller of `from_raw` promises this.
+        // SAFETY: the deleter of the library's tensors may be called on any thread. The caller of
+        // `from_raw` promises the same for other tensors.
         unsafe impl Send for $name {}
         // SAFETY: `&self` methods read the struct, which never changes.
         unsafe impl Sync for $name {}
@@ -64,7 +64,7 @@ macro_rules! tensor {
 
         impl sealed::Tensor for $name {
             fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
-                // SAFETY: the tensor is valid; if the call succeeds, the library owns it.
+                // SAFETY: the tensor is valid. If the call succeeds, the library owns the tensor.
                 let blob = get(|out, err| unsafe {
                     sys::$create(context.as_ptr(), self.raw.as_ptr(), out, err)
                 })?;
@@ -73,7 +73,7 @@ macro_rules! tensor {
             }
 
             unsafe fn set(self, blob: *mut sys::sb_blob, part: sys::sb_part) -> Result<()> {
-                // SAFETY: as in `into_blob`; the caller promises that the blob may be changed.
+                // SAFETY: as in `into_blob`. The caller promises that the blob may be changed.
                 check(|err| unsafe { sys::$set(blob, part, self.raw.as_ptr(), 0, err) })?;
                 std::mem::forget(self);
                 Ok(())
@@ -107,7 +107,7 @@ macro_rules! tensor {
 tensor! {
     /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Dropping the tensor calls its deleter.
     ///
-    /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob;
+    /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob.
     /// [`from_dlpack`](Blob::from_dlpack) makes a blob from a tensor. Nothing is copied.
     Dlpack, sb_dl_managed_versioned, sb_blob_create_from_dlpack, sb_blob_from_dlpack
 }
@@ -129,15 +129,15 @@ unsafe fn elements<'a>(start: *const i64, count: i32) -> &'a [i64] {
 }
 
 impl Dlpack {
-    /// Takes ownership of a tensor; on failure calls the tensor's deleter.
+    /// Takes ownership of a tensor. On failure calls the tensor's deleter.
     ///
     /// # Errors
     /// [`AbiMismatch`](ErrorKind::AbiMismatch) for a major version other than 1.
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until the deleter is called, no other code writes the tensor's elements and, unless
-    /// the tensor is read-only, no other code reads them.
+    /// thread. Until the deleter is called, no other code writes the tensor's elements. Unless the
+    /// tensor is read-only, no other code reads the elements either.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
         // SAFETY: the tensor is live, and the struct of every version begins with the version.
@@ -221,7 +221,7 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. To avoid
+    /// Returns the data's memory as a writable tensor. Consumes the blob, also on failure. To avoid
     /// such a failure, first check with [`is_unique`](Blob::is_unique) that the memory has one
     /// owner.
     ///
@@ -230,7 +230,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
         self.need_unique(Part::Data)?;
-        // SAFETY: the blob was the memory's only owner and is dropped here; the tensor is then the
+        // SAFETY: the blob was the memory's only owner and is dropped here. The tensor is then the
         // only owner.
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
@@ -246,7 +246,7 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_legacy_dlpack_mut(Part::Data, side) }
     }
 
-    /// Returns a memory as a writable tensor; the blob keeps using the memory. Writes through the
+    /// Returns a memory as a writable tensor. The blob keeps using the memory. Writes through the
     /// tensor change the blob until the next call that accesses the other side. After such a call,
     /// request this side for writing before the next write through the tensor.
     ///
@@ -255,11 +255,11 @@ impl<T: Element> Blob<T> {
     ///
     /// # Safety
     /// While other code writes through the tensor, no code reads or writes the memory in another
-    /// way, and no slice of the memory is alive.
+    /// way. During that time, no slice of the memory is alive.
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; the caller promises what this method's Safety section requires.
+        // SAFETY: the blob is live. The caller promises what this method's Safety section requires.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_mutable_dlpack(self.as_ptr(), part, side, out, err)
         })?;
@@ -283,10 +283,10 @@ impl<T: Element> Blob<T> {
         Ok(LegacyDlpack { raw: given(raw) })
     }
 
-    /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
-    /// of the context. The library never writes the memory of a read-only tensor: before its first
-    /// write, the library copies the bytes to its own memory. The library calls the tensor's
-    /// deleter when the memory has no user left or, on failure, at once.
+    /// Makes a blob whose data is a tensor's memory, without a copy. The memory is on the host, or
+    /// on the device of the context. The library never writes the memory of a read-only tensor.
+    /// Before its first write, the library copies the bytes to its own memory. The library calls
+    /// the tensor's deleter when the memory has no user left or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};
@@ -300,19 +300,20 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
-    /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for element
-    /// types that no blob has; [`WrongDevice`](ErrorKind::WrongDevice) and
-    /// [`NoDevice`](ErrorKind::NoDevice) for memory of another device; errors of
-    /// [`zeros`](Blob::zeros) for the tensor's shape;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`.
+    /// - [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for
+    ///   element types that no blob has.
+    /// - [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice) for memory
+    ///   of another device.
+    /// - Errors of [`zeros`](Blob::zeros) for the tensor's shape.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
     /// Uses a tensor's memory as this blob's data or diff, without a copy. Releases this blob's
-    /// share of the old memory; other owners keep the memory.
+    /// share of the old memory. Other owners keep the memory.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; errors of
@@ -340,7 +341,7 @@ impl<T: Element> BlobBuilder<'_, T> {
 }
 
 impl BlobAny {
-    /// Makes a blob with the element type of a tensor; see [`Blob::from_dlpack`].
+    /// Makes a blob with the element type of a tensor. See [`Blob::from_dlpack`].
     ///
     /// # Errors
     /// Errors of [`Blob::from_dlpack`], without `DtypeMismatch`;

@@ -1,5 +1,5 @@
 //! The list of element types, from which this crate, the command and the Python module derive their
-//! definitions. The C library's list is in `syncblob/base.h`; a test compares both lists.
+//! definitions. The C library's list is in `syncblob/base.h`. A test compares the two lists.
 
 /// Calls `$then!` once, with the given arguments in brackets and one row for each element type:
 ///
@@ -8,7 +8,7 @@
 /// safetensors, traits of this crate that the type implements, KIND;
 /// ```
 ///
-/// Public only for the other crates of this repository; other programs must not use this macro.
+/// Public only for the other crates of this repository. Other programs must not use this macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_dtype {

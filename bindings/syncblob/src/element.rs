@@ -49,7 +49,7 @@ macro_rules! dtype {
                 }
             }
 
-            /// Returns NumPy's name, such as `"float32"`; `"bfloat16"` is PyTorch's name.
+            /// Returns NumPy's name, such as `"float32"`. `"bfloat16"` is PyTorch's name.
             pub fn numpy_name(self) -> &'static str {
                 match self {
                     $(Self::$name => $numpy,)*
@@ -158,8 +158,8 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
-/// An [`Element`] into which values of Caffe's files can be read: a float, an integer or, with the
-/// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
+/// An [`Element`] into which values of Caffe's files can be read: a float or an integer. With the
+/// feature `half`, also `half::f16`, but only for values that NVCaffe stored as halves.
 pub trait Readable: Element {}
 
 /// An [`Element`] whose values communicators can combine: `f32`, `f64` or, with the feature `half`
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {
-            // SAFETY: both functions take any number; the text is static.
+            // SAFETY: both functions take any number. The text is static.
             let (size, name) = unsafe {
                 (sys::sb_dtype_size(code), crate::ffi::static_text(sys::sb_dtype_name(code)))
             };

@@ -94,8 +94,8 @@ error_kinds! {
     /// A version of the library or of DLPack that this crate does not support.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
     /// A progress callback, a reader or a writer ended the call. To end the call, a reader or a
-    /// writer returns an [`io::Error`] that holds an [`Error`] of this kind, or the kind itself
-    /// (`io::Error::other(ErrorKind::Cancelled)`).
+    /// writer returns an [`io::Error`]. That error holds an [`Error`] of this kind, or the kind
+    /// itself (`io::Error::other(ErrorKind::Cancelled)`).
     Cancelled = SB_ERR_CANCELLED,
     /// The communicator failed.
     CommFailure = SB_ERR_COMM_FAILURE,

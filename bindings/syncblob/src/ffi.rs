@@ -64,7 +64,7 @@ pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
 
-/// Makes a path for C. On Windows the text is UTF-8; the library refuses a path that is not valid
+/// Makes a path for C. On Windows the text is UTF-8. The library refuses a path that is not valid
 /// Unicode.
 fn c_path(path: &Path) -> Result<CString> {
     c_text("the path", path.as_os_str().as_encoded_bytes())

@@ -9,8 +9,8 @@ use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
 /// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` the
-/// number of inputs of each output is `count / d0`, and the number of outputs of each input is
-/// `count / d1`, or `count` if the shape has one axis.
+/// number of inputs of each output is `count / d0`. The number of outputs of each input is
+/// `count / d1`. For a shape with one axis, the number of outputs is `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]
@@ -89,10 +89,10 @@ pub enum Filler {
         /// The standard deviation.
         std: f64,
         /// Each element keeps its value with a probability of `sparse` divided by the first
-        /// dimension; otherwise it becomes zero. With `None` every element keeps its value.
+        /// dimension. All other elements become zero. With `None` every element keeps its value.
         sparse: Option<u32>,
     },
-    /// Uniform on `(0, 1)`; then each element is divided by the sum of its row. Axis 0 numbers the
+    /// Uniform on `(0, 1)`. Then each element is divided by the sum of its row. Axis 0 numbers the
     /// rows.
     PositiveUnitball,
     /// Uniform on `[-a, a]` with `a = sqrt(3 / n)`.
@@ -118,7 +118,7 @@ impl Default for Filler {
 }
 
 impl Filler {
-    /// Makes a filler from a `FillerParameter` message; missing fields have Caffe's defaults.
+    /// Makes a filler from a `FillerParameter` message. Missing fields have Caffe's defaults.
     ///
     /// ```
     /// use syncblob::{Filler, Variance};
@@ -131,10 +131,11 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, if the message is
-    /// damaged, if its type or `variance_norm` is unknown, if it contains a number that no shape
-    /// makes valid, or if a type other than gaussian has a `sparse`. Other numbers that the type
-    /// does not use are ignored. [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// - [`Malformed`](ErrorKind::Malformed), with the field and its offset. Reasons: the message
+    ///   is damaged, the type or `variance_norm` is unknown, no shape makes a number valid, or a
+    ///   type other than gaussian has a `sparse`. Other numbers that the type does not use are
+    ///   ignored.
+    /// - [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -228,17 +229,20 @@ both! {
         /// checks the filler's numbers, but not the shape.
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a
-        /// constant) infinite, `min > max`, `std < 0`, and a `sparse` above the first dimension;
-        /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) unless the shape has four axes with the last
-        /// two equal (`Bilinear`), or at least one axis (`PositiveUnitball`, `Xavier`, `Msra`);
-        /// [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) whose elements
-        /// are neither `f32` nor `f64`; [`Shared`](ErrorKind::Shared); out of memory.
+        /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for NaN, an infinite number (except a
+        ///   constant), `min > max`, `std < 0`, or a `sparse` above the first dimension.
+        /// - [`ShapeMismatch`](ErrorKind::ShapeMismatch) if the shape does not fit the filler.
+        ///   `Bilinear` needs four axes, the last two equal. `PositiveUnitball`, `Xavier` and
+        ///   `Msra` need at least one axis.
+        /// - [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) whose
+        ///   elements are neither `f32` nor `f64`.
+        /// - [`Shared`](ErrorKind::Shared).
+        /// - Out of memory.
         #[doc(alias("Fill", "sb_blob_fill"))]
         pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
             self.need_unique(Part::Data)?;
             let raw = filler.to_raw()?;
-            // SAFETY: the blob is live and its data has one owner; `raw` lives through the call.
+            // SAFETY: the blob is live and its data has one owner. `raw` lives through the call.
             check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
         }
     }

@@ -19,8 +19,8 @@ use syncblob_sys as sys;
 use crate::owner::{contain, give};
 use crate::{system, Error, ErrorKind, Result};
 
-/// Bytes that can be read at any offset, also by several threads at once: for example an object
-/// in a store, a member of an archive, or a file that is decrypted during a read.
+/// Bytes that can be read at any offset, also by several threads at once. Examples are an object in
+/// a store, a member of an archive, or a file that is decrypted during a read.
 ///
 /// Files, bytes in memory, and pointers to a `ReadAt` implement this trait. A [`Mutex`] around a
 /// reader with [`Read`] and [`Seek`] implements the trait, too, but its reads wait for each other.
@@ -44,11 +44,11 @@ pub trait ReadAt {
     /// Any failure.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
-    /// one if `offset` is below the size.
+    /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number. If
+    /// `offset` is below the size, reads at least one byte.
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, and more than once.
-    /// Opening a model makes several passes over the file; loading a blob makes one pass over the
+    /// Opening a model makes several passes over the file. Loading a blob makes one pass over the
     /// blob's message. Within a pass offsets increase, except in reads of names. Contiguous values
     /// of the blob's element type are read at once, or a MiB at a time if there is a [progress
     /// callback](crate::Model::set_progress). Other values are read 4 KiB at a time. A save copies
@@ -56,7 +56,7 @@ pub trait ReadAt {
     /// piece that it has read.
     ///
     /// # Errors
-    /// Any failure; the library's call returns it as [`ErrorKind::Io`],
+    /// Any failure. The library's call returns the failure as [`ErrorKind::Io`],
     /// [`OutOfMemory`](ErrorKind::OutOfMemory) or [`Cancelled`](ErrorKind::Cancelled). After
     /// [`Interrupted`](io::ErrorKind::Interrupted) the read is retried.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -223,7 +223,7 @@ pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Runs a callback; stores its failure for `with_callbacks` and reports it to C.
+/// Runs a callback. Stores its failure for `with_callbacks` and reports it to C.
 fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys::sb_status {
     let (failure, status) = match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(Ok(())) => return sys::SB_OK,
@@ -236,7 +236,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
     if let Failure::Returned(error) = &failure {
         let text = contain(|| error.to_string().replace('\0', " ")).unwrap_or_default();
         let text = CString::new(text).unwrap_or_default();
-        // SAFETY: `err` is valid for one error; the library copies the text.
+        // SAFETY: `err` is valid for one error. The library copies the text.
         unsafe {
             sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
         }
@@ -291,7 +291,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
 ) -> sys::sb_status {
     answer(err, || {
         // SAFETY: `user` is a reader that outlives the call. The library's buffer is valid for
-        // `bytes` bytes, and is filled with zeros first, since the reader may read the buffer.
+        // `bytes` bytes. The buffer is filled with zeros first, because the reader may read the
+        // buffer.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))
@@ -306,7 +307,7 @@ unsafe extern "C" fn ask_version<R: ReadAt>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is a reader that outlives the call; `out` is the library's.
+        // SAFETY: `user` is a reader that outlives the call. The library owns `out`.
         unsafe { *out = (*user.cast::<R>()).version()? };
         Ok(())
     })
@@ -342,8 +343,8 @@ unsafe extern "C" fn write_sink<W: Write>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is the writer of `lend_writer`, which has not returned; the bytes are
-        // valid during the call.
+        // SAFETY: `user` points to the writer in `lend_writer`'s frame, and `lend_writer` has not
+        // returned. The bytes are valid during the call.
         let (writer, bytes) =
             unsafe { (&mut *user.cast::<W>(), slice::from_raw_parts(bytes.cast::<u8>(), size)) };
         writer.write_all(bytes)

@@ -37,26 +37,26 @@
 //!
 //! # Sharing
 //!
-//! [`Blob::share`] lets several blobs use one memory, as Caffe does; [`Blob::handle`] returns a
+//! [`Blob::share`] lets several blobs use one memory, as Caffe does. [`Blob::handle`] returns a
 //! handle that shares a blob's memory. You may always read a shared memory. Writing follows the
-//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut
-//! self` and needs a memory with one owner. If the memory has more owners, the method returns an
-//! error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
+//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut). Every method that writes elements takes
+//! `&mut self` and needs a memory with one owner. If the memory has more owners, the method returns
+//! an error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
 //! [`Blob::make_unique`], which gives the blob a private copy, or the `unsafe` method
 //! [`Blob::shared_mut`].
 //!
 //! # Lending your memory
 //!
-//! A blob can use your memory without a copy: [`Blob::from_vec`] uses a vector,
-//! [`Blob::from_shared`] an `Arc<[T]>`, and [`Blob::from_ne_bytes`] any value that owns bytes, such
-//! as a mapped file. The library never writes memory that other code may read.
+//! A blob can use your memory without a copy. [`Blob::from_vec`] uses a vector, and
+//! [`Blob::from_shared`] an `Arc<[T]>`. [`Blob::from_ne_bytes`] uses any value that owns bytes,
+//! such as a mapped file. The library never writes memory that other code may read.
 //!
 //! # Bytes from and to anywhere
 //!
-//! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a `Mutex`
-//! around any reader that can seek, or a type that you define, such as an object in a store.
-//! [`Model::write_to`] and [`Blob::write_to`] take any writer. [`Model::set_progress`] sets a
-//! callback for a progress bar or a cancel button.
+//! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]. A file, bytes, or a `Mutex`
+//! around any reader that can seek is a `ReadAt`. You can also define a type, such as an object in
+//! a store. [`Model::write_to`] and [`Blob::write_to`] take any writer. [`Model::set_progress`]
+//! sets a callback for a progress bar or a cancel button.
 //!
 //! # Tensors of other programs
 //!
@@ -72,8 +72,8 @@
 //! counts as one owner. A `&`[`SyncedMemory`] is not an owner: it borrows an owner.
 //!
 //! *Slices stay valid.* A slice borrows its owner. The memory behind the slice stays allocated
-//! until its last owner releases it, or until a call replaces the storage: a set, an evict, or a
-//! write to read-only storage.
+//! until its last owner releases the memory, or until a call replaces the storage. These calls are
+//! a set, an evict, and a write to read-only storage.
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.
@@ -87,42 +87,45 @@
 //!   every earlier slice has ended.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
-//! one. While the slice lives, no owner can be added: every share is made from an owner, and the
+//! one. While the slice lives, no owner can be added. Every share is made from an owner, and the
 //! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. These two
 //! conditions permit a write, as in `Arc`. A blob does not check the count if it never shared a
-//! memory and never exposed its C handle; the reference that [`Blob::memory`] returns cannot add an
-//! owner. Const calls of the library never change current bytes: they allocate, or fill the stale
-//! side. The count is reliable across threads: the library decrements it with release ordering and
-//! reads it with acquire ordering. All accesses by former owners therefore happen before a thread
-//! reads a count of 1.
+//! memory and never exposed its C handle. The reference that [`Blob::memory`] returns cannot add an
+//! owner. Const calls of the library never change current bytes. These calls only allocate, or fill
+//! the stale side. The count is reliable across threads: the library decrements it with release
+//! ordering and reads it with acquire ordering. All accesses by former owners therefore happen
+//! before a thread reads a count of 1.
 //!
-//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate omits
-//! the fill only in functions that write every byte before they return. For device memory the
-//! caller promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! *Slices are initialised.* The library fills a memory with zeros at the first use of that memory.
+//! This crate omits the fill only in functions that write every byte before they return, and in
+//! [`SyncedMemory::overwrite_gpu_ptr`]. The caller of that method promises to write every byte of
+//! the device memory.
 //!
-//! *The caller's memory.* The caller passes a value that owns the memory. The owner is
-//! `Send + Sync + 'static` and boxed. The owner is borrowed once, until it is dropped, so Rust's
-//! borrow rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`:
-//! the borrow would end when the blob is dropped *or forgotten*, but the device may still write the
-//! memory of a forgotten blob. The library writes the caller's memory only if the owner is a
-//! vector, which then has no other user. A [`SyncedMemory`] has no element type, so memory that you
-//! pass to it directly must be aligned for every type. A blob that takes another blob's memory
-//! checks the alignment of that memory ([`Blob::set_memory`]).
+//! *The caller's memory.* The caller passes a value that owns the memory. This owner is boxed, and
+//! is `Send + Sync + 'static`. The owner is borrowed once, until it is dropped, so Rust's borrow
+//! rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`. The
+//! borrow of the slice would end when the blob is dropped *or forgotten*. The device may still
+//! write the memory of a forgotten blob. The library writes the caller's memory only if the owner
+//! is a vector. A vector that a blob owns has no other user. A [`SyncedMemory`] has no element
+//! type, so memory that you pass to it directly must be aligned for every type. A blob that takes
+//! another blob's memory checks the alignment of that memory ([`Blob::set_memory`]).
 //!
-//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
-//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the
-//! memory's only owner because its creation consumed the blob. For a [`Dlpack`] made of a pointer
-//! the caller promises that no other code writes the memory and, unless the tensor is read-only,
-//! that no other code reads it. The library never writes the memory of a read-only tensor.
+//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory. While the
+//! tensor lives, this crate does not write the memory. The tensor is read-only, or its creation
+//! consumed the blob. A tensor that consumed the blob is the memory's only owner. For a [`Dlpack`]
+//! made of a pointer the caller promises that no other code writes the memory. Unless the tensor is
+//! read-only, the caller also promises that no other code reads the memory. The library never
+//! writes the memory of a read-only tensor.
 //!
 //! *Queued copies.* Until the device has reported the end of a queued copy, the library does not
-//! free, replace, write or expose the copy's memory, and does not drop the memory's owner. A failed
-//! wait or the loss of the device is not such a report. Without a report the memory stays in
-//! quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that
-//! the memory needs ([`Stats::leaked_bytes`]). Soundness does not depend on the drop of a
-//! [`Pending`]. A [`Stream`] borrows its owner and is used only with memories of its context, which
-//! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
-//! the caller promises that every context forgets the stream before the stream is destroyed.
+//! free, replace, write or expose the copy's memory. The library does not drop the memory's owner
+//! either. A failed wait or the loss of the device does not count as a report. Without a report the
+//! memory stays in quarantine ([`Stats::quarantined_bytes`]), possibly forever. The parts of the
+//! context that the memory needs also stay ([`Stats::leaked_bytes`]). The library also protects a
+//! copy whose [`Pending`] a program forgets. A [`Stream`] borrows its owner and is used only with
+//! memories of its context. The context forgets the stream before the stream is destroyed. For a
+//! stream that is made from a raw handle the caller promises that every context forgets the stream
+//! before the stream is destroyed.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
@@ -131,16 +134,16 @@
 //! *Callbacks.* Your allocators, owners, readers, writers, progress callbacks and `parallel_for`
 //! functions run under `catch_unwind`: no panic crosses a C frame. Even if a `parallel_for`
 //! function is wrong, each task runs exactly once, and no task runs after the operation has ended.
-//! A reader gets an initialised buffer and may leave it unchanged; the library does not trust the
-//! bytes. The library calls readers, writers and progress callbacks on the thread of the call and
-//! holds no lock, so these callbacks may use this crate. The call borrows every object that a
-//! callback could invalidate.
+//! A reader gets an initialised buffer and may leave it unchanged. The library does not trust the
+//! bytes. The library calls readers, writers and progress callbacks on the thread of the call. The
+//! library then holds no lock, so these callbacks may use this crate. The call borrows every object
+//! that a callback could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number: any bytes are a
 //! valid value of the type. The C dtype of a blob always matches its `T`.
 //!
 //! Code that breaks these rules does not compile. The first example keeps a slice that a reshape
-//! would leave stale; the second example shares a memory while the memory is written.
+//! would leave stale. The second example shares a memory while the memory is written.
 //!
 //! ```compile_fail,E0502
 //! # use syncblob::Blob;
@@ -159,12 +162,12 @@
 //! written[0] = 1.0;
 //! ```
 //!
-//! Device pointers are raw pointers; only `unsafe` code can use them.
+//! Device pointers are raw pointers. Only `unsafe` code can use raw pointers.
 //!
 //! # Features
 //!
 //! - `openblas`: host arithmetic uses OpenBLAS instead of plain loops.
-//! - `protobuf-c`: the library protobuf-c writes files; their bytes are the same without this
+//! - `protobuf-c`: the library protobuf-c writes files. The files' bytes are the same without this
 //!   feature.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
@@ -174,7 +177,7 @@
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
 //!   blobs.
 //! - `serde`: serializes statistics, limits, names and blobs. A blob is written as its shape and
-//!   data; elements of `half` are written as their bits.
+//!   data. Elements of `half` are written as their bits.
 //! - `system`: uses the installed C library instead of the bundled sources.
 //! - `testing`: control of the simulated device and of its failures (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -126,7 +126,7 @@ impl fmt::Display for Storage {
 /// both. The bytes are copied only when a call needs a side that is not current.
 ///
 /// As with `str`, a program has only references to this type. [`Blob::memory`](crate::Blob::memory)
-/// returns a reference that borrows the blob, and [`MemoryHandle`] is an owner of a memory.
+/// returns a reference that borrows the blob. A [`MemoryHandle`] is an owner of a memory.
 ///
 /// Every method that writes takes `&mut self` and needs the memory to have one owner. If the memory
 /// has more owners, the method returns [`ErrorKind::Shared`] and changes nothing.
@@ -159,17 +159,17 @@ const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
     /// # Safety
-    /// `raw` is a memory that lives for `'a`; during `'a` this crate accesses the memory only
+    /// `raw` is a memory that lives for `'a`. During `'a` this crate accesses the memory only
     /// through the reference's owner.
     pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
-        // SAFETY: the caller fulfils the Safety section; the type has no bytes.
+        // SAFETY: the caller fulfils the Safety section. The type has no bytes.
         unsafe { &*Self::of_c(raw) }
     }
 
     /// # Safety
     /// The requirements of `from_ptr`.
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
-        // SAFETY: the caller fulfils the Safety section; the type has no bytes, so the references
+        // SAFETY: the caller fulfils the Safety section. The type has no bytes, so the references
         // of two owners do not overlap.
         unsafe { &mut *Self::of_c(raw) }
     }
@@ -243,19 +243,19 @@ impl SyncedMemory {
     #[doc(alias = "cpu_data")]
     pub fn data(&self) -> Result<&[u8]> {
         let bytes = self.read(sys::sb_mem_cpu)?;
-        // SAFETY: the host pointer points to `size` bytes that were filled with zeros or written,
-        // and that stay valid and unchanged while the memory is borrowed (see the crate's Safety).
+        // SAFETY: the host pointer points to `size` bytes that were filled with zeros or written.
+        // The bytes stay valid and unchanged while the memory is borrowed (see the crate's Safety).
         Ok(unsafe { slice::from_raw_parts(bytes, self.size()) })
     }
 
-    /// Returns the bytes on the host, for writing; the [head](Head) moves to the host.
+    /// Returns the bytes on the host, for writing. The [head](Head) moves to the host.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); errors of [`data`](SyncedMemory::data).
     #[doc(alias = "mutable_cpu_data")]
     pub fn data_mut(&mut self) -> Result<&mut [u8]> {
         let bytes = self.write(sys::sb_mem_mutable_cpu)?;
-        // SAFETY: as in `data`; and the memory has one owner, which is mutably borrowed.
+        // SAFETY: as in `data`. The memory has one owner, which is mutably borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
     }
 
@@ -285,7 +285,7 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// Returns a device pointer through which work on `stream` may read; the host does not wait.
+    /// Returns a device pointer through which work on `stream` may read. The host does not wait.
     /// Later calls on the memory are ordered after the work that is queued on the stream. Several
     /// streams may use a memory at the same time.
     ///
@@ -299,9 +299,9 @@ impl SyncedMemory {
         Ok(pointer.cast())
     }
 
-    /// Returns a device pointer to the bytes, for writing; the [head](Head) moves to the device.
-    /// You may write through the pointer until the next call that reads or writes the host side;
-    /// after such a call, request the pointer again.
+    /// Returns a device pointer to the bytes, for writing. The [head](Head) moves to the device.
+    /// You may write through the pointer until the next call that reads or writes the host side.
+    /// After such a call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); errors of [`gpu_ptr`](SyncedMemory::gpu_ptr).
@@ -310,7 +310,7 @@ impl SyncedMemory {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
-    /// Returns a device pointer through which work on `stream` may write; see
+    /// Returns a device pointer through which work on `stream` may write. See
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
@@ -325,7 +325,8 @@ impl SyncedMemory {
     }
 
     /// Returns a device pointer for overwriting: the old bytes are not copied to the device first.
-    /// Only work on `stream` may use the pointer; if `stream` is `None`, work on any stream may.
+    /// Only work on `stream` may use the pointer. If `stream` is `None`, work on any stream may use
+    /// the pointer.
     ///
     /// # Errors
     /// Errors of [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
@@ -356,7 +357,7 @@ impl SyncedMemory {
 
     fn write(&mut self, call: MutAccess) -> Result<*mut u8> {
         self.need_unique()?;
-        // SAFETY: `call` is a C function of the library; the memory is live, has one owner and is
+        // SAFETY: `call` is a C function of the library. The memory is live, has one owner and is
         // mutably borrowed.
         let pointer = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(pointer.cast())
@@ -365,7 +366,7 @@ impl SyncedMemory {
 
 /// Replacing, evicting and clearing the storage of a side.
 impl SyncedMemory {
-    /// Uses a vector as the host side, without a copy; the [head](Head) moves to the host. The
+    /// Uses a vector as the host side, without a copy. The [head](Head) moves to the host. The
     /// library may write the vector, and drops it when the memory no longer uses it.
     ///
     /// # Errors
@@ -409,7 +410,7 @@ impl SyncedMemory {
         })
     }
 
-    /// Uses the caller's device memory as the device side; the [head](Head) moves to the device.
+    /// Uses the caller's device memory as the device side. The [head](Head) moves to the device.
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
@@ -471,7 +472,7 @@ impl SyncedMemory {
     }
 }
 
-/// Returns the start of the caller's memory; refuses memory that is not aligned for every element
+/// Returns the start of the caller's memory. Refuses memory that is not aligned for every element
 /// type. Empty memory may start anywhere.
 fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     if bytes == 0 {
@@ -532,7 +533,7 @@ impl SyncedMemory {
 
     fn queue(&self, stream: Stream<'_>, call: QueuedCall) -> Result<Pending<'_>> {
         let stream = self.stream(stream)?;
-        // SAFETY: `call` is a C function of the library; memory and stream are live.
+        // SAFETY: `call` is a C function of the library. Memory and stream are live.
         check(|err| unsafe { call(self.raw(), stream, err) })?;
         Ok(Pending { memory: self })
     }
@@ -641,7 +642,7 @@ pub struct MemoryHandle {
     raw: NonNull<sys::sb_mem>,
 }
 
-// SAFETY: as for `SyncedMemory`; owners are counted atomically.
+// SAFETY: as for `SyncedMemory`. Owners are counted atomically.
 unsafe impl Send for MemoryHandle {}
 // SAFETY: as for `SyncedMemory`.
 unsafe impl Sync for MemoryHandle {}
@@ -654,7 +655,7 @@ impl Context {
     /// that is reached.
     #[doc(alias = "sb_mem_create")]
     pub fn memory(&self, bytes: usize) -> Result<MemoryHandle> {
-        // SAFETY: the context is live; the memory retains it.
+        // SAFETY: the context is live. The memory retains the context.
         let raw = get(|out, err| unsafe { sys::sb_mem_create(self.as_ptr(), bytes, out, err) })?;
         let raw = NonNull::new(raw).expect("the library returned neither a memory nor an error");
         Ok(MemoryHandle { raw })
@@ -662,7 +663,7 @@ impl Context {
 }
 
 impl MemoryHandle {
-    /// Makes a memory of zeros in the built-in context; see [`Context::memory`].
+    /// Makes a memory of zeros in the built-in context. See [`Context::memory`].
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes.
@@ -681,7 +682,7 @@ impl MemoryHandle {
     }
 
     /// Returns the C handle, for code that also calls the C library. The handle lives as long as
-    /// `self`; C calls on the handle must follow the rules of the crate's Safety section.
+    /// `self`. C calls on the handle must follow the rules of the crate's Safety section.
     pub fn as_ptr(&self) -> *mut sys::sb_mem {
         self.raw.as_ptr()
     }

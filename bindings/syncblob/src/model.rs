@@ -27,7 +27,7 @@ use crate::io::Progress;
 use crate::{Context, ReadAt, Result};
 
 /// An opened `.caffemodel`, `.solverstate` or blob file: named layers with blobs, which are loaded
-/// on request. A program can replace blobs and save the model; a save copies all other bytes
+/// on request. A program can replace blobs and save the model. A save copies all other bytes
 /// unchanged.
 ///
 /// ```no_run
@@ -124,8 +124,8 @@ impl Model {
     }
 
     /// Sets the progress callback of this model. During a load, a read of values or a save, the
-    /// callback gets the number of bytes done and the total (0 while the total is unknown). The
-    /// callback runs on the calling thread, at least once a MiB. If the callback returns
+    /// callback gets the number of bytes done and the total. The total is 0 while it is unknown.
+    /// The callback runs on the calling thread, at least once a MiB. If the callback returns
     /// [`ControlFlow::Break`], the call returns [`Cancelled`](crate::ErrorKind::Cancelled) and
     /// changes nothing.
     ///

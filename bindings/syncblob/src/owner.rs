@@ -14,7 +14,7 @@ use crate::Result;
 pub enum Access {
     /// The library may write the memory.
     Writable,
-    /// The library never writes the memory; instead it writes a private copy.
+    /// The library never writes the memory. Writes go to a private copy.
     ReadOnly,
 }
 
@@ -96,8 +96,8 @@ impl Lent {
 /// is `drop_lent`.
 ///
 /// # Safety
-/// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the
-/// memory.
+/// On success `call` returns the pointer that was passed with the deleter. C then no longer uses
+/// the memory.
 pub(crate) unsafe fn reclaim(
     call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
 ) -> Result<Box<dyn Any + Send + Sync>> {
@@ -121,7 +121,7 @@ pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
         Err(payload) => {
-            // The drop of a panic payload may panic, too; that second payload is leaked.
+            // The drop of a panic payload may panic, too. The second payload is leaked.
             let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
             std::mem::forget(dropped);
             None

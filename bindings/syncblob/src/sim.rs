@@ -26,7 +26,7 @@ use crate::blob::reserve;
 use crate::ffi::{check, get};
 use crate::{Context, Result, Stream};
 
-/// The simulated device of a [`Context`]; see [`Context::sim`].
+/// The simulated device of a [`Context`]. See [`Context::sim`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sim<'c> {
     context: &'c Context,
@@ -170,7 +170,7 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// Returns how many times the library has called an operation; [`Operation::Any`] counts the
+    /// Returns how many times the library has called an operation. [`Operation::Any`] counts the
     /// calls of all operations.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl<'c> Sim<'c> {
         Ok(SimStream { context: self.context.clone(), raw })
     }
 
-    /// Copies device memory to the host at once, without waiting for streams; [`calls`](Sim::calls)
+    /// Copies device memory to the host at once, without waiting for streams. [`calls`](Sim::calls)
     /// does not count this copy.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl<'c> Sim<'c> {
     pub fn peek(self, from: *const u8, bytes: usize) -> Result<Vec<u8>> {
         let mut to = Vec::<u8>::new();
         reserve(&mut to, bytes)?;
-        // SAFETY: `to` has room for `bytes`; the device checks `from`.
+        // SAFETY: `to` has room for `bytes`. The device checks `from`.
         check(|err| unsafe {
             let to = to.as_mut_ptr().cast();
             sys::sb_sim_peek(self.context.as_ptr(), to, from.cast(), bytes, err)
@@ -223,8 +223,8 @@ impl<'c> Sim<'c> {
     /// # Errors
     /// Errors of [`peek`](Sim::peek).
     pub fn poke(self, to: *mut u8, bytes: &[u8]) -> Result<()> {
-        // SAFETY: `bytes` is valid for its length; the device checks `to`,
-        // and no reference of host code points to device memory.
+        // SAFETY: `bytes` is valid for its length. The device checks `to`, and no reference of host
+        // code points to device memory.
         check(|err| unsafe {
             let from = bytes.as_ptr().cast();
             sys::sb_sim_poke(self.context.as_ptr(), to.cast(), from, bytes.len(), err)

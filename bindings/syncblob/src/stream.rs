@@ -9,18 +9,18 @@ use crate::{Context, Error, ErrorKind, Result};
 
 /// A stream of a device: work on one stream runs in the order in which it was queued.
 ///
-/// [`Context::stream`](crate::Context::stream) returns the context's stream, `sim::Sim::stream`
-/// (feature `testing`) makes a stream of the simulated device, and [`from_raw`](Stream::from_raw)
-/// wraps a CUDA stream.
+/// [`Context::stream`](crate::Context::stream) returns the context's stream. `sim::Sim::stream`
+/// (feature `testing`) makes a stream of the simulated device. [`from_raw`](Stream::from_raw) wraps
+/// a CUDA stream.
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null if any context may.
+    /// The only context whose memories may use the stream. Null if any context may use the stream.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
 
-// SAFETY: a stream may be used on any thread; the context pointer is only compared.
+// SAFETY: a stream may be used on any thread. The context pointer is only compared.
 unsafe impl Send for Stream<'_> {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Stream<'_> {}
@@ -33,8 +33,8 @@ impl Stream<'static> {
 
 impl<'a> Stream<'a> {
     /// Makes a stream whose owner outlives the result. Only memories of `context` may use the
-    /// stream. Another context of the same CUDA device could use the stream, too, but would not
-    /// forget the stream before the stream is destroyed.
+    /// stream. Another context of the same CUDA device could use the stream, too. But that context
+    /// would not forget the stream before the stream is destroyed.
     ///
     /// # Safety
     /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets `raw` or is destroyed.

@@ -26,7 +26,7 @@ macro_rules! stored {
         }
 
         impl Safetensors {
-            /// Makes a blob from a tensor of any element type; see [`blob`](Safetensors::blob).
+            /// Makes a blob from a tensor of any element type. See [`blob`](Safetensors::blob).
             ///
             /// # Errors
             /// Errors of [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for
@@ -52,7 +52,7 @@ for_each_dtype!(stored);
 /// Views of blobs, from which `safetensors` writes files.
 impl<T: Element> Blob<T> {
     /// Returns the data as a tensor of the crate `safetensors`. Copies the data to the host if the
-    /// newest bytes are only on a device; otherwise copies nothing.
+    /// newest bytes are only on a device. Otherwise copies nothing.
     ///
     /// ```
     /// use syncblob::{safetensors, Blob};
@@ -83,7 +83,7 @@ impl<T: Element> Blob<T> {
 }
 
 impl BlobAny {
-    /// Returns the data as a tensor of the crate `safetensors`; see [`Blob::tensor_view`].
+    /// Returns the data as a tensor of the crate `safetensors`. See [`Blob::tensor_view`].
     ///
     /// # Errors
     /// Errors of [`Blob::tensor_view`].
@@ -100,8 +100,8 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 /// A file of safetensors, in memory or mapped. Blobs use the file's tensors without a copy.
 ///
 /// A blob that uses a tensor shares ownership of the file's bytes. Only tensors that are not
-/// aligned for their element type are copied (a mapped file that `safetensors` wrote has no such
-/// tensors). The library never writes the file's bytes; instead it writes a private copy.
+/// aligned for their element type are copied. A mapped file that `safetensors` wrote has no such
+/// tensors. The library never writes the file's bytes. Writes go to a private copy.
 ///
 /// ```
 /// use std::fs::File;
@@ -131,7 +131,7 @@ pub struct Safetensors {
 }
 
 impl Safetensors {
-    /// Reads the header; the tensors are not copied.
+    /// Reads the header. The tensors are not copied.
     ///
     /// # Errors
     /// [`Malformed`](ErrorKind::Malformed), with the message of `safetensors`.
@@ -174,10 +174,11 @@ impl Safetensors {
     /// Makes a blob from a tensor. The blob uses the file's bytes, or a copy if they are unaligned.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements other than `T`;
-    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes;
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of memory.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements other than `T`.
+    /// - [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes.
+    /// - [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`.
+    /// - Out of memory.
     pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
         let info = self.info(name)?;
         if info.dtype != stored(T::DTYPE) {
@@ -215,7 +216,7 @@ struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        // A later call of the owner's `as_ref` may return fewer bytes; the part is then empty.
+        // A later call of the owner's `as_ref` may return fewer bytes. The part is then empty.
         (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
     }
 }

@@ -41,7 +41,7 @@ fn a_blob_goes_to_c_and_back() {
 
 fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
     let blob = Blob::<f32>::zeros([2]).unwrap();
-    // SAFETY: both blobs are live and have the same shape; no code writes.
+    // SAFETY: both blobs are live and have the same shape. No code writes.
     let status = unsafe { sys::sb_blob_share(blob.as_ptr(), sys::SB_DATA, raw, ptr::null_mut()) };
     assert_eq!(status, sys::SB_OK);
     blob

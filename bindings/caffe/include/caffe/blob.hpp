@@ -1,4 +1,4 @@
-// Replaces Caffe's header of the same name; see bindings/caffe/README.md.
+// Replaces Caffe's header of the same name. See bindings/caffe/README.md.
 #ifndef CAFFE_BLOB_HPP_
 #define CAFFE_BLOB_HPP_
 

@@ -40,8 +40,9 @@ pub struct NetArguments {
 
     /// Write layers that cannot be converted as nodes of the domain `caffe`
     ///
-    /// A node has the layer's type; its inputs are the layer's bottoms and weights, its attributes
-    /// are the layer's parameters. The program that runs the file must support such nodes.
+    /// A node has the layer's type. The node's inputs are the layer's bottoms and weights. The
+    /// node's attributes are the layer's parameters. The program that runs the file must support
+    /// such nodes.
     #[arg(long)]
     custom: bool,
 

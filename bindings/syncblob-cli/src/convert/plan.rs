@@ -149,7 +149,7 @@ impl Plan {
             items => {
                 let first = items.first().map(|item| item.name.as_str()).unwrap_or_default();
                 let text = format!(
-                    "it can hold one tensor, not {}; choose one, for example --only \"{first}\"",
+                    "the file can hold one tensor, not {}: choose one, such as --only \"{first}\"",
                     items.len()
                 );
                 Err(Failure::Unsupported(text))

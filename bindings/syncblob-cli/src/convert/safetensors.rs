@@ -26,7 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header. The keys in `texts` are sorted; the crate's `Metadata` would write the keys in a
+/// The header. The keys in `texts` are sorted. The crate's `Metadata` would write the keys in a
 /// random order.
 #[derive(Serialize)]
 struct Header<'a> {
@@ -45,7 +45,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    // Other programs require the key "format"; its value "pt" means PyTorch.
+    // Other programs require the key "format". The value "pt" means PyTorch.
     let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
     texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));

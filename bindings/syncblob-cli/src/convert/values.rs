@@ -93,8 +93,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the values of a tensor to `each` in order, in parts if the input's format can be
-    /// read in parts.
+    /// Passes the values of a tensor to `each` in order. If the input's format can be read in
+    /// parts, passes parts.
     fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
         match item.origin {
             Origin::Tensor(index) => self.source.parts(index, PART, each),
@@ -236,9 +236,8 @@ target! {
     bf16 = |value| bf16::from_f32(to_odd(value));
 }
 
-/// Returns the value if f32 can represent it, or else the neighbouring f32 whose last bit is 1
-/// (rounding to odd). Rounding this f32 to 16 bits has the same result as rounding `value` to 16
-/// bits.
+/// Rounds to odd: returns the value if f32 can represent it, or else the neighbouring f32 whose
+/// last bit is 1. Rounding this f32 to 16 bits has the same result as rounding `value` to 16 bits.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {

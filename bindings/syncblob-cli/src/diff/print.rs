@@ -103,8 +103,8 @@ impl<W: Write> Print for Table<W> {
     }
 }
 
-/// Formats the values with the largest difference, such as "0.5 and 0.25 at [0, 2]", and the number
-/// of values that are NaN in only one file.
+/// Formats the values with the largest difference, such as "0.5 and 0.25 at [0, 2]". Also formats
+/// the number of values that are NaN in only one file.
 fn worst(part: Part, numbers: &Numbers, shape: &[usize]) -> String {
     let Numbers { at, a, b, nan_only_a, nan_only_b, .. } = *numbers;
     let of = if part == Part::Diff { "diff: " } else { "" };

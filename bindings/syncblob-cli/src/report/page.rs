@@ -1,6 +1,6 @@
 //! Makes the page in parts: the part before the table's rows, each row, and the part after the
 //! rows. `html!` escapes all text from the file, and shows characters that would reorder text. The
-//! page's only script searches and sorts rows; the page also works without scripts.
+//! page's only script searches and sorts rows. The page also works without scripts.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -37,13 +37,13 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or if the tensor's values cannot be loaded; `note` then contains
+    /// None if there is no tensor, or if the tensor's values cannot be loaded. `note` then contains
     /// the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the histogram; the flag is true for a column of numbers.
+/// The sortable columns before and after the histogram. The flag is true for a column of numbers.
 /// In this order, the histogram is visible in a window that is 1200 pixels wide.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[

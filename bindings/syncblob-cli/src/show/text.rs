@@ -22,7 +22,7 @@ pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
 }
 
 /// Writes a histogram, the mean, the standard deviation and the largest values. If `is_alone` is
-/// true, each bin of the histogram has a line; otherwise all bins share a line.
+/// true, each bin of the histogram has a line. Otherwise all bins share a line.
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,

@@ -109,7 +109,7 @@ struct WrittenLayer {
     name: String,
     #[serde(rename = "type")]
     layer_type: String,
-    /// The tensors' names, indexed by blob; null for a blob that was omitted.
+    /// The tensors' names, indexed by blob. Null for a blob that was omitted.
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     scale_applied: bool,

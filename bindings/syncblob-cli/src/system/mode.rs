@@ -14,8 +14,8 @@ pub fn without_group(mode: u32) -> u32 {
 }
 
 /// Returns the mode of a new file that could not get the old file's access list. All users but the
-/// owner get only the permissions that every entry grants, because a user in the list may belong to
-/// the group or to the others. The group bits of `mode` are the list's mask.
+/// owner get only the permissions that every entry grants. A user in the list may belong to the
+/// group or to the others. The group bits of `mode` are the list's mask.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

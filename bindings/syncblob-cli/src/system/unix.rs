@@ -62,8 +62,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Closes a written file. Returns the error of the close, because a network file system may report
-/// lost bytes only when the file is closed.
+/// Closes a written file. Returns the error of the close. A network file system may report lost
+/// bytes only when the file is closed.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor has no other owner.

@@ -35,7 +35,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
 }
 
 /// Fails with `AlreadyExists` if `to` exists. If another process creates a file there between the
-/// check and the rename, that file is replaced: hosts need not support hard links.
+/// check and the rename, that file is replaced. A hard link would prevent this loss, but hosts need
+/// not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),

@@ -348,7 +348,7 @@ mod tests {
             largest,
             f64::NEG_INFINITY,
             -f64::NAN,
-            // This double rounds to the largest float; the next double would round to infinity.
+            // This double rounds to the largest float. The next double would round to infinity.
             largest * (1.0 + f64::from(f32::EPSILON) / 8.0),
             -1e39,
             5e-324,

@@ -13,7 +13,7 @@
  * The library is written in Rust, and allocates memory by malloc, not by an sb_context. If malloc
  * fails, the process aborts. The limits of sb_net_options bound the memory of a net and of its
  * conversion. This memory does not grow with the size of the weights. The status INTERNAL reports a
- * bug of the library; the message is also written to standard error.
+ * bug of the library. The message is also written to standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
@@ -56,18 +56,18 @@ typedef struct sb_net_options {
     /** elements of `stages` */
     int64_t num_stages;
     /** a new size for the first axis of the first input, and of each other input whose first axis
-     *  has the same size; 0: the size in the net */
+     *  has the same size. 0: the size in the net */
     int64_t batch;
     /** the level for the layers' `include` and `exclude` rules */
     int32_t level;
     /** the maximum depth of nested messages; 0: 32 */
     int32_t max_depth;
-    /** the maximum size in bytes of a prototxt, and of a model's messages without blobs; 0:
+    /** the maximum size in bytes of a prototxt, and of a model's messages without blobs. 0:
      *  16 MiB */
     size_t max_bytes;
     /** the maximum number of layers; 0: 100,000 */
     int64_t max_layers;
-    /** the maximum number of values in all fields; a value needs about 100 bytes; 0: 2,000,000 */
+    /** the maximum number of values in all fields, of about 100 bytes each; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
@@ -89,7 +89,7 @@ typedef struct sb_net_summary {
     const sb_text *warnings;
     /** elements of `warnings` */
     int64_t num_warnings;
-    /** number of layers; layers for training, data and losses are not counted */
+    /** number of layers, without layers for training, data and losses */
     int64_t num_layers;
 } sb_net_summary;
 
@@ -154,19 +154,20 @@ typedef struct sb_onnx_options {
      *  Empty: the size is fixed */
     sb_text batch;
     /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
-     *  mean_height 0, a number for each channel; otherwise for each channel of each pixel */
+     *  mean_height 0, a number for each channel. Otherwise a number for each channel of each
+     *  pixel */
     const float *mean;
-    /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
+    /** number of elements in `mean`: channels, or channels * mean_height * mean_width. 0: none */
     int64_t num_mean;
     /** rows of a mean image; 0: `mean` has one number for each channel */
     int64_t mean_height;
     /** columns of a mean image; 0 if mean_height is 0 */
     int64_t mean_width;
-    /** the factor by which pixels are multiplied after the mean is subtracted; 0: no factor */
+    /** the factor by which pixels are multiplied after the mean is subtracted. 0: no factor */
     float scale;
     /** 1: images have the channel order RGB, although the net needs BGR */
     int32_t swap_rb;
-    /** 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit */
+    /** 1: weights are stored and results computed in 16 bits. Inputs and outputs stay 32-bit */
     int32_t half;
     /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
      *  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
@@ -187,7 +188,8 @@ typedef struct sb_onnx_options {
     /** passed to `report` and to `warn` */
     void *user;
     /** [nullable] called before the conversion returns OK, for each difference between the file and
-     *  the net: an output with another name, or weights that became infinite in 16 bits */
+     *  the net. A difference is an output with another name, or weights that became infinite in
+     *  16 bits */
     sb_net_warner warn;
 } sb_onnx_options;
 

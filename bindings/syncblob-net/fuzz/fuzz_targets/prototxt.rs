@@ -8,7 +8,7 @@ static ALLOCATOR: Counting = Counting;
 
 fuzz_target!(|text: &[u8]| prototxt(text));
 
-// libFuzzer mutates one input in four; `mutate` mutates the others.
+// libFuzzer mutates one input in four. `mutate` mutates the others.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed % 4 == 0 {
         return fuzzer_mutate(data, size, max_size);

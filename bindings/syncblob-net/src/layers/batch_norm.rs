@@ -1,5 +1,5 @@
 //! Subtracts each channel's mean and divides by its standard deviation. In NVIDIA's fork the layer
-//! may also scale and shift; its eps is then at least 1e-5, as cuDNN requires.
+//! may also scale and shift. The layer's eps is then at least 1e-5, as cuDNN requires.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -92,7 +92,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// Adds nodes that normalise the first bottom; the result is the first top.
+    /// Adds nodes that normalise the first bottom. The result is the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {

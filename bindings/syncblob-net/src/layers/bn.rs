@@ -4,8 +4,8 @@
 //! - DeconvNet, SegNet and ENet: a scale and a shift. Unless `bn_mode` is `INFERENCE`, the layer
 //!   first normalises the bottom by the statistics of the batch, also in phase TEST.
 //! - PSPNet and TSN: a slope, a bias, a mean and a variance, like `BatchNorm` and `Scale` together.
-//! - PSPNet's first version: the same four blobs, but the layer uses the statistics of the batch
-//!   unless `moving_average` is set.
+//! - PSPNet's first version: the same four blobs. Unless `moving_average` is set, the layer uses
+//!   the statistics of the batch.
 //!
 //! The kind of a layer follows from the names of the parameters that the layer sets.
 
@@ -29,7 +29,7 @@ enum Kind {
 }
 
 /// The fields that identify a kind. The fields in NUMBERS_OF_ALL identify a kind only in a
-/// prototxt: in a binary message, all kinds use the numbers of these fields.
+/// prototxt. In a binary message, all kinds use the numbers of these fields.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

@@ -53,7 +53,8 @@ impl Window {
     }
 
     /// Returns how many positions the kernel has along a spatial axis. The division rounds toward
-    /// 0, as in Caffe, so a kernel that is slightly larger than the padded input has one position.
+    /// 0, as in Caffe. A kernel that is slightly larger than the padded input therefore has one
+    /// position.
     pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
         let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
         match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
@@ -125,8 +126,8 @@ impl Window {
     }
 }
 
-/// Moves the pads into a separate node, because OpenCV 5 ignores the pads of a convolution whose
-/// kernel has one element.
+/// Moves the pads into a separate node. OpenCV 5 ignores the pads of a convolution whose kernel has
+/// one element.
 fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     if pads.iter().all(|&pad| pad == 0) {
         return x;

@@ -1,5 +1,5 @@
-//! Convolutions in which each channel is a separate group. The layers are from forks for MobileNet;
-//! the rules follow the forks' sources and OpenCV's importer. Prototxts always set `group` for
+//! Convolutions in which each channel is a separate group. The layers are from forks for MobileNet.
+//! The rules follow the forks' sources and OpenCV's importer. Prototxts always set `group` for
 //! `DepthwiseConvolution`, but not always for `ConvolutionDepthwise`.
 
 use super::convolution::{convolve, shapes_of, Window};

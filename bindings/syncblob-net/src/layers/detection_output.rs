@@ -1,4 +1,4 @@
-//! SSD's last layer: decodes boxes, removes a box that overlaps a better box of its class, and
+//! SSD's last layer. Decodes boxes, and removes a box that overlaps a better box of its class. Then
 //! keeps the best boxes of each image. Each row of the top contains image, label, score, left, top,
 //! right, bottom. As in Caffe, rows are sorted by image, then by label, then by decreasing score.
 

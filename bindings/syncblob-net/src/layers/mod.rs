@@ -81,7 +81,8 @@ pub(crate) struct Rule {
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
     /// Adds the layer's nodes to the graph. This function or `shapes` must read every parameter
-    /// that the layer sets; otherwise the conversion fails, so that no parameter is lost.
+    /// that the layer sets. An unread parameter makes the conversion fail, because the result would
+    /// ignore the parameter.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 

@@ -92,7 +92,8 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
     super::size(number.into())
 }
 
-/// A pooling method and its windows, along height and width or along time, height and width.
+/// A pooling method and its windows. `windows` has an element for each axis: height and width, or
+/// time, height and width.
 pub(super) struct Pool {
     pub method: &'static str,
     pub windows: Vec<Windows>,
@@ -159,9 +160,9 @@ impl Pool {
     }
 
     /// Makes the node that computes the means of the windows. Without pads, ONNX and Caffe both
-    /// divide by the number of values inside the image. With pads, the divisors of ONNX and Caffe
-    /// differ for a last window that extends beyond the padded image, so each mean is multiplied by
-    /// a correction.
+    /// divide by the number of values inside the image. With pads, a last window may extend beyond
+    /// the padded image. The divisors of ONNX and Caffe differ for such a window, so each mean is
+    /// multiplied by a correction.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));

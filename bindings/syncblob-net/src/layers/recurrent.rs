@@ -53,8 +53,8 @@ struct Recurrence {
     outputs: i64,
     /// The number of input values of one sequence at one step.
     inputs: i64,
-    /// The number of values of the input that is the same for all steps: the third bottom, if the
-    /// layer has this input.
+    /// The number of values of the input that is the same for all steps. This input, if the layer
+    /// has one, is the third bottom.
     constant: Option<i64>,
 }
 

@@ -1,7 +1,7 @@
 //! Divides regions of an image into bins and computes the bins' maxima. The layer is from Fast
-//! R-CNN, and the rules follow its source. A region is an image's number and two corners; the
-//! pixels at both corners belong to the region. The coordinates are scaled, then rounded. An empty
-//! bin is 0. ONNX does not define the rounding, but onnxruntime rounds like Caffe.
+//! R-CNN, and the rules follow its source. A region is an image's number and two corners. The
+//! pixels at the two corners belong to the region. The coordinates are scaled, then rounded. An
+//! empty bin is 0. ONNX does not define the rounding, but onnxruntime rounds like Caffe.
 
 use super::pooling::plane;
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};

@@ -1,5 +1,5 @@
-//! Swish and similar layers, which multiply each value by a function of this value.
-//! Swish is a layer of BVLC's Caffe; the other layers are from forks.
+//! Swish and similar layers, which multiply each value by a function of this value. Swish is a
+//! layer of BVLC's Caffe. The other layers are from forks.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

@@ -39,7 +39,8 @@ impl Case<'_> {
 /// The shapes of the tops and of the layer's blobs.
 pub(super) type Made<'a> = (&'a [&'a [i64]], &'a [&'a [i64]]);
 
-/// The parameters, the shapes of the bottoms, and the result; `None` means an `Invalid` error.
+/// The parameters, the shapes of the bottoms, and the result. A result of `None` means an `Invalid`
+/// error.
 pub(super) type Row<'a> = (&'a str, &'a [&'a [i64]], Option<Made<'a>>);
 
 pub(super) fn check(layer_type: &str, rows: &[Row<'_>]) {

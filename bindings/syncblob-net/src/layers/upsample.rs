@@ -1,8 +1,8 @@
 //! Enlarges a plane. The rules follow the forks' sources. With one bottom, this is MobileNet-YOLO's
 //! layer: each value becomes a square. With two bottoms, this is SegNet's layer: the second bottom,
-//! which a pooling makes, contains a position for each value. Each value moves to its position; all
+//! which a pooling makes, contains a position for each value. Each value moves to its position. All
 //! other values are 0. If the pooling's windows overlap, two values may have the same position.
-//! ONNX does not define which value is then stored; onnxruntime and SegNet store the last value.
+//! ONNX does not define which value is then stored. onnxruntime and SegNet store the last value.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -43,7 +43,7 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
 }
 
 /// Returns the height and the width of the plane before the pooling. If the parameters set no
-/// height and width, multiplies the bottom's sides by the scales; `pad_out_h` and `pad_out_w` each
+/// height and width, multiplies the bottom's sides by the scales. `pad_out_h` and `pad_out_w` each
 /// subtract 1.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;

@@ -238,7 +238,7 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Makes the tops' values. A blob's last value is called `blob`; each earlier value is called
+    /// Makes the tops' values. A blob's last value is called `blob`. Each earlier value is called
     /// `blob/layer`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {

@@ -1,5 +1,5 @@
 //! Computes BLAKE3 digests of the files that a net was read from. Reading a model again takes as
-//! long as writing its weights, so a second thread reads the files while the weights are written.
+//! long as writing its weights. So a second thread reads the files while the weights are written.
 //! Therefore the digests are at the end of the ONNX file.
 
 use std::fs::{self, File};

@@ -158,7 +158,7 @@ impl Emit<'_> {
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
-    /// Reshapes `value`; the result is a top. If an axis depends on the batch, ONNX infers its
+    /// Reshapes `value`. The result is a top. If an axis depends on the batch, ONNX infers its
     /// size.
     pub fn reshape_to_top(&mut self, value: Value, top: usize) {
         let mut dims = self.top_shapes[top].clone();

@@ -50,7 +50,7 @@ const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The names of the blobs to compute; an empty list means the net's outputs. Layers that these
+    /// The names of the blobs to compute. An empty list means the net's outputs. Layers that these
     /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
@@ -117,10 +117,10 @@ impl Net {
     /// Converts the net into ONNX.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted:
-    /// [`Error::problems`](crate::Error::problems) lists all of them;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves;
-    /// [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted.
+    ///   [`Error::problems`](crate::Error::problems) lists all such layers.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves.
+    /// - [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
         match options.outputs.as_slice() {
             [] => self.whole_to_onnx(options),
@@ -197,9 +197,10 @@ impl Onnx {
     /// Writes a single file, which contains the weights.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io) if the writer fails; [`Weights`](crate::ErrorKind::Weights) if
-    /// weights cannot be read; [`Limit`](crate::ErrorKind::Limit) if the file would exceed 2 GiB:
-    /// use [`write_external`](Onnx::write_external) for such a net.
+    /// - [`Io`](crate::ErrorKind::Io) if the writer fails.
+    /// - [`Weights`](crate::ErrorKind::Weights) if weights cannot be read.
+    /// - [`Limit`](crate::ErrorKind::Limit) if the file would exceed 2 GiB: use
+    ///   [`write_external`](Onnx::write_external) for such a net.
     pub fn write(&self, out: impl Write) -> Result<()> {
         self.write_to(&mut Plain(out))
     }
@@ -216,8 +217,8 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// Returns sentences about differences between the file and the net, for example about an
-    /// output that is renamed because an input has the same name.
+    /// Returns sentences about differences between the file and the net. For example, an output is
+    /// renamed because an input has the same name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -257,7 +258,7 @@ impl Onnx {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the ONNX file into `out`, and large weights into `values`, which must be a second
+    /// Writes the ONNX file into `out`, and large weights into `values`. `values` must be a second
     /// file in the same folder, called `name`.
     ///
     /// # Errors
@@ -369,8 +370,8 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with the same name have the same size, so an axis whose size is a multiple
-                // of the batch needs another name.
+                // Axes with the same name have the same size. An axis whose size is a multiple of
+                // the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),

@@ -13,10 +13,12 @@ impl Upgraded {
     /// Reads the net of a prototxt and upgrades it.
     ///
     /// # Errors
-    /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
-    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net with layers of two generations, or if
-    /// Caffe refuses to upgrade it; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer type
-    /// that the old generation did not have.
+    /// - [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
+    ///   text.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) for a net with layers of two generations, or if
+    ///   Caffe refuses to upgrade it.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a layer type that the old generation
+    ///   did not have.
     pub fn from_prototxt(text: &[u8], limits: &Limits) -> Result<Self> {
         upgrade(read_text(text, "NetParameter", limits)?)
     }

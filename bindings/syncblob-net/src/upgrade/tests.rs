@@ -22,7 +22,7 @@ const NETS: &[(&str, &str)] = &[
            input_param { shape { dim: 1 dim: 2 } } }",
     ),
     ("input: 'd' layer { name: 'a' }", "layer { name: 'a' }"),
-    // The three old `param` of a BatchNorm are removed; a single `param` is kept.
+    // The three old `param` of a BatchNorm are removed. A single `param` is kept.
     (
         "layer { name: 'b' type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 }
            param { lr_mult: 0 } }
@@ -52,7 +52,7 @@ const NETS: &[(&str, &str)] = &[
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
     // V1: if any data layer has transformation fields in `data_param`, every data layer gets
-    // `transform_param` and the message of its type, even if these messages are empty.
+    // `transform_param` and the message of its type. These messages may be empty.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }

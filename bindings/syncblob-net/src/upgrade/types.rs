@@ -76,8 +76,8 @@ const V1: &[&str] = &[
 ];
 
 /// Layer types of forks. Each row: number, field, message type, fork's type. Some of the numbers
-/// mean other types in Caffe or another fork, so a layer has the fork's type only if the layer's
-/// field has the message type.
+/// mean other types in Caffe or another fork. A layer has the fork's type only if the layer's field
+/// has the message type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),

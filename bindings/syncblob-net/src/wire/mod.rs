@@ -30,7 +30,7 @@ struct Reader<'a, 'l> {
 }
 
 /// A singular field that was found, and its index in the message. A submessage may occur in several
-/// parts; after all parts are found, they are read as one message.
+/// parts. After all parts are found, they are read as one message.
 struct Singular {
     /// The field's name. In forks, a field may have several numbers.
     name: &'static str,

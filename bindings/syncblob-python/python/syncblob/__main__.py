@@ -7,7 +7,7 @@ from ._syncblob import run_command
 
 
 def main() -> int:
-    """Runs the command with the process's arguments; returns the exit status."""
+    """Runs the command with the process's arguments. Returns the exit status."""
     # Restore the default action of Ctrl-C, which ends the process. Python's handler would run only
     # after the command.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -6,8 +6,8 @@ from typing import Any, Optional
 class Error(Exception):
     """The base class of all failures of the library.
 
-    `code` is the C status, such as ``"SB_ERR_MALFORMED"``; `offset` is the error's position in the
-    bytes or in the file, if known; `device_code` is the device driver's error number, or ``errno``;
+    `code` is the C status, such as ``"SB_ERR_MALFORMED"``. `offset` is the error's position in the
+    bytes or in the file, if known. `device_code` is the device driver's error number, or ``errno``.
     `filename` is the path that was passed to the call.
     """
 
@@ -65,7 +65,7 @@ class DeviceError(Error, RuntimeError):
 
 
 class FileError(Error, OSError):
-    """A file cannot be read or written; `errno` is the reason."""
+    """A file cannot be read or written. `errno` is the reason."""
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message, **details)

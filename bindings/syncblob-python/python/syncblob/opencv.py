@@ -21,7 +21,7 @@ def readNetFromCaffe(prototxt: "Optional[_Source]" = None,
     """Returns a ``cv2.dnn.Net``, like OpenCV 4's function of the same name.
 
     `prototxt` and `caffeModel` are paths, or the files' contents: bytes, a bytearray or an array of
-    uint8; `bufferProto` and `bufferModel` are other names of these arguments. `inputs` maps names
+    uint8. `bufferProto` and `bufferModel` are other names of these arguments. `inputs` maps names
     of inputs to shapes, for a net that does not contain these shapes. The net is converted to ONNX
     in memory, and then read by `cv2.dnn.readNetFromONNX`.
 

@@ -1,6 +1,6 @@
 use syncblob::{Blob, MemoryHandle, Part, Side, SyncedMemory};
 
-// A reference to a memory borrows the blob; a handle's slices borrow the handle.
+// A reference to a memory borrows the blob. A handle's slices borrow the handle.
 
 fn reshaped(mut blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();

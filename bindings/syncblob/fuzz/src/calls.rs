@@ -167,7 +167,7 @@ pub enum ValuesCall {
     Write(B, P, i8),
     WriteBoth(B, i8),
     Fill(B, P, i8),
-    /// Overwrites the elements; with `true`, passes one value too many.
+    /// Overwrites the elements. With `true`, passes one value too many.
     Overwrite(B, P, i8, bool),
     Clear(B, P),
     Scale(B, P, bool),

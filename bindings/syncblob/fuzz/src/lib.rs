@@ -13,7 +13,7 @@ pub use calls::Input;
 
 use state::State;
 
-/// A call can double a value; with this bound no value becomes infinite.
+/// A call can double a value. With this bound no value becomes infinite.
 const MAX_CALLS: usize = 64;
 
 pub fn run(input: &Input) {

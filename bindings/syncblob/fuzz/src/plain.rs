@@ -77,7 +77,7 @@ impl PlainBlob {
         self.part(part).borrow_mut()[..values.len()].copy_from_slice(values);
     }
 
-    /// Changes the shape; returns whether the new shape has outgrown data and diff.
+    /// Changes the shape. Returns whether the new shape has outgrown data and diff.
     pub fn reshape(&mut self, shape: &[usize]) -> (bool, bool) {
         self.shape = shape.to_vec();
         let count = self.count();

@@ -62,7 +62,7 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
     }
 
-    /// Returns one dimension; a negative axis counts from the end.
+    /// Returns one dimension. A negative axis counts from the end.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -109,7 +109,7 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "axis", &given, most))
     }
 
-    /// Returns Caffe's four dimensions `[num, channels, height, width]`; missing dimensions are 1.
+    /// Returns Caffe's four dimensions `[num, channels, height, width]`. Missing dimensions are 1.
     ///
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
@@ -132,7 +132,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Changes the shape. A memory that is too small for the new count is replaced by a fresh
-    /// memory of zeros; any other memory keeps its elements.
+    /// memory of zeros. Any other memory keeps its elements.
     ///
     /// # Errors
     /// Errors of [`zeros`](Blob::zeros).
@@ -156,7 +156,7 @@ impl<T: Element> Blob<T> {
     /// address space, because its elements are larger than the other blob's.
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
-        // SAFETY: both blobs are live; a blob's shape has `num_axes` dimensions.
+        // SAFETY: both blobs are live. A blob's shape has `num_axes` dimensions.
         get(|out, err| unsafe {
             let axes = sys::sb_blob_num_axes(other.raw());
             sys::sb_blob_reshape(self.raw(), sys::sb_blob_shape(other.raw()), axes, out, err)
@@ -185,7 +185,7 @@ impl<T: Element> Blob<T> {
             .map(Reallocated::from_bits)
     }
 
-    /// Returns the linear index of an element; missing trailing indices are 0.
+    /// Returns the linear index of an element. Missing trailing indices are 0.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -203,16 +203,16 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
-    /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes have the
-    /// dimension 1. As in Caffe, an index may be equal to its dimension, since layers compute
-    /// strides as `offset(0, 1)` even if there is one channel. Therefore the result may be
+    /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes. Missing axes have the
+    /// dimension 1. As in Caffe, an index may be equal to its dimension. Layers compute strides as
+    /// `offset(0, 1)` even if there is one channel. Therefore the result may be
     /// [`count`](Blob::count) or more.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes;
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond the elements does not
-    /// fit 64 bits.
+    /// - [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension.
+    /// - [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
+    /// - [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond the elements does
+    ///   not fit 64 bits.
     #[doc(alias = "offset")]
     pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
         let given = [n, c, h, w];
@@ -223,7 +223,7 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", &given, MAX_I64))
     }
 
-    /// Returns one element of data or diff; see [`offset`](Blob::offset).
+    /// Returns one element of data or diff. See [`offset`](Blob::offset).
     ///
     /// # Errors
     /// Errors of [`offset`](Blob::offset) and [`data`](Blob::data).

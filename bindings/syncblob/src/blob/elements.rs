@@ -8,7 +8,7 @@ use crate::ffi::get;
 use crate::{Element, Error, ErrorKind, Head, MemoryHandle, Result, SyncedMemory};
 
 /// Access to elements. A method that returns host memory first copies newer elements from the
-/// device, and a method that returns a device pointer copies newer elements from the host.
+/// device. A method that returns a device pointer first copies newer elements from the host.
 impl<T: Element> Blob<T> {
     /// Returns the data on the host, for reading.
     ///
@@ -30,7 +30,7 @@ impl<T: Element> Blob<T> {
         self.host(Part::Diff)
     }
 
-    /// Returns the data on the host, for writing; the [head](Head) moves to the host.
+    /// Returns the data on the host, for writing. The [head](Head) moves to the host.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared) when the memory has another owner; errors of
@@ -41,7 +41,7 @@ impl<T: Element> Blob<T> {
         self.host_mut(Part::Data)
     }
 
-    /// Returns the diff on the host, for writing; see [`data_mut`](Blob::data_mut).
+    /// Returns the diff on the host, for writing. See [`data_mut`](Blob::data_mut).
     ///
     /// # Errors
     /// Errors of [`data_mut`](Blob::data_mut).
@@ -90,8 +90,8 @@ impl<T: Element> Blob<T> {
     /// Errors of [`data`](Blob::data).
     ///
     /// # Safety
-    /// While the slice lives, no thread uses the memory through another owner: neither by a call
-    /// nor by a slice that exists already.
+    /// While the slice lives, no thread uses the memory through another owner. Calls and slices
+    /// that exist already count as uses.
     pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
         // SAFETY: the blob is live, and the caller promises that no other sharer uses the memory.
         let elements =
@@ -113,9 +113,9 @@ impl<T: Element> Blob<T> {
         self.pointer(part, sys::sb_blob_gpu)
     }
 
-    /// Returns a device pointer to data or diff, for writing; the [head](Head) moves to the device.
-    /// You may write through the pointer until the next call that reads or writes the host side;
-    /// after such a call, request the pointer again.
+    /// Returns a device pointer to data or diff, for writing. The [head](Head) moves to the device.
+    /// You may write through the pointer until the next call that reads or writes the host side.
+    /// After such a call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); errors of [`gpu_ptr`](Blob::gpu_ptr).
@@ -126,8 +126,8 @@ impl<T: Element> Blob<T> {
 
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
-        // SAFETY: the host pointer is aligned, is not null, and points to at least `count` elements
-        // that were filled with zeros or written. The pointer stays valid, and the elements stay
+        // SAFETY: the host pointer is aligned and not null. At least `count` elements behind the
+        // pointer were filled with zeros or written. The pointer stays valid, and the elements stay
         // unchanged, while the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
@@ -146,7 +146,7 @@ impl<T: Element> Blob<T> {
 
     pub(super) fn pointer_mut(&mut self, part: Part, call: MutAccess) -> Result<*mut T> {
         self.need_unique(part)?;
-        // SAFETY: `call` is a C function of the library; the blob is live and mutably borrowed.
+        // SAFETY: `call` is a C function of the library. The blob is live and mutably borrowed.
         let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
@@ -209,7 +209,7 @@ impl<T: Element> Blob<T> {
 
     #[inline]
     fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
-        // SAFETY: the blob is live; this call may run concurrently with const calls.
+        // SAFETY: the blob is live. This call may run concurrently with const calls.
         get(|out, err| unsafe { sys::sb_blob_mutable_mem(self.raw(), part.code(), out, err) })
     }
 }

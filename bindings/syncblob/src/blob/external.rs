@@ -9,9 +9,10 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
 /// Blobs that use the caller's memory, without a copy.
 ///
-/// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
-/// thread, when the blob and all sharers have released the memory and no queued copy uses the
-/// memory. A borrowed slice is not accepted, because the borrow could end during a device's copy.
+/// The blob takes ownership of the value that owns the memory. The library drops this owner when
+/// the blob and all sharers have released the memory and no queued copy uses the memory. The drop
+/// may happen on any thread. A borrowed slice is not accepted, because the borrow could end during
+/// a device's copy.
 impl<T: Element> Blob<T> {
     /// Makes a blob that uses a vector's elements, without a copy. ([`into_vec`](slice::into_vec)
     /// converts a `Box<[T]>` to a vector at no cost.)
@@ -87,7 +88,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Uses a vector as the memory of data or diff, without a copy. Releases this blob's share of
-    /// the old memory; other owners keep the memory. Elements beyond [`count`](Blob::count) are
+    /// the old memory. Other owners keep the memory. Elements beyond [`count`](Blob::count) are
     /// spare capacity.
     ///
     /// # Errors
@@ -104,7 +105,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the data as a vector, and drops the diff. If the blob [was made of a
-    /// vector](Blob::from_vec) and nothing else uses the vector, returns that vector; otherwise
+    /// vector](Blob::from_vec) and nothing else uses the vector, returns that vector. Otherwise
     /// copies the elements.
     ///
     /// ```
@@ -145,7 +146,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Uses elements, which other code may also read, as the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff. See
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors

@@ -61,7 +61,7 @@ impl<T: Element> Blob<T> {
         self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// Returns an array for writing; otherwise like [`view_as`](Blob::view_as).
+    /// Like [`view_as`](Blob::view_as), but returns an array for writing.
     ///
     /// # Errors
     /// Errors of [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
@@ -71,7 +71,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob with an array's shape and elements. If the elements are in row-major order, the
-    /// blob uses the array's vector without a copy; otherwise the elements are copied.
+    /// blob uses the array's vector without a copy. Otherwise the elements are copied.
     ///
     /// # Errors
     /// Errors of [`from_vec`](Blob::from_vec).

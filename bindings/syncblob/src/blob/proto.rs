@@ -32,7 +32,7 @@ impl Payload {
 /// may be untrusted: each call first checks them against the context's limits. An error contains
 /// the offset of the invalid bytes. If an integer blob cannot hold a value, such as a fraction, the
 /// error is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's
-/// half-precision values; for other values, the error is
+/// half-precision values. For other values, the error is
 /// [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// Makes a blob from a `BlobProto` message.
@@ -89,7 +89,7 @@ impl<T: Readable> Blob<T> {
     /// No other code uses the blob or its memories.
     unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length; the caller promises that nothing uses the blob.
+        // SAFETY: `bytes` is valid for its length. The caller promises that nothing uses the blob.
         check(|err| unsafe {
             sys::sb_blob_from_proto(self.raw(), start, len, flags, ptr::null(), err)
         })
@@ -104,7 +104,7 @@ impl<T: Readable> Blob<T> {
         Self::in_context(&Context::host()).read_file(path)
     }
 
-    /// Reads one `BlobProto` from a reader; see [`ReadAt`].
+    /// Reads one `BlobProto` from a reader. See [`ReadAt`].
     ///
     /// ```
     /// use syncblob::{Blob, Payload};
@@ -156,11 +156,12 @@ impl<T: Float> Blob<T> {
     ///
     /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
-    /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
-    /// them. If the process may not set the group, the new file's group and other users get only
-    /// the permissions that the old file gave to both. On Linux the new file has the old file's
-    /// POSIX access control list, if necessary reduced to the permissions that all entries of the
-    /// list have. Extended attributes are lost, and other hard links refer to the old file.
+    /// without set-user-ID and set-group-ID. If the process may set the old owner and group, the
+    /// new file has them, too. If the process may not set the group, the group and other users get
+    /// only permissions that the old file gave to both. On Linux the new file has the old file's
+    /// POSIX access control list. If the list cannot be kept, all users except the owner get only
+    /// the permissions that every entry of the list grants. Extended attributes are lost, and other
+    /// hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).
@@ -196,8 +197,8 @@ impl<T: Float> Blob<T> {
 
 /// Shapes of Caffe's messages.
 impl<T: Element> Blob<T> {
-    /// Returns whether the blob has the shape of a `BlobProto` message. If the message has legacy
-    /// dimensions, they must equal the blob's last four axes; missing axes have the dimension 1.
+    /// Returns whether the blob has the shape of a `BlobProto` message. Legacy dimensions in the
+    /// message must equal the blob's last four axes. Missing axes have the dimension 1.
     ///
     /// # Errors
     /// Errors of [`from_proto`](Blob::from_proto).
@@ -209,7 +210,7 @@ impl<T: Element> Blob<T> {
             .map(|equal| equal != 0)
     }
 
-    /// Changes the shape to the shape in a `BlobShape` message; see [`reshape`](Blob::reshape).
+    /// Changes the shape to the shape in a `BlobShape` message. See [`reshape`](Blob::reshape).
     ///
     /// # Errors
     /// Errors of [`from_proto`](Blob::from_proto).
@@ -222,7 +223,7 @@ impl<T: Element> Blob<T> {
     }
 }
 
-/// Makes room for `count` more values; returns an error if the allocation fails.
+/// Makes room for `count` more values. Returns an error if the allocation fails.
 pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
     values.try_reserve_exact(count).map_err(|_| {
         let bytes = count.saturating_mul(size_of::<T>());

@@ -6,7 +6,7 @@ use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 both! {
-    /// Sharing of memories; see "Sharing" in the crate's documentation.
+    /// Sharing of memories. See "Sharing" in the crate's documentation.
     impl Element {
         /// Makes this blob use the memory of `other`'s data as its data, or the memory of `other`'s
         /// diff as its diff. The memory lives as long as one of the blobs uses it.
@@ -59,14 +59,14 @@ both! {
         /// [`WrongDevice`](ErrorKind::WrongDevice) for a memory of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
-            // SAFETY: blob and memory are live; the blob becomes an additional owner. The library
+            // SAFETY: blob and memory are live. The blob becomes an additional owner. The library
             // checks the memory's size and alignment.
             check(|err| unsafe {
                 sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
             })
         }
 
-        /// Releases this blob's share of a memory, for example of the diff after training; other
+        /// Releases this blob's share of a memory, for example of the diff after training. Other
         /// owners keep the memory. A later access gets a new memory of zeros.
         ///
         /// ```
@@ -80,7 +80,7 @@ both! {
         /// # }
         /// ```
         pub fn release(&mut self, part: Part) {
-            // SAFETY: the blob is live; it has no live slice, since it is mutably borrowed.
+            // SAFETY: the blob is live. The blob has no live slice, because it is mutably borrowed.
             unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
         }
 
@@ -98,8 +98,8 @@ both! {
 /// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
     /// Makes this blob the only owner of a memory. If the memory is shared, the blob gets a new
-    /// memory with a copy of the elements, on the side (host or device) that has the newest bytes.
-    /// Spare capacity is not copied.
+    /// memory with a copy of the elements. The copy is on the side (host or device) that has the
+    /// newest bytes. Spare capacity is not copied.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -133,8 +133,8 @@ impl<T: Element> Blob<T> {
     /// another language.
     ///
     /// # Safety
-    /// While a method writes the blob, no slice of its memories is alive, and other reads and
-    /// writes of the memories do not run concurrently.
+    /// While a method writes the blob, no slice of its memories is alive. Other reads and writes of
+    /// the memories do not run concurrently.
     pub unsafe fn allow_shared_writes(&mut self) {
         self.writes_shared = true;
     }

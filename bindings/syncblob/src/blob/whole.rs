@@ -24,7 +24,7 @@ both! {
         }
 
         /// Copies data or diff from a blob of the same shape. If the blobs have different contexts,
-        /// the bytes pass through the host. Data that was never written is copied as zeros; the
+        /// the bytes pass through the host. Data that was never written is copied as zeros. The
         /// copy counts as written, so [`update`](Blob::update) accepts it.
         ///
         /// # Errors
@@ -47,15 +47,15 @@ both! {
 
         fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: both blobs are live; the written memory has one owner.
+            // SAFETY: both blobs are live. The written memory has one owner.
             check(|err| unsafe {
                 sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
             })
         }
 
         /// Copies data or diff to the device if needed, and moves the [head](crate::Head) to the
-        /// device. The copy is queued, and `stream` waits for the copy: later work on the stream
-        /// reads the copied bytes, and later methods that end in `_on` run on the device.
+        /// device. The copy is queued, and `stream` waits for the copy. Later work on the stream
+        /// reads the copied bytes. Later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -71,10 +71,12 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a
-        /// host-only context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's
-        /// stream, [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being
-        /// captured; out of memory; a device that fails.
+        /// - [`Shared`](crate::ErrorKind::Shared).
+        /// - [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context.
+        /// - [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream.
+        /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured.
+        /// - Out of memory.
+        /// - A device that fails.
         #[doc(alias = "sb_blob_mutable_gpu_on")]
         pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
@@ -115,13 +117,13 @@ impl<T: Element> Blob<T> {
         self.need_count(values.len())?;
         let elements = self.overwritable(part)?;
         // SAFETY: `elements` is valid for `count` elements of a memory whose only owner is this
-        // blob, so `values` does not overlap it.
+        // blob. So `values` does not overlap the memory.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(())
     }
 
     /// Returns host memory whose elements the caller must overwrite. If the memory has spare
-    /// capacity, all old bytes are kept, because the bytes of the spare capacity must not change.
+    /// capacity, all old bytes are kept. The bytes of the spare capacity must not change.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -191,7 +193,7 @@ both! {
             })
         }
 
-        /// Computes `data -= diff`, a solver's step. On a device the work is queued; a call that
+        /// Computes `data -= diff`, a solver's step. On a device the work is queued. A call that
         /// needs the data waits for the work and returns its failure.
         ///
         /// # Errors
@@ -208,9 +210,9 @@ both! {
 
         /// Does the same as [`update`](Blob::update). A device queues the work on `stream`, and
         /// later calls take effect after the work. **If the newest data is only on the host, the
-        /// work runs on the host at once**, and the stream is ignored: see
-        /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
-        /// data fails, and the data is [`Lost`](crate::Head::Lost).
+        /// work runs on the host at once**, without the stream. See [`to_device`](Blob::to_device).
+        /// If the queued work fails, the first call that needs the data fails, and the data is
+        /// [`Lost`](crate::Head::Lost).
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,

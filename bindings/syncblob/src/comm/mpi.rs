@@ -11,7 +11,7 @@ use crate::{Context, Error, ErrorKind, Result};
 impl Comm {
     /// Collective: makes a communicator over a duplicate of MPI's communicator `comm`. Handles and
     /// reducers' buckets are allocated in the context. Drop the communicator before the `Universe`
-    /// of the crate `mpi`: dropping the `Universe` finalises MPI, and then the communicator's
+    /// of the crate `mpi`. Dropping the `Universe` finalises MPI, and then the communicator's
     /// methods fail.
     ///
     /// ```no_run
@@ -29,11 +29,13 @@ impl Comm {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
-    /// another thread makes the call; or MPI was initialised with `Threading::Serialized` instead
-    /// of `Funneled` or `Multiple`, so two communicators on two threads could call MPI at once.
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or `comm` is an
-    /// intercommunicator; out of memory; [`CommFailure`](ErrorKind::CommFailure).
+    /// - [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
+    ///   another thread makes the call. Or MPI was initialised with `Threading::Serialized` instead
+    ///   of `Funneled` or `Multiple`: two communicators on two threads could then call MPI at once.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or `comm` is an
+    ///   intercommunicator.
+    /// - Out of memory.
+    /// - [`CommFailure`](ErrorKind::CommFailure).
     pub fn from_mpi<C>(context: &Context, comm: &C) -> Result<Self>
     where
         C: Communicator + AsRaw<Raw = MPI_Comm>,
@@ -43,7 +45,7 @@ impl Comm {
                 "MPI was initialised with Threading::Serialized: use Funneled or Multiple";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        // SAFETY: context and communicator are live; the library does not keep the communicator.
+        // SAFETY: context and communicator are live. The library does not keep the communicator.
         let raw = get(|out, err| unsafe {
             sys::sb_mpi_comm_create(context.as_ptr(), comm.as_raw(), out, err)
         })?;

@@ -42,7 +42,7 @@ impl ReducerOptions {
     }
 
     /// Collective: registers blobs, in the order of their layers. Ranks compare the options, and
-    /// the number, order, types and shapes of the blobs; if two ranks differ or one rank fails,
+    /// the number, order, types and shapes of the blobs. If two ranks differ or one rank fails,
     /// every rank returns an error. The message for a difference contains the values of both ranks.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl ReducerOptions {
             ..sized!(sb_reducer_options)
         };
         // SAFETY: communicator and blobs are live. Registration may run concurrently with const
-        // calls on the blobs; between steps the reducer uses only the blobs' addresses.
+        // calls on the blobs. Between steps the reducer uses only the blobs' addresses.
         let raw = get(|out, err| unsafe {
             let count = to_i64(blobs.len());
             sys::sb_reducer_create(comm.as_ptr(), blobs.as_ptr(), count, &options, out, err)
@@ -73,13 +73,12 @@ impl ReducerOptions {
 }
 
 /// Sums diffs over all ranks while the rest of a training step is still being computed. Blobs are
-/// registered once, and borrowed only during each step; see the [module](super).
+/// registered once, and borrowed only during each step. See the [module](super).
 ///
-/// Small blobs are gathered in buckets, from the last registered blob to the first, since a
-/// backward pass finishes the last layer first. A blob is reduced in place, without a bucket, if it
-/// fills a bucket, or if its size is at least 128 KiB per rank. The reducer identifies a blob by
-/// its C handle, so a program may move the blob. A dropped blob can never be ready again, so later
-/// steps fail.
+/// Small blobs are gathered in buckets, from the last registered blob to the first. A backward pass
+/// finishes the last layer first. A blob needs no bucket, and is reduced in place, if it would fill
+/// a bucket or has at least 128 KiB per rank. The reducer identifies a blob by its C handle, so a
+/// program may move the blob. A dropped blob can never be ready again, so later steps fail.
 pub struct Reducer<'c, T: Reduced> {
     /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
@@ -88,7 +87,7 @@ pub struct Reducer<'c, T: Reduced> {
 }
 
 impl<'c, T: Reduced> Reducer<'c, T> {
-    /// Collective: registers blobs with the default options; see [`ReducerOptions::register`].
+    /// Collective: registers blobs with the default options. See [`ReducerOptions::register`].
     ///
     /// # Errors
     /// Errors of [`ReducerOptions::register`].
@@ -97,7 +96,7 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     }
 
     /// Collective: runs one step. `work` marks the diff of every registered blob as final
-    /// ([`Step::ready`]), in any order; then the step waits until every diff has the combined
+    /// ([`Step::ready`]), in any order. Then the step waits until every diff has the combined
     /// values of all ranks. From the first `ready` to the end of the step the communicator's other
     /// collective methods return an error. The blobs are borrowed until the step has returned.
     ///
@@ -108,9 +107,12 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// memory, the blob releases that memory, and its diff reads as zeros.
     ///
     /// # Errors
-    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready
-    /// (the message contains the blob's number); out of memory; a device that fails;
-    /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
+    /// - Errors of `work`.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready (the message
+    ///   contains the blob's number).
+    /// - Out of memory.
+    /// - A device that fails.
+    /// - [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
     pub fn step<'env, R, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&Step<'_, 'env, T>) -> Result<R, E>,
@@ -188,17 +190,17 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the blob is not registered;
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch):
-    /// the count or the type has changed since the blob was registered;
-    /// [`Shared`](ErrorKind::Shared): the diff has another owner;
-    /// [`CommFailure`](ErrorKind::CommFailure).
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument): the blob is not registered.
+    /// - [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch):
+    ///   the count or the type has changed since the blob was registered.
+    /// - [`Shared`](ErrorKind::Shared): the diff has another owner.
+    /// - [`CommFailure`](ErrorKind::CommFailure).
     pub fn ready(&self, blob: &'env mut Blob<T>) -> Result<()> {
         blob.need_unique(Part::Diff)?;
         let raw = blob.as_ptr();
         self.ready.borrow_mut().push(blob);
         // SAFETY: reducer and blob are live, and the diff has no other owner. The blob is borrowed
-        // for `'env`, which is longer than the step, and the library uses it only in the step.
+        // for `'env`, which is longer than the step. The library uses the blob only in the step.
         let result = check(|err| unsafe { sys::sb_reducer_ready(self.raw(), raw, err) });
         let begun = match &result {
             Ok(()) => true,

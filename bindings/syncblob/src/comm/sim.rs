@@ -65,7 +65,7 @@ impl SimOptions {
     }
 
     /// Makes the communicators of all ranks, in the order of ranks. A program may drop the
-    /// communicators in any order; a rank that waits for a dropped rank gets
+    /// communicators in any order. A rank that waits for a dropped rank gets
     /// [`CommFailure`](crate::ErrorKind::CommFailure) at once.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl SimOptions {
     pub fn ranks(&self, size: usize) -> Result<Vec<Comm>> {
         let options = self.to_c();
         let mut ranks = vec![ptr::null_mut(); size.min(sys::SB_SIM_COMM_MAX as usize)];
-        // SAFETY: `ranks` has room for as many pointers as the library writes; the context is live.
+        // SAFETY: `ranks` has room for as many pointers as the library writes. The context is live.
         check(|err| unsafe {
             let (context, out) = (self.context.as_ptr(), ranks.as_mut_ptr());
             sys::sb_sim_comm_create(context, count_to_c(size), &options, out, err)
@@ -107,9 +107,9 @@ pub enum Failure {
 }
 
 impl Comm {
-    /// Makes the `nth` operation of this simulated rank fail, counted from now: 1 is the next
-    /// operation. 0 cancels a failure that was set before. An operation is a request to the engine;
-    /// a blob or a bucket needs one or more requests.
+    /// Makes the `nth` operation of this simulated rank fail. 1 is the next operation from now on.
+    /// 0 cancels a failure that was set before. An operation is a request to the engine. A blob or
+    /// a bucket needs one or more requests.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

@@ -54,7 +54,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets a hard cap on live host memory that is not page-locked; allocations beyond the cap
+    /// Sets a hard cap on live host memory that is not page-locked. Allocations beyond the cap
     /// fail. 0 means no cap.
     pub fn max_host_bytes(mut self, bytes: usize) -> Self {
         self.max_host_bytes = bytes;
@@ -67,7 +67,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the maximum number of bytes of page-locked memory; host memory beyond the maximum is
+    /// Sets the maximum number of bytes of page-locked memory. Host memory beyond the maximum is
     /// not page-locked. 0 means 1 GiB.
     pub fn max_pinned_bytes(mut self, bytes: usize) -> Self {
         self.max_pinned_bytes = bytes;
@@ -101,7 +101,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Splits large operations over the caller's threads; by default the calling thread does all
+    /// Splits large operations over the caller's threads. By default the calling thread does all
     /// work. The function does not influence results. The calling thread runs the tasks that the
     /// function omits. The function must be static, because a context may outlive all its handles.
     /// Put a closure that owns a thread pool into a `LazyLock`, or leak it with [`Box::leak`].
@@ -142,14 +142,15 @@ impl ContextBuilder {
     /// Makes the context.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device,
-    /// [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device;
-    /// [`CapReached`](crate::ErrorKind::CapReached) when
-    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context's own memory;
-    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
-    /// the device; out of memory.
+    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device.
+    /// - [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device.
+    /// - [`CapReached`](crate::ErrorKind::CapReached) when
+    ///   [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context's own memory.
+    /// - [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
+    ///   [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
+    ///   the device.
+    /// - Out of memory.
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;

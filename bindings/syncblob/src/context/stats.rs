@@ -33,7 +33,8 @@ stats! {
     device_peak,
     /// Bytes of callers' memory that this context's memories use, on host and device.
     borrowed_bytes,
-    /// Bytes of host memory kept for reuse; also counted in `host_bytes` or `pinned_bytes`.
+    /// Bytes of host memory kept for reuse. These bytes are also counted in `host_bytes` or
+    /// `pinned_bytes`.
     cached_bytes,
     /// Copies from the host to the device.
     uploads,
@@ -52,7 +53,7 @@ stats! {
     /// The bytes that were copied as whole buffers within the host.
     host_copy_bytes,
     /// Bytes of retired storage that the device may still be using, or that the driver failed to
-    /// free; also counted as live host, page-locked or device memory.
+    /// free. Such bytes are also counted as live host, page-locked or device memory.
     quarantined_bytes,
     /// Quarantined bytes of contexts that have ended, and bytes that no driver can free any more.
     /// Counted for the whole process, not only for this context.

@@ -74,7 +74,7 @@ impl Model {
         })
     }
 
-    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; the closure of a later
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without values. The closure of a later
     /// [`save_from`](Model::save_from) provides the values.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Model {
         check(|err| unsafe { sys::sb_model_announce_blob(self.as_ptr(), layer, like.raw(), err) })
     }
 
-    /// Adds a layer without blobs after the last layer; returns its index.
+    /// Adds a layer without blobs after the last layer. Returns the layer's index.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a caffemodel;

@@ -10,7 +10,7 @@ use super::{text_bytes, Generation, Model, StoredBlob};
 use crate::ffi::to_usize;
 use crate::{Blob, Readable, Result};
 
-/// The layers of a [`Model`], in the file's order; see [`Model::layers`].
+/// The layers of a [`Model`], in the file's order. See [`Model::layers`].
 #[derive(Clone, Debug)]
 pub struct Layers<'m> {
     pub(super) model: &'m Model,
@@ -78,7 +78,7 @@ impl<'m> Layer<'m> {
         self.index
     }
 
-    /// Returns the layer's name, with U+FFFD in place of bytes that are not UTF-8;
+    /// Returns the layer's name, with U+FFFD in place of bytes that are not UTF-8.
     /// [`name_bytes`](Layer::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.name_bytes())
@@ -90,7 +90,7 @@ impl<'m> Layer<'m> {
         unsafe { text_bytes(self.info.name) }
     }
 
-    /// Returns the layer's type, such as `"Convolution"`; for a V1 layer, the type is the name of
+    /// Returns the layer's type, such as `"Convolution"`. For a V1 layer, the type is the name of
     /// an enum value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 become U+FFFD.
     pub fn layer_type(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.layer_type_bytes())
@@ -117,7 +117,7 @@ impl<'m> Layer<'m> {
         to_usize(self.info.num_blobs)
     }
 
-    /// Returns the layer's blobs; see [`Model::blobs`].
+    /// Returns the layer's blobs. See [`Model::blobs`].
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'m>>> {
         stored_blobs(self.model, Some(self.index), self.num_blobs())
     }
@@ -143,7 +143,7 @@ impl<'m> Layer<'m> {
         self.model.message_of(Some(self.index))
     }
 
-    /// Loads one of the layer's blobs; see [`StoredBlob::load`].
+    /// Loads one of the layer's blobs. See [`StoredBlob::load`].
     ///
     /// # Errors
     /// Errors of [`Model::load`].

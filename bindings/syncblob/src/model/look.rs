@@ -18,7 +18,7 @@ impl Model {
         Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
     }
 
-    /// Returns the net's name, which may be empty. Bytes that are not UTF-8 become U+FFFD;
+    /// Returns the net's name, which may be empty. Bytes that are not UTF-8 become U+FFFD.
     /// [`name_bytes`](Model::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.name_bytes())
@@ -213,7 +213,7 @@ pub struct SolverInfo {
     pub iteration: i32,
     /// The current step of the learning-rate policy.
     pub current_step: i32,
-    /// The file that holds the net; empty if the state names no file.
+    /// The file that holds the net. Empty if the state names no file.
     pub learned_net: PathBuf,
 }
 

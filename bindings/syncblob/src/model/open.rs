@@ -29,12 +29,12 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns the default options: the built-in context and its limits; the format is detected.
+    /// Returns the default options: the built-in context and its limits. The format is detected.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the context in which blobs are loaded; the limits of this context apply.
+    /// Sets the context in which blobs are loaded. The limits of this context apply.
     pub fn context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self
@@ -116,7 +116,7 @@ impl OpenOptions {
         })
     }
 
-    /// Opens the bytes of a reader, which the model owns; see [`ReadAt`].
+    /// Opens the bytes of a reader, which the model owns. See [`ReadAt`].
     ///
     /// # Errors
     /// Errors of [`Model::open_reader`].
@@ -156,7 +156,7 @@ impl OpenOptions {
         Ok(model)
     }
 
-    /// Makes an empty model; see [`Model::create`].
+    /// Makes an empty model. See [`Model::create`].
     ///
     /// # Errors
     /// Out of memory; a reached memory cap.

@@ -65,13 +65,15 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Errors of `values`, after which the file is unchanged; errors of [`save`](Model::save),
-    /// except the error for announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
-    /// announced blob; errors of [`Blob::data`](crate::Blob::data).
+    /// - Errors of `values`. The file is then unchanged.
+    /// - Errors of [`save`](Model::save), except the error for announced blobs.
+    /// - [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
+    ///   [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
+    ///   announced blob.
+    /// - Errors of [`Blob::data`](crate::Blob::data).
     ///
     /// # Panics
-    /// When `values` panics; the file is unchanged.
+    /// When `values` panics. The panic leaves the file unchanged.
     pub fn save_from<E: From<Error>>(
         &self,
         path: impl AsRef<Path>,
@@ -91,10 +93,11 @@ impl Model {
     /// Returns the number of bytes of the saved model, including announced blobs.
     ///
     /// # Errors
-    /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
-    /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
-    /// [`DataLimit`](crate::ErrorKind::DataLimit) if the file has changed;
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the progress callback cancels; out of memory.
+    /// - [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit.
+    /// - [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
+    ///   [`DataLimit`](crate::ErrorKind::DataLimit) if the file has changed.
+    /// - [`Cancelled`](crate::ErrorKind::Cancelled) if the progress callback cancels.
+    /// - Out of memory.
     pub fn size(&self) -> Result<usize> {
         // SAFETY: the model is live.
         with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))

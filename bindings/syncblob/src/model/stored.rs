@@ -83,19 +83,22 @@ impl StoredBlob<'_> {
         &self.info
     }
 
-    /// Loads the blob in the model's context; the caller owns the loaded blob. The element type may
+    /// Loads the blob in the model's context. The caller owns the loaded blob. The element type may
     /// differ from the stored type: `f32` rounds values, and values beyond its range become
     /// infinite. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
-    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
-    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
-    /// such as a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) if `T` is `half::f16` and
-    /// the stored values are not halves, [`Unsupported`](ErrorKind::Unsupported) for an
-    /// [announced](Model::announce_blob) blob; [`DataLimit`](ErrorKind::DataLimit);
-    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed;
-    /// [`Cancelled`](ErrorKind::Cancelled) if the progress callback cancels; out of memory; a
-    /// reached memory cap.
+    /// - [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values.
+    /// - [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
+    ///   such as a fraction.
+    /// - [`DtypeMismatch`](ErrorKind::DtypeMismatch) if `T` is `half::f16` and the stored values
+    ///   are not halves.
+    /// - [`Unsupported`](ErrorKind::Unsupported) for an [announced](Model::announce_blob) blob.
+    /// - [`DataLimit`](ErrorKind::DataLimit).
+    /// - [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed.
+    /// - [`Cancelled`](ErrorKind::Cancelled) if the progress callback cancels.
+    /// - Out of memory.
+    /// - A reached memory cap.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
         self.model.load_into(self.at, &self.model.context)
@@ -130,7 +133,7 @@ impl StoredBlob<'_> {
         let (first, count) = (to_i64(first), to_i64(values.len()));
         let (buffer, capacity) = (values.as_mut_ptr().cast(), size_of_val(values));
         with_callbacks(|| {
-            // SAFETY: the model is live; the buffer has room for `count` values, and any bytes are
+            // SAFETY: the model is live. The buffer has room for `count` values, and any bytes are
             // valid values.
             check(|err| unsafe {
                 let (model, part, dtype) = (self.model.as_ptr(), part.code(), T::CODE);
@@ -333,7 +336,7 @@ impl Model {
 pub struct LoadedBlob<T: Element> {
     /// The blob's position in the model.
     pub at: BlobAt,
-    /// The name of the blob's layer, with U+FFFD in place of bytes that are not UTF-8; empty for a
+    /// The name of the blob's layer, with U+FFFD in place of bytes that are not UTF-8. Empty for a
     /// blob that belongs to no layer.
     pub layer_name: String,
     /// The blob.

@@ -10,8 +10,8 @@ use crate::text::shortened;
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
-/// The size of an entry's fixed part. The name, the extra fields and the comment follow; the fixed
-/// part contains their lengths at the offsets LENGTHS.
+/// The size of an entry's fixed part. The name, the extra fields and the comment follow the fixed
+/// part. The fixed part contains the lengths of these three parts at the offsets LENGTHS.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
