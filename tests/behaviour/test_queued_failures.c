@@ -823,6 +823,39 @@ TEST_ON(scene, arithmetic_whose_failure_another_thread_gets_first_loses_the_devi
     assert_int_equal(sb_context_device_status(f->rig.context), SB_ERR_DEVICE_LOST);
 }
 
+static sb_status default_and_interrupt(void *device, sb_error *err) {
+    interrupt();
+    return SB_OK;
+}
+
+static sb_status prepare_and_interrupt(void *device, sb_error *err) {
+    const sb_status st = sb__sim_backend.prepare_arithmetic(device, err);
+    interrupt();
+    return st;
+}
+
+TEST_ON(scene, arithmetic_calls_no_slot_after_another_thread_has_lost_the_device) {
+    double sum;
+    for (int op = SB_SIM_SCALE; op <= SB_SIM_SUMSQ; op++) {
+        int64_t calls[SB_SIM_OP_COUNT];
+        sb_backend table = sb__sim_backend;
+        if (op == SB_SIM_SCALE)
+            table.after_default = default_and_interrupt;
+        else
+            table.prepare_arithmetic = prepare_and_interrupt;
+        scene_reopen_on(f, &table, SB_SIM_EAGER);
+        device_fail(f->rig.context, SB_SIM_ASUM, 1, SB_SIM_FAIL_STICKY);
+        interrupted = f;
+        assert_status(SB_ERR_DEVICE_LOST,
+                      op == SB_SIM_SCALE  ? sb_blob_scale(f->blob, SB_DATA, 3, &err)
+                      : op == SB_SIM_ASUM ? sb_blob_asum(f->blob, SB_DATA, &sum, &err)
+                                          : sb_blob_sumsq(f->blob, SB_DATA, &sum, &err));
+        assert_int_equal(sum_of_another, SB_ERR_DEVICE_LOST);
+        assert_ok(sb_sim_calls(f->rig.context, calls, SB_SIM_OP_COUNT, &err));
+        assert_int_equal(calls[op], op == SB_SIM_ASUM); /* the other thread's call */
+    }
+}
+
 static void *number_of_thread(void *arg) {
     return (void *)(intptr_t)sb__thread_number();
 }

@@ -339,14 +339,12 @@ void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
 /* Returns UNSUPPORTED if the device has no arithmetic on the dtype. */
 sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_error *err);
-/* The next two functions only call the slots. sb__device_prepare_arithmetic has checked the
-   device. */
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err);
-/* The next two functions only call the slots, which wait for the library's stream. Callers outside
-   waits.c use sb__own_asum and sb__own_sumsq. */
+/* The slots of the next two functions wait for the library's stream. Callers outside waits.c use
+   sb__own_asum and sb__own_sumsq. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -541,7 +539,7 @@ bool sb__own_over(sb_context *context);
    failed, acts as sb__device_spoiled. Otherwise returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. The caller
-   has called sb__device_prepare_arithmetic, which checks the device. */
+   has called sb__device_prepare_arithmetic, which fails in a forked child. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,

@@ -241,13 +241,13 @@ sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_e
 
 static sb_status axpy_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
                            const void *x, void *y, sb_stream stream, sb_error *err) {
-    CHECKED(context, err,
+    GUARDED(context, err,
             context->backend.axpy(context->device, dtype, count, alpha, x, y, stream, slot_err));
 }
 
 static sb_status scale_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
                             void *x, sb_stream stream, sb_error *err) {
-    CHECKED(context, err,
+    GUARDED(context, err,
             context->backend.scale(context->device, dtype, count, alpha, x, stream, slot_err));
 }
 
@@ -288,14 +288,14 @@ void sb__own_lose(sb_context *context, sb_status st) {
 
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err) {
-    CHECKED(
+    GUARDED(
         context, err,
         context->backend.asum(context->device, dtype, count, x, out, context->stream, slot_err));
 }
 
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err) {
-    CHECKED(
+    GUARDED(
         context, err,
         context->backend.sumsq(context->device, dtype, count, x, out, context->stream, slot_err));
 }
