@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# Builds the fuzzers for ClusterFuzzLite and OSS-Fuzz. These pass the compilers, flags, engine and sanitizer
-# in variables, and use the files in $OUT. The fuzzers run on other machines, so protobuf-c is linked as an
-# archive, and the library's own loops replace OpenBLAS. protobuf-c is not instrumented, so MemorySanitizer
-# would report every byte that protobuf-c writes: builds with MemorySanitizer replace protobuf-c with code
-# that writes the same messages. The crates' fuzzers are built only with AddressSanitizer.
+# Builds the fuzzers in $OUT for ClusterFuzzLite and OSS-Fuzz, which set the variables for compilers, flags,
+# engine and sanitizer. The machines that run the fuzzers lack shared libraries of protobuf-c and OpenBLAS.
+# MemorySanitizer would report every byte that protobuf-c writes, because protobuf-c is not instrumented.
 set -euo pipefail
 cd "$SRC/syncblob"
 

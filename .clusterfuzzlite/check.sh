@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Runs build.sh as ClusterFuzzLite does, but without its image. Then runs each fuzzer from its seeds, as
-# ClusterFuzzLite does for a pull request. Fails if a fuzzer finds an error.
-#
-#     check.sh address|undefined|memory|afl [SECONDS [TARGET...]]     runs each fuzzer for SECONDS, by default 2
+# check.sh address|undefined|memory|afl [SECONDS [TARGET...]]: builds the fuzzers and runs each for SECONDS (2),
+# as ClusterFuzzLite does for a pull request, but without its image.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -43,7 +41,7 @@ cd "$place/out"
 for options in *.options; do
     target=${options%.options}
     [ $# -lt 3 ] || [[ " ${*:3} " == *" $target "* ]] || continue
-    # A fuzzer must not need libraries other than those that every Linux has.
+    # A fuzzer may need only libraries that every Linux has.
     foreign=$(ldd "$target" | grep -vE '^\s(linux-vdso|/lib64/ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so)' || true)
     mkdir "$place/seeds"
     [ ! -e "${target}_seed_corpus.zip" ] || python3 -m zipfile -e "${target}_seed_corpus.zip" "$place/seeds"

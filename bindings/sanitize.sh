@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tests the Rust crates under a sanitizer, which the C sources are compiled with, too:
+# Tests the Rust crates and the C library under a sanitizer:
 #
 # sanitize.sh address  every test of the workspace under AddressSanitizer and
 #                      LeakSanitizer, except the tests named below
-# sanitize.sh thread   the tests of syncblob, whose threads use all that is
-#                      claimed to be Send or Sync, under ThreadSanitizer
+# sanitize.sh thread   the tests of syncblob, whose threads use every type that
+#                      is Send or Sync, under ThreadSanitizer
 # sanitize.sh fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]
 #                      random calls of syncblob for SECONDS (60), or the calls
 #                      that FILE describes, under AddressSanitizer; see
@@ -12,16 +12,16 @@
 # sanitize.sh fuzzers CRATE FOLDER
 #                      builds the fuzzers of CRATE/fuzz as FOLDER/fuzz.NAME
 #
-# Needs clang and its runtimes (libclang-rt-14-dev). Rust's code is linked with
-# clang's sanitizers, too, so any rustc will do: RUSTC_BOOTSTRAP makes a stable
-# rustc accept the options. Builds are in CARGO_TARGET_DIR (target), in a
-# separate folder for each kind.
+# Needs clang and its runtimes (libclang-rt-14-dev). Rust code is linked with
+# clang's sanitizers, too. RUSTC_BOOTSTRAP makes a stable rustc accept the
+# options, so any rustc works. CARGO_TARGET_DIR (target) gets a separate folder
+# for each kind of build.
 set -euo pipefail
 bindings=$(dirname "$(readlink -f "$0")")
 builds=$(readlink -m "${CARGO_TARGET_DIR:-$bindings/../target}")/sanitize
 
-# Makes rustc and clang instrument what cargo builds for an explicit target:
-# build scripts and macros, which are built for the host, stay unchanged.
+# Makes rustc and clang instrument code for an explicit target. Build scripts
+# and macros are built for the host, and so are not instrumented.
 instrument() { # SANITIZER RUSTC-OPTIONS CLANG-OPTIONS
     target=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS
@@ -40,8 +40,8 @@ run_cargo() { # KIND COMMAND OPTION...
 address() {
     local workspace=(--manifest-path "$bindings/../Cargo.toml")
     instrument address '' ''
-    echo 'skipped: compile_fail.rs, which runs nothing, and orders.rs: loom changes stacks,'
-    echo 'which AddressSanitizer takes for errors, and uses none of our code'
+    echo 'skipped: compile_fail.rs, which runs no code, and orders.rs, which uses none of our code:'
+    echo 'loom switches stacks, which AddressSanitizer reports as errors'
     run_cargo address test "${workspace[@]}" --workspace --exclude syncblob-tests \
         --features syncblob/testing,syncblob/comm
     run_cargo address test "${workspace[@]}" -p syncblob-tests --test against_ndarray \

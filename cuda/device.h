@@ -59,8 +59,8 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* whether the core, and whether a caller, has
-                                                       received `stream` */
+    atomic_bool core_has_stream, caller_has_stream; /* whether the library, and whether a caller,
+                                                       has received `stream` */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: pools are unsupported; cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -121,7 +121,6 @@ static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *d
     return sb__cuda_leave(device, visit, sb__cuda_named(visit, result, call));
 }
 
-/* Retain and release the device's primary context. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
@@ -160,14 +159,14 @@ static inline sb__cu_ptr sb__cuda_address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
 }
 
-/* Converts a stream of the core to a stream of the driver. */
 static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
     return (sb__cu_stream)stream;
 }
 
 /* --- siblings.c ------------------------------------------------------------------------------ */
 
-/* Add an opened device to the list of open devices, and remove it before it is closed. */
+/* These functions add an opened device to the list of open devices, and remove it before it is
+   closed. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Trims the pools of all contexts of this device. Keeps memory whose free is still queued. Also
@@ -180,9 +179,9 @@ void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
-/* Keep a block that work on `stream` may still use, until a wait for that work succeeds. If
-   `stream` is not the library's, or no memory is left for an entry, the memory counts as leaked.
-   The caller of sb__cuda_keep_parts sets the entry's kind and size first. */
+/* Both functions keep a block that work on `stream` may still use, until a wait for that work
+   succeeds. If `stream` is not the library's, or no memory is left for an entry, the memory counts
+   as leaked. The caller of sb__cuda_keep_parts sets the entry's kind and size first. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
@@ -208,8 +207,8 @@ sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **ou
 /* Frees unused slabs, waits for memory freed on the library's stream, and returns the pool's free
    memory to the driver. */
 void sb__cuda_trim(void *device);
-/* Frees memory of a device that is out of memory: waits as sb__cuda_trim does, and trims the pools
-   of all contexts of the device. */
+/* Call if the device is out of memory. Waits as sb__cuda_trim does, and trims the pools of all
+   contexts of the device. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
 /* Returns whether an allocation of one page fails because the device is out of memory. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);

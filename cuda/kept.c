@@ -110,8 +110,7 @@ void sb__cuda_free_kept(struct sb__cuda_device *device) {
     }
 }
 
-/* Ends the list of kept memory, and counts the memory as leaked unless its context `is_gone`. Does
-   not free entries of the kind SB__CUDA_KEPT_PARTS: the device may still write to these. */
+/* Does not free entries of the kind SB__CUDA_KEPT_PARTS, to which the device may still write. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
     struct sb__cuda_kept *next = take_all(device);
     while (next) {

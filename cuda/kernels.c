@@ -123,7 +123,7 @@
     ADD("5", "0")                                                                                  \
     ADD("6", "1") ADD("7", "1") ADD("8", "2") ADD("9", "2") ADD("10", "3") ADD("11", "3")
 
-/* Add the absolute value or the square of an element, which is in a register, to a sum. */
+/* These macros add the absolute value or the square of register x to a sum. */
 #define ABSOLUTE_F32(x, sum) LINE("cvt.f64.f32 %d12, %f" x) ABSOLUTES("12", sum)
 #define SQUARE_F32(x, sum)   LINE("cvt.f64.f32 %d12, %f" x) SQUARE_F64("12", sum)
 #define ABSOLUTE_F64(x, sum) ABSOLUTES(x, sum)

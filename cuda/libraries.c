@@ -128,8 +128,8 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
-/* Prefers a cuBLAS that the process has already loaded, for example by PyTorch, because a second
-   copy would double cuBLAS's memory. */
+/* Prefers a cuBLAS that the process has already loaded (PyTorch loads one), because a second copy
+   would double cuBLAS's memory. */
 static void *find_cublas(int driver_version, char *cause) {
     const bool is_new = driver_version >= 13000;
     void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;

@@ -1,4 +1,3 @@
-/* Device memory from a pool, and copies. */
 #include "device.h"
 
 #include <stdio.h>
@@ -35,8 +34,8 @@ static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_v
     return result;
 }
 
-/* Retries after a trim, because on a device that is out of memory the library's pools may have free
-   memory in pieces that are too small, or memory whose free is still queued. */
+/* Retries after a trim. On a device that is out of memory, the library's pools may have free memory
+   in pieces that are too small, or memory whose free is still queued. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {

@@ -14,7 +14,8 @@
 struct sb__cuda_slab {
     struct sb__cuda_slab *next;
     char *start;
-    size_t bytes, carved; /* bytes of the slab, and bytes before its first unused buffer */
+    size_t bytes, carved; /* bytes of the slab, and bytes before the first buffer that was never
+                             used */
     uint32_t used, spare; /* numbers of buffers in use, and of released buffers */
     uint32_t spares[];    /* indices of the released buffers */
 };

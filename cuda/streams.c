@@ -1,10 +1,10 @@
-/* Streams and events. An sb_stream is the driver's CUstream. */
+/* An sb_stream is the driver's CUstream. */
 #include "device.h"
 
 #include <string.h>
 
-/* The core makes the first call. Any later call passes the stream to a caller of the library, who
-   may capture it. */
+/* The library makes the first call when it opens the device. Any later call passes the stream to a
+   caller, who may capture it. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
@@ -75,8 +75,8 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* Returns the status of a wait. Replaces OUT_OF_MEMORY by DEVICE_FAILURE, after which the core
-   retries the wait; otherwise the core would free host memory that a copy still uses. */
+/* Returns the status of a wait. Replaces OUT_OF_MEMORY, which the driver may return for failed
+   work, by DEVICE_FAILURE: the library would take OUT_OF_MEMORY as a failure of the wait alone. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);

@@ -1,5 +1,5 @@
-/* Runs a harness without a fuzzer: each argument is an input, a folder of inputs, or a number of
-   random inputs. */
+/* Runs a harness without a fuzzer. Arguments are inputs, folders of inputs, or numbers of random
+   inputs. */
 #include "fuzz.h"
 
 #include "base/draw.h"
@@ -15,7 +15,7 @@ static void die(const char *path, const char *what) {
     exit(2);
 }
 
-/* Reads a file into memory of the same size, so that a sanitizer detects a read beyond the end. */
+/* A sanitizer detects reads beyond the end, because the memory has the size of the file. */
 static uint8_t *read_input(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     struct stat info;
@@ -56,7 +56,6 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
-/* Runs random inputs, one for each seed from 1 to `count`. All machines run the same inputs. */
 static size_t replay_random(size_t count) {
     uint8_t bytes[160];
     for (uint64_t seed = 1; seed <= count; seed++) {

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# Runs the fuzzers of a folder of builds and keeps their corpora in a folder WORK. ./dev fuzz calls this.
-#
-# run.sh BUILDS WORK [SECONDS] [TARGET...]        fuzzes (60 seconds a target) and keeps the findings
+# Runs the fuzzers of a folder of builds and keeps their corpora in a folder WORK. ./dev fuzz calls this script.
+# run.sh BUILDS WORK [SECONDS] [TARGET...]        fuzzes each target (60 seconds) and keeps the findings
 # run.sh BUILDS WORK --merge [TARGET...]          adds to corpus/ the inputs of WORK that reach new edges
-#
 # A finding is minimised and kept in regressions/TARGET. Exit status: 0 nothing found, 1 a finding.
 set -euo pipefail
 builds=$(readlink -f "$1")/fuzz/fuzz work=$(readlink -m "$2")
@@ -29,7 +27,6 @@ done
 fork=$((jobs / ${#targets[@]}))
 export builds work seconds fork mode
 
-# Minimises and keeps a finding, and prints the command that reproduces it.
 keep() { # FOLDER LOG
     local found kept kind
     found=$(find "$1" -type f | sort | head -n 1)
@@ -62,7 +59,6 @@ merge() {
     echo "$target: $(find "corpus/$target" -type f | wc -l) files"
 }
 
-# Runs the function fuzz or merge, named by $mode, for a target, with a temporary folder.
 run() { # TARGET
     local target=$1 program=$builds/fuzz.$1 options=(-timeout=10 -rss_limit_mb=2048 "-dict=$builds/$1.dict") inputs out
     mapfile -t inputs < <(find "$builds/seeds/$1" "corpus/$1" "regressions/$1" -maxdepth 0 2>/dev/null)

@@ -4,9 +4,7 @@
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py --check                  checks that the old text of each bug occurs once in its source
 
-A changed C source is compiled, and its object is linked with the fuzzer before the library. To change a
-crate, a copy of the tree is built. The program fails if a fuzzer misses a bug, or if a bug cannot be
-planted.
+The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures
@@ -28,11 +26,10 @@ REASONS = re.compile(r"broken promise|runtime error:|panicked at|^==\d+==ERROR|^
 
 
 class Broken(Exception):
-    """A bug that cannot be planted."""
+    """A bug cannot be planted."""
 
 
 def mutations():
-    """Returns [(target, source, name, old text, new text)]."""
     found = []
     for line in (FUZZ / "mutations.txt").read_text().splitlines():
         header = re.fullmatch(r"(\w+) (\S+?): (.*)", line)
@@ -64,7 +61,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """Compiles the changed source, and links the fuzzer with its object, by the commands of the build."""
+    """The linker finds the object of the changed source before the object in the library."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
@@ -91,8 +88,7 @@ def plant_rust(builds, target, source, text, program):
 
 
 def hunt(made, target, folder, program):
-    """Returns the fuzzer's output if it found something, else None. The limit is a minute of processor
-    time, not of real time, because other work may slow the machine down."""
+    """Limits processor time, because other work may slow the machine down."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
     status, output = run(["prlimit", "--cpu=60:70", program, "-timeout=10", "-rss_limit_mb=2048",
@@ -102,7 +98,6 @@ def hunt(made, target, folder, program):
 
 
 def attempt(builds, mutation):
-    """Plants a bug, prints the outcome, and returns whether the bug was found."""
     target, source, name, old, new = mutation
     with tempfile.TemporaryDirectory() as place:
         folder, start = pathlib.Path(place), time.monotonic()

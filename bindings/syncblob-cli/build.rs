@@ -1,5 +1,4 @@
-//! Adds the folder of the serial OpenBLAS to the command's run path. Otherwise, the loader would
-//! prefer an installed threaded OpenBLAS.
+//! Adds the serial OpenBLAS to the run path, because the loader prefers a threaded OpenBLAS.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -9,7 +9,6 @@ foreach(shell IN ITEMS bash zsh fish)
   write(syncblob.${shell} completions ${shell})
 endforeach()
 
-# The program's page lists the pages of its commands.
 write(man1/syncblob.1 man)
 file(STRINGS ${OUT}/man1/syncblob.1 commands REGEX "^syncblob\\\\-[a-z]+\\(1\\)$")
 list(TRANSFORM commands REPLACE "^syncblob\\\\-([a-z]+)\\(1\\)$" "\\1")

@@ -2,9 +2,8 @@
 # Builds the command as one static program without run-time dependencies: static.sh OUT [CRATE].
 # CRATE is the folder of another crate; the crate and its program must have the folder's name.
 #
-# Links musl's C library (musl-tools) and Rust's standard library, which it builds from source
-# (rustup component add rust-src), so that no target has to be installed. Links no other library of
-# this machine. Builds in the folder static of CARGO_TARGET_DIR (target).
+# Needs musl's C library (musl-tools) and the sources of Rust's standard library (rustup component
+# add rust-src). Builds in the folder static of CARGO_TARGET_DIR (target).
 set -euo pipefail
 out=$(readlink -m "$1")
 here=$(dirname "$(readlink -f "$0")")
@@ -19,9 +18,8 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust requires libunwind, and gcc's unwinder has the same functions. If one thread function is
-# linked, the unwinder assumes that all are linked. But its references to these functions are weak,
-# so the linker adds no archive member for them. Therefore EXTERN names the functions.
+# Rust requires libunwind, whose functions gcc's unwinder also has. The unwinder refers only weakly
+# to the thread functions, and assumes that either all or none are linked. EXTERN links all of them.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

@@ -1,6 +1,5 @@
-// Implements _dl_find_object for a static program. This is the only function that gcc's unwinder
-// needs from glibc and that musl lacks. The function finds an address's .eh_frame_hdr. The file
-// is compiled with glibc's headers, which declare the function.
+// Implements _dl_find_object, which gcc's unwinder needs and musl lacks. The function finds the
+// .eh_frame_hdr of an address. glibc's headers declare the function.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

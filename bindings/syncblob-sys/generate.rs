@@ -1,7 +1,5 @@
-// Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file. The tests that
-// check src/bindings.rs, src/testing.rs and src/comm.rs also include this file.
+// Runs bindgen. The build script and tests/bindings.rs include this file.
 
-/// Returns Rust bindings for the header `wrapper`. `arguments` are further arguments for clang.
 fn generate(
     wrapper: &std::path::Path,
     include: &std::path::Path,
@@ -17,14 +15,12 @@ fn generate(
     )
 }
 
-/// The headers of libsyncblob-testing; COMM lists the headers of libsyncblob-comm.
 #[allow(dead_code)] // unused if the build script does not link this library
 const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
 
-/// Returns the bindings of the headers of a library that uses the core, without the types that the
-/// core's bindings declare.
+/// Omits the core's types, because the core's bindings declare them.
 #[allow(dead_code)]
 fn generate_over(
     headers: &[&str],
@@ -59,15 +55,14 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Translates C enums to integers. A newer library may return a value that a Rust enum does
-        // not define, and a Rust enum with such a value is undefined behaviour.
+        // A newer library may return unknown values, which are undefined behaviour in a Rust enum.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
         .sort_semantically(true)
         .derive_default(true)
         .layout_tests(true)
-        // Omits comments, because the headers, which document the functions, are in the crate.
+        // The crate contains the headers, whose comments document the functions.
         .generate_comments(false)
         .use_core()
         .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
@@ -75,12 +70,11 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
-/// The line that bindgen writes above checks of a struct's layout. The checks need a 64-bit host.
+/// bindgen writes this line above the checks of a struct's layout.
 const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
 
-/// Replaces the types of constants of unnamed enums by the types of the functions' arguments: u32
-/// for flags, i32 for all others. bindgen numbers the types of unnamed enums, so a new enum would
-/// rename the types.
+/// Gives constants of unnamed enums the type u32 for flags, and i32 for all others. bindgen numbers
+/// its types of unnamed enums, so a new enum would rename these types.
 fn type_constants(source: &str) -> String {
     const NUMBERS: [&str; 17] = [
         "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",

@@ -1,10 +1,6 @@
-//! Compiles the C loops of the benchmark and the shared library of tests/backend.rs, and adds the
-//! serial OpenBLAS to the run path.
-
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Builds the shared library of a backend. The tests find its path in `BACKEND_LIBRARY`.
 fn make_backend(include: &Path) {
     let library = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join("backend.so");
     let mut link = cc::Build::new().cargo_metadata(false).get_compiler().to_command();

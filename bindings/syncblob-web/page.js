@@ -27,7 +27,7 @@ async function current(promise) {
   return value;
 }
 
-// Terminates the worker, since a running command cannot be interrupted. The next command starts a new worker.
+// A running command cannot be interrupted, so the page terminates the worker.
 function discard() {
   state.worker?.then((worker) => worker.terminate());
   state.worker = null;
@@ -61,7 +61,7 @@ async function fetched(name) {
   return response.arrayBuffer();
 }
 
-// Forbids further requests to the page's own server by a second policy. Browsers enforce all policies.
+// Adds a second policy, which forbids further requests to the page's server.
 function forbidRequests() {
   const policy = document.querySelector("meta[http-equiv]").cloneNode();
   policy.content = policy.content.replaceAll("'self'", "");
@@ -113,7 +113,6 @@ function progress(done, total) {
   at("progress").value = Math.min(done, total);
 }
 
-// Runs the command; resolves with its exit code, output and errors.
 async function command(args, files, output) {
   const worker = await current(start());
   const total = files.reduce((sum, file) => sum + file.size, 0);
@@ -131,7 +130,7 @@ async function command(args, files, output) {
 
 // --- output
 
-// Escapes the characters that the command escapes: these move the cursor or reorder text.
+// Escapes the characters that the command escapes.
 function printable(text) {
   const unprintable = /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
   return text.replace(unprintable, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
@@ -153,7 +152,6 @@ function element(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text, ...properties });
 }
 
-// Returns the parts of a name, with a possible line break after each ".", "_" and "-".
 function breakable(name) {
   return printable(name).split(/(?<=[._-])/).flatMap((part) => [part, document.createElement("wbr")]);
 }
@@ -179,7 +177,7 @@ const quoted = (name) => (/^[\w./+@-]+$/.test(name) ? name : `'${name.replaceAll
 const typed = (args) => printable(["syncblob", ...args].map(quoted).join(" "));
 const path = (file) => (file.name.startsWith("-") ? `./${file.name}` : file.name);
 
-// A browser reads no file that has changed since the user chose it.
+// A browser refuses to read a file that has changed since the user chose it.
 const UNREAD = { err: "The file has changed, or no longer exists. Choose it again." };
 const isUnread = (result) => /^Not(Readable|Found)Error/.test(result.failure);
 
@@ -211,7 +209,6 @@ async function infoOf(file) {
   return null;
 }
 
-// Sets each file's `info`; returns whether all files were read.
 async function identify(chosen) {
   for (const each of chosen) if ((each.info ??= await infoOf(each.file)) === null) return false;
   return true;
@@ -223,8 +220,7 @@ const isModel = (each) => !isNet(each);
 
 const TOO_MANY = ["These are too many files.", { err: "Choose one model, and at most one prototxt." }];
 
-// Returns a model, a prototxt or both; otherwise shows an error. A prototxt that is chosen alone is used with
-// the last model. That model is read again if choosing the prototxt has cancelled the read.
+// A prototxt that the user chooses alone belongs to the last model.
 async function together(files) {
   const before = state.chosen, chosen = files.map((file) => ({ file, info: null }));
   state.chosen = [...before, ...chosen];

@@ -2,8 +2,8 @@
 // pb = 0), and writes the bytes as text with 7 bits a character.
 "use strict";
 
-// Characters that HTML does not preserve in a script. In the text, one character above U+007F encodes such a
-// character together with the character after it.
+// HTML does not preserve these characters in a script. One character above U+007F encodes one of these
+// characters together with the next character.
 const REPLACED = [0x00, 0x0d, 0x3c];
 
 function bytesOf(text) {
@@ -100,8 +100,8 @@ function distances(bits) {
   };
 }
 
-// Decodes a byte. Directly after a match, the bits of the byte at the match's distance also select the
-// chances, until a decoded bit differs from them.
+// Decodes a byte. Directly after a match, the byte at the match's distance also selects the
+// probabilities, until a decoded bit differs from that byte's bit.
 function literal(bits, chances, from, matched) {
   let node = 1;
   while (matched !== null && node < 256) {

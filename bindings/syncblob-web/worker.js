@@ -20,7 +20,8 @@ function count(what, bytes) {
   postMessage({ read: traffic.read, written: traffic.written });
 }
 
-// The shim's class writes the times to wrong offsets. The link count is 1, since 0 would mean a removed file.
+// Replaces the shim's class, which writes the times to wrong offsets. The link count is 1, since 0
+// would mean a removed file.
 class Filestat extends defs.Filestat {
   write_bytes(view, at) {
     const fields = [this.dev, this.ino, BigInt(this.filetype), 1n, this.size, 0n, 0n, 0n];
@@ -28,7 +29,7 @@ class Filestat extends defs.Filestat {
   }
 }
 
-// A file that the user chose, which is read in slices, never as a whole.
+// A file that the user chose. The host reads slices of the file, never the whole file.
 class Chosen extends Inode {
   constructor(file) {
     super();

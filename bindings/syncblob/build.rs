@@ -1,5 +1,4 @@
-//! Adds the serial OpenBLAS to the run path; otherwise the loader would find a threaded OpenBLAS
-//! first if both are installed.
+//! Adds the serial OpenBLAS to the run path, because the loader prefers a threaded OpenBLAS.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

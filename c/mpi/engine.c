@@ -16,10 +16,10 @@
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
-/* The number of bytes of one nonblocking call, divided by the number of ranks. MPI implementations
-   send whole messages in each round: small calls keep data in the caches and overlap messages with
-   additions of other calls, but each call adds a latency for each rank. `./dev bench comm` measures
-   sizes for two ranks; for more ranks the size is an estimate. */
+/* A nonblocking call reduces at most this many bytes for each rank. Small calls keep data in the
+   caches, and one call's messages overlap with another call's additions; but each call adds a
+   latency for each rank. `./dev bench comm` measures sizes for two ranks; for more ranks the size
+   is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
@@ -267,9 +267,9 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles that were closed by a thread that may not call MPI. A thread that may call MPI frees
-   these handles when it creates or closes a handle. MPI_Finalize frees the MPI objects of handles
-   that remain. */
+/* Handles that were closed on threads that may not call MPI. The next thread that may call MPI, and
+   that creates or closes a handle, frees these handles. MPI_Finalize frees the MPI objects of the
+   remaining handles. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -406,7 +406,7 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
 }
 
 /* Makes all requests fail: no further piece begins, but pieces in flight cannot be cancelled.
-   Returns whether no piece of this request is in flight. */
+   Returns 0 if a piece of this request is still in flight, else 1. */
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
     struct request *request = asked;

@@ -1,5 +1,4 @@
-/* Mutations for protobuf's wire format. Each mutation edits one message, at any depth of the input,
-   and corrects the lengths of the enclosing messages. The edited message may be invalid. */
+/* Mutates messages in protobuf's wire format, at any depth of the input. */
 #include "fields.h"
 #include "wire_builder.h"
 
@@ -9,20 +8,17 @@
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Mutation does not enlarge an input beyond this size, because many runs of small inputs find more
-   than a few runs of large inputs. */
+/* Many runs of small inputs find more bugs than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
-/* libFuzzer's function. Mutates bytes, also with words of the dictionary; returns the new size. */
+/* libFuzzer defines this function, which mutates bytes and returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-/* Returns a random number from 0 to limit - 1; limit > 0. */
 static size_t below(uint64_t *dice, size_t limit) {
     return (size_t)(sb__draw(dice) % limit);
 }
 
-/* Returns where a field begins; for the field `count`, where the last field ends. */
 static const uint8_t *begin_of(const struct fields *fields, size_t field) {
     return field < fields->count ? fields->list[field].begin : fields->rest;
 }
@@ -31,7 +27,6 @@ static void put_between(const uint8_t *begin, const uint8_t *end, struct wire *o
     wire_raw(out, begin, (size_t)(end - begin));
 }
 
-/* put_before writes the fields before `field`; put_from writes `field` and all bytes after it. */
 static void put_before(const struct fields *fields, size_t field, struct wire *out) {
     put_between(fields->bytes, begin_of(fields, field), out);
 }
@@ -60,7 +55,6 @@ static void renumber(const struct field *field, uint64_t *dice, struct wire *out
     wire_raw(out, field->bytes, field->size);
 }
 
-/* Writes a packed field as single values. */
 static void unpack(const struct field *field, uint64_t *dice, struct wire *out) {
     static const size_t sizes[] = {[VARINT] = 1, [FIXED64] = 8, [FIXED32] = 4};
     static const unsigned types[] = {VARINT, FIXED32, FIXED64};
@@ -78,7 +72,6 @@ static void split(const struct field *field, uint64_t *dice, struct wire *out) {
     wire_bytes(out, field->number, field->bytes + cut, field->size - cut);
 }
 
-/* Replaces the number of a VARINT, or the length of BYTES. */
 static void change_number(const struct field *field, uint64_t *dice, struct wire *out) {
     const uint64_t old = field->type == VARINT ? field->value : field->size, one = 1;
     const uint64_t values[] = {old + 1,   old - 1,    old * 2,   0,          1,
@@ -90,7 +83,6 @@ static void change_number(const struct field *field, uint64_t *dice, struct wire
         wire_raw(out, field->bytes, field->size);
 }
 
-/* Swaps the field with the field before it. */
 static void edit_order(const struct fields *fields, size_t at, struct wire *out) {
     put_before(fields, at - 1, out);
     put_field(&fields->list[at], out);
@@ -98,8 +90,6 @@ static void edit_order(const struct fields *fields, size_t at, struct wire *out)
     put_from(fields, at + 1, out);
 }
 
-/* Mutates the bytes of the message with LLVMFuzzerMutate, which also inserts words of the
-   dictionary. */
 static bool mutate_bytes(const struct fields *fields, struct wire *out) {
     uint8_t bytes[4096];
     const size_t size = (size_t)(fields->end - fields->bytes);
@@ -111,7 +101,6 @@ static bool mutate_bytes(const struct fields *fields, struct wire *out) {
     return true;
 }
 
-/* Writes the message with a random edit; returns false if the edit is impossible. */
 static bool edit_message(const struct fields *fields, uint64_t *dice, struct wire *out) {
     static void (*const edits[])(const struct field *, uint64_t *, struct wire *) = {
         NULL, repeat, renumber, unpack, split, change_number};
@@ -129,7 +118,7 @@ static bool edit_message(const struct fields *fields, uint64_t *dice, struct wir
         (which == 2 && field->type == GROUP))
         return false;
     put_before(fields, at, out);
-    if (edits[which]) /* else the field is deleted */
+    if (edits[which])
         edits[which](field, dice, out);
     put_from(fields, at + 1, out);
     return true;
@@ -145,7 +134,6 @@ static bool is_message(const struct field *field) {
     return inside.count > 0 && inside.rest == inside.end;
 }
 
-/* Returns the index of a random field that holds a message, or `count` if all tries fail. */
 static size_t choose_child(const struct fields *fields, uint64_t *dice) {
     for (int tries = 0; tries < 8 && fields->count > 0; tries++) {
         size_t at = below(dice, fields->count);
@@ -176,8 +164,6 @@ static bool mutate(const uint8_t *bytes, size_t size, uint64_t *dice, int depth,
     return done;
 }
 
-/* Edits a message of the input. At random, or if four edits fail, calls LLVMFuzzerMutate for the
-   whole input instead. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     uint64_t dice = seed;
     const size_t grown = size > LARGE_BYTES ? size : LARGE_BYTES;

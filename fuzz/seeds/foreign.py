@@ -1,5 +1,4 @@
-"""Seeds that are not messages of Caffe (the files of tests/support/foreign.txt), and messages of Caffe
-whose first bytes resemble such files."""
+"""Seeds that are files of other programs, and messages of Caffe whose first bytes resemble such files."""
 
 import pathlib
 
@@ -16,7 +15,7 @@ def files():
 
 
 def look_alikes():
-    """Yields messages of Caffe that resemble other formats. Errors must not name these formats."""
+    """Errors must not claim that these messages of Caffe have another format."""
     yield number(32, 0x7d) + data(1, "a name too long")
     yield data(8, b"h91AY&SY" + bytes(82)) + data(1, "a name too long")
     yield (tag(15, 3) + tag(4, BYTES) + varint(2) + b"\n}" + tag(15, 4) + data(1, "a name too long"))
@@ -24,7 +23,6 @@ def look_alikes():
 
 
 def cut_zip():
-    """Returns a zip file that is truncated within the name of its first member."""
     return b"PK\3\4" + bytes(22) + b"\xff\xff" + bytes(2) + b"a.npy"
 
 

@@ -4,7 +4,7 @@
     make_seeds.py FOLDER
 
 A module of this folder may define seeds(), which yields (target, name, bytes), and words(), which
-yields (target, bytes). fuzz/corpus has further inputs, which fuzzing found.
+yields (target, bytes).
 """
 
 import importlib
@@ -16,7 +16,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def given(function):
-    """Calls the function named `function` in each module that defines it; yields all results."""
     for path in sorted(HERE.glob("*.py")):
         module = importlib.import_module(path.stem) if path != HERE / "make_seeds.py" else None
         yield from getattr(module, function, tuple)()

@@ -1,5 +1,4 @@
-"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. Each
-generation of Caffe has a net for each layer type, each field of its parameters and each value of an enum."""
+"""Seeds that are nets with every type of layer, and words of prototxts and caffemodels."""
 
 import functools
 import pathlib
@@ -14,8 +13,7 @@ TEXT = ["{ ", "} ", "[ ", "] ", ": 1 ", ": -1 ", ": 0 ", ": 2147483647 ", ": 1e3
 
 @functools.cache
 def schema():
-    """Returns two dictionaries: the messages, {name: [(number, field, type, types of layers)]}, and the
-    enums, {name: {value: number}}."""
+    """A message is a list of (number, field, type, types of layers)."""
     messages, enums, into = {}, {}, None
     for line in (CRATE / "schema/caffe.schema").read_text().splitlines():
         words = line.split("#")[0].split()
@@ -33,7 +31,6 @@ def schema():
 
 @functools.cache
 def types():
-    """Returns (type of layer, name of its parameters or None) for each type of layer of syncblob-net."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))
@@ -41,7 +38,6 @@ def types():
 
 
 def field_of(message, name, kind=""):
-    """Returns the (number, type) of a field, for a layer of type `kind`."""
     fields = [field for field in schema()[0][message] if field[1] == name]
     exact = [field for field in fields if kind in field[3]] or [f for f in fields if not f[3]]
     return (exact or fields)[0][::2]
@@ -84,12 +80,10 @@ IMAGE, BOXES = [2, 4, 8, 8], [3, 5]
 INPUTS = [field for name, dims in (("d", IMAGE), ("e", IMAGE), ("r", BOXES))
           for field in (("input", name), ("input_shape", [("dim", dim) for dim in dims]))]
 SHAPE = [("dim", 2), ("dim", -1)]
-# Values of the fields that a layer requires.
 NEEDED = {"num_output": [3], "kernel_size": [2], "pyramid_height": [2], "stride": [1], "pool_size": [4],
           "order": [0, 2, 3, 1], "min_size": [3], "input_dim": [9], "pooled_w": [2], "pooled_h": [2],
           "output_dim": [1], "group_size": [2], "num_classes": [2], "height": [4], "width": [4],
           "shape": [SHAPE], "spatial_scale": [0.5], "tiles": [2], "group": [1], "scale": [2]}
-# Values at the bounds of a field's range.
 BOUNDS = {"axis": [len(IMAGE), -len(IMAGE) - 1]}
 BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPooling": "dr",
            "PSROIPooling": "dr", "PriorBox": "de", "BatchReindex": "di", "LSTM": "tc", "RNN": "tc",
@@ -97,7 +91,6 @@ BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPoo
 
 
 def values(form):
-    """Returns a few values for a field of the type `form`."""
     messages, enums = schema()
     if form in enums:
         return [Enum(name) for name in enums[form]]
@@ -110,7 +103,6 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer requires, then variants with one field added or changed."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]
@@ -121,7 +113,6 @@ def variants(message):
 
 
 def parameters(layer, kind, name):
-    """Returns (field, message) for the parameters of the layer type `kind`, or (None, None)."""
     guess = name or re.sub(r"(?<=[a-z])(?=[A-Z])|3D$|_LOSS$", "_", kind).strip("_").lower() + "_param"
     known = [field[1] for field in schema()[0][layer]]
     guess = guess if guess in known else guess.replace("_", "", guess.count("_") - 1)
@@ -138,7 +129,6 @@ V0_TYPES = ["conv", "pool", "lrn", "innerproduct", "relu", "dropout", "data", "i
 
 
 def nets():
-    """Yields (name, net)."""
     for kind, name in types():
         bottoms = BOTTOMS.get(kind, "d")
         field, message = parameters("LayerParameter", kind, name)

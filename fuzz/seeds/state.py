@@ -1,8 +1,4 @@
-"""Seeds and words for synced_memory and reshape, which compare the library with reference models.
-
-An input is a sequence of choices, which the harnesses interpret. The seeds cause each fault, and make
-sequences of calls that are likely to fail.
-"""
+"""Seeds and words for synced_memory and reshape."""
 
 import itertools
 
@@ -42,8 +38,6 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 
 def faults():
-    """Yields inputs that arm a fault and then make every call on a memory of 24 bytes, with the random
-    schedule: one input for each fault."""
     for operation, flags in itertools.product(OPERATIONS, (0, COHERENT)):
         for mode, word in enumerate(["now", "later", "sticky"]):
             yield (f"fault-{word}-{operation}-{flags}",
@@ -79,8 +73,6 @@ def written(pair=0):
 
 
 def blob_sequences():
-    """Yields each step in all its variants, with different choices. The step's blob holds floats or
-    doubles, which were written on the host or the device. Its storage may be larger than needed."""
     for name in dict.fromkeys(STEPS):
         for choice in range(8):
             pair = choice >> 1 & 2
@@ -104,7 +96,6 @@ def seeds():
 
 
 def words():
-    """Yields words for the dictionaries: single steps, and sequences of steps for rare states."""
     for name in CALLS:
         yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
     yield from (("synced_memory", steps) for steps in PENDING)

@@ -1,11 +1,11 @@
 """Seeds for the target dlpack: tensors with one fault, and tensors with special shapes and strides.
 
-An input is a sequence of choices, which the harness interprets. An empty input makes a valid tensor.
+An empty input makes a valid tensor.
 """
 
 
 def tensor(dims=(1, 2), strides=None, odd=()):
-    """`dims` and `strides` are codes: dimensions 1 to 4 have the codes 0 to 3."""
+    """The code of a dimension is the dimension minus 1."""
     strides = strides or [0] * len(dims)
     return bytes([0, len(dims), 0, *dims, *reversed(strides), 0, 1, *odd])
 

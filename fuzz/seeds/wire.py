@@ -6,7 +6,7 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
 def varint(value, length=0):
-    """Returns a varint of at least `length` bytes: overlong if the value needs fewer bytes."""
+    """Returns a varint of at least `length` bytes, even if the value needs fewer bytes."""
     value &= (1 << 70) - 1
     out = bytearray()
     while value > 0x7f or len(out) + 1 < length:
@@ -17,7 +17,7 @@ def varint(value, length=0):
 
 
 def int_varint(value, length=0):
-    """Returns a varint of an int32 or int64: a negative number takes 10 bytes."""
+    """protobuf extends the sign of an int32 to 64 bits."""
     return varint(value & (1 << 64) - 1, length)
 
 
@@ -30,7 +30,7 @@ def number(field, value):
 
 
 def data(field, content, length=None):
-    """Returns a field of bytes. If `length` is given, it replaces the correct length prefix."""
+    """`length` replaces the correct length prefix."""
     if isinstance(content, str):
         content = content.encode()
     return tag(field, BYTES) + varint(len(content) if length is None else length) + content
@@ -61,7 +61,6 @@ def unpacked(field, values):
 
 
 def shape(*dims):
-    """Returns the field BlobProto.shape as Caffe writes it."""
     return data(7, data(1, b"".join(int_varint(dim) for dim in dims)) if dims else b"")
 
 
@@ -70,7 +69,6 @@ def legacy(num, channels, height, width):
 
 
 def blob(*dims, first=1.0, diff=False, wide=False):
-    """Returns a BlobProto with the values first, first + 1, ..."""
     count = 1
     for dim in dims:
         count *= dim

@@ -17,7 +17,6 @@ def halves(*bits):
 
 
 def raw(kind, content, diff=False):
-    """Returns NVCaffe's raw_data or raw_diff, with its type."""
     return number(10 + diff, kind) + data(12 + diff, content)
 
 
@@ -32,7 +31,6 @@ def nested(depth, inside=b""):
 
 
 def messages():
-    """Yields messages that are accepted, messages that are refused, and BlobShape messages."""
     yield "scalar", data(5, floats([5.0]))
     yield "scalar-with-empty-shape", data(5, floats([5.0])) + shape()
     yield "float-2x3-diff", blob(2, 3, diff=True)
@@ -114,7 +112,6 @@ def messages():
     yield "blobshape-overflow-of-doubles", data(1, int_varint(1 << 60))
 
 
-# Beginnings of fields that no message may have.
 BROKEN = [b"\0\0", b"\x80\x80\0\0", b"\x0e", b"\x80\x80\x80\x80\x10\x01", b"\xf4\xdd", nested(101),
           tag(8, END_GROUP),
           *(tag(field, VARINT) + value for field in (1, 8, 99) for value in (b"", b"\xff", b"\x80" * 10 + b"\0")),

@@ -7,17 +7,14 @@ LEGACY = legacy(1, 1, 2, 3) + data(5, floats(range(6)))
 
 
 def layer(name, kind, *blobs):
-    """Returns a layer in NetParameter.layer."""
     return data(100, data(1, name) + data(2, kind) + b"".join(data(7, b) for b in blobs))
 
 
 def v1_layer(name, kind, *blobs):
-    """Returns a layer in NetParameter.layers; `kind` is a number."""
     return data(2, b"".join(data(6, b) for b in blobs) + data(4, name) + number(5, kind))
 
 
 def v0_layer(name, kind, *blobs):
-    """Returns a V0 layer within NetParameter.layers."""
     return data(2, data(1, data(1, name) + data(2, kind) + b"".join(data(50, b) for b in blobs)))
 
 
@@ -37,7 +34,6 @@ def v0_net():
 
 
 def files():
-    """Yields nets, solver states, vectors of blobs, and bytes that have no known format."""
     yield "net-current", current_net()
     yield "net-of-all-generations", current_net() + v1_net() + v0_net()
     yield "net-empty", b""
@@ -84,7 +80,6 @@ def files():
 
 
 def some_blobs():
-    """Returns the blob messages that are also seeds for the target model_file."""
     wanted = ("double-2x3-diff", "legacy-mean-image", "scalar", "wrong-types", "dims-overflow", "length-one",
               "fields-of-a-fork")
     return ((name, message) for name, message in wire_blobs.messages()

@@ -1,4 +1,4 @@
-"""Seeds that are one FillerParameter message, and a dictionary of its words."""
+"""Seeds that are one FillerParameter message, and a dictionary of words for fillers."""
 
 from wire import data, fixed32, fixed64, group, number, tag, FIXED32, VARINT
 
@@ -7,7 +7,6 @@ INFINITY, NAN = float("inf"), float("nan")
 
 
 def floats(*values):
-    """Returns the fields value, min, max, mean and std, or the first few of them."""
     return b"".join(fixed32(2 + i, value) for i, value in enumerate(values))
 
 

@@ -80,7 +80,6 @@ static bool take_value(struct cursor *cursor, struct field *field, int depth) {
     }
 }
 
-/* Takes a field or, within a group, the group's end tag. */
 static bool take_field(struct cursor *cursor, struct field *field, int depth) {
     const uint8_t *begin = cursor->next;
     uint64_t tag;

@@ -1,5 +1,4 @@
-/* Splits a protobuf message into fields, and collects items in a list. Shares no code with the
-   library. */
+/* Splits a protobuf message into fields. Shares no code with the library. */
 #ifndef SB_FUZZ_FIELDS_H
 #define SB_FUZZ_FIELDS_H
 
@@ -12,29 +11,26 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 struct field {
     uint32_t number;
     unsigned type;
-    uint64_t value;       /* the number, if the type is VARINT */
+    uint64_t value;
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes; /* the value, after the tag and (only for BYTES) the length */
-    size_t size;          /* the value's size; a GROUP's value includes its end tag */
+    const uint8_t *bytes;
+    size_t size; /* the value's size; a GROUP's value includes its end tag */
 };
 
 struct fields {
     struct field *list;
     size_t count, room;
-    const uint8_t *bytes, *end; /* the message */
-    const uint8_t *rest;        /* the first byte that belongs to no field, or `end` */
-    bool is_too_deep;           /* the groups at `rest` nest too deeply */
+    const uint8_t *bytes, *end;
+    const uint8_t *rest; /* the first byte that belongs to no field, or `end` */
+    bool is_too_deep;    /* the groups at `rest` nest too deeply */
 };
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */
 struct fields fields_parse(const uint8_t *bytes, size_t size);
-/* Reads a varint. Returns the number of bytes read, or 0 if the bytes do not begin with a varint of
-   at most 64 bits. */
+/* Returns the number of bytes that the varint has, or 0 if the bytes do not begin with a varint. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
-/* Returns `list`, enlarged if it has no room for one more item. */
 void *one_more(void *list, size_t count, size_t *room, size_t item_size);
-/* Returns `memory`; ends the program if it is NULL. */
 void *must(void *memory);
 
 #endif

@@ -1,5 +1,3 @@
-/* Functions that all harnesses use: to check conditions, to read the input as a sequence of
-   choices, and to check the status and the error of a call of the library. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 
@@ -10,10 +8,8 @@
 #include <stdint.h>
 #include <syncblob/syncblob.h>
 
-/* libFuzzer's entry point, defined by each harness. Returns 0, or aborts if a check fails. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* If the condition is false, prints a message and aborts; the fuzzer then reports a finding. */
 #define fuzz_check(condition, ...)                                                                 \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -21,7 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     } while (0)
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
-/* Checks that two integers are equal, and prints them if not. */
 #define check_equal(found, expected)                                                               \
     fuzz_check((int64_t)(found) == (int64_t)(expected), "%lld, not %lld", (long long)(found),      \
                (long long)(expected))
@@ -37,16 +32,13 @@ struct tape {
 
 uint8_t tape_byte(struct tape *tape);
 uint32_t tape_u32(struct tape *tape);
-/* Returns a number from 0 to limit - 1; consumes one byte for limits up to 256. */
+/* Returns a number from 0 to limit - 1. Consumes one byte for limits up to 256. */
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
-/* The error struct that the harness passes to calls of the library. */
 extern sb_error call_error;
 
-/* Returns the status of `call`, which is passed &call_error. Checks that a success has not changed
-   the error, and that a failure has set all fields of the error. */
+/* Returns the status of `call`, and checks the fields of call_error. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
-/* check_status and check_ok check the status of `call`, which is passed &call_error. */
 #define check_status(expected, call)                                                               \
     fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
 #define check_ok(call) check_status(SB_OK, call)
@@ -55,12 +47,10 @@ sb_status fuzz_checked_status(sb_status status);
 void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
                        sb_status found);
 
-/* Returns the number of elements of a shape without negative dimensions. Returns -1 if a dimension,
-   or the size of all elements in bytes, does not fit in a ptrdiff_t. */
+/* Returns -1 if a dimension, or the size of all elements in bytes, does not fit in a ptrdiff_t. */
 int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size);
 
-/* Checks that `status` is a permitted result of a call that reads input bytes: OK, an error in the
-   data, out of memory, or cap reached. */
+/* Checks that a call that reads input bytes may return `status`. */
 void check_bytes_status(sb_status status);
 
 #endif

@@ -7,8 +7,8 @@
 
 #define AFTER_THE_END 0xD7
 
-/* The next two functions replace those of tests/support/support.c, which free objects at the end of
-   a unit test. */
+/* tests/support/support.c defines these functions for unit tests, and frees objects when a test
+   ends. */
 void test_own_loan(void *thing, void (*end)(void *thing)) {
     (void)thing;
     (void)end;

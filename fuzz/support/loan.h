@@ -1,6 +1,5 @@
-/* Loans: memory that the harness lends to the library with a deleter. Checks that each deleter runs
-   exactly once, when it is due. Checks that nothing changes read-only bytes, or bytes whose deleter
-   has run. */
+/* Memory that the harness lends to the library, with checks of the bytes and of the deleters'
+   calls. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -14,9 +13,9 @@ struct loan {
     void *ptr;
     size_t bytes;
     bool read_only;
-    bool given; /* a call such as sb_mem_set_cpu has accepted the loan */
-    bool due;   /* according to the reference model, the deleter must have run */
-    bool ended; /* the deleter has run */
+    bool given;
+    bool due; /* according to the reference model, the deleter must have run */
+    bool ended;
     unsigned char *before;
 };
 
@@ -25,18 +24,16 @@ struct loan {
 struct lender {
     struct loan loans[LOANS_MAX];
     int count;
-    bool blind; /* bytes are not checked from now on */
+    bool blind; /* bytes are no longer checked */
 };
 
-/* Makes a loan of `size` bytes with the contents `bytes`, on `device` or, if `device` is NULL, on
-   the host. Returns NULL if out of memory, or if LOANS_MAX loans exist. */
+/* Returns NULL if out of memory, or if LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* Checks that exactly the loans that are due have ended. If `may_be_late`, loans that are due may
-   still be in quarantine, after a failed wait. */
+/* If `may_be_late`, loans that are due may still be in quarantine. */
 void lender_check(const struct lender *lender, bool may_be_late);
-/* Checks that exactly the accepted loans have ended, checks all bytes, and frees the loans. */
+/* Checks that all accepted loans have ended, and frees the loans. */
 void lender_close(struct lender *lender);
 
 #endif

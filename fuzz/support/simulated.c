@@ -117,8 +117,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* Launches an empty kernel on each stream. Under the eager schedule this launch runs the stream's
-   queued work first. */
+/* Under the eager schedule, the launch of a kernel first runs the stream's queued work. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

@@ -1,5 +1,4 @@
-/* A context on the simulated device, and functions that count allocations and copies, make calls
-   fail, and report whether an armed fault has occurred. */
+/* Opens a context on the simulated device, counts allocations and copies, and makes calls fail. */
 #ifndef SB_FUZZ_SIMULATED_H
 #define SB_FUZZ_SIMULATED_H
 
@@ -12,27 +11,25 @@
 
 struct simulated_options {
     bool host_only;
-    bool coherent; /* the device's memory is host-coherent */
+    bool coherent;
     bool no_pinned;
     size_t max_host, max_pinned, max_device; /* caps in bytes; 0: the library's default */
 };
 
-/* The armed fault of the device; if `nth` is 0, no fault is armed. */
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* `base` is the number of calls before the fault was armed */
+    int64_t nth, base;
 };
 
 struct simulated {
     struct counting_allocator counting;
     struct simulated_options options;
     sb_context *context;
-    sb_stream streams[STREAMS]; /* the legacy stream, the library's, and two other streams */
+    sb_stream streams[STREAMS]; /* the legacy stream, the library's stream, and two other streams */
     struct fault fault;
-    int64_t failures; /* the allocator's count of failures at the last simulated_strike */
+    int64_t failures;
 };
 
-/* The events that a tally counts. Buffers of the host are ordinary or page-locked. */
 enum {
     UPLOADS,
     DOWNLOADS,
@@ -49,28 +46,26 @@ struct tally {
     int64_t of[WORKS];
 };
 
-/* The armed faults that have occurred since the last call of simulated_strike. */
 struct strike {
     bool device, allocator;
-    struct fault fault; /* the fault of the device */
+    struct fault fault;
 };
 
 void simulated_open(struct simulated *sim, struct simulated_options options);
-/* Destroys the context; checks that all other objects were destroyed, and all memory freed. */
+/* Destroys the context, and checks that all other objects were destroyed, and all memory freed. */
 void simulated_close(struct simulated *sim);
 
 sb_stats simulated_stats(const struct simulated *sim);
 struct tally simulated_tally(const struct simulated *sim);
 int64_t simulated_calls(const struct simulated *sim);
 
-/* Makes the nth call of `op` from now on fail; `op` may be SB_SIM_ANY. */
+/* Makes the nth call of `op` from now on fail. `op` may be SB_SIM_ANY. */
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode);
-/* Disarms the faults of the device and of the allocator. */
 void simulated_disarm(struct simulated *sim);
 struct strike simulated_strike(struct simulated *sim);
 bool simulated_is_lost(const struct simulated *sim);
 
-/* Runs all queued work of every stream; the schedule is SB_SIM_EAGER from then on. */
+/* Runs all queued work of every stream. The schedule is SB_SIM_EAGER from then on. */
 void simulated_drain(struct simulated *sim);
 
 #endif

@@ -84,7 +84,7 @@ void check_same_blob(const sb_blob *a, const sb_blob *b) {
 
 /* --- errors ------------------------------------------------------------------------------ */
 
-/* Returns whether the message is about the whole input; such messages contain no offset. */
+/* Messages about the whole input contain no offset. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
                                              "none of the fields ", "the fields do not belong "};
@@ -94,7 +94,6 @@ static bool is_of_the_whole(const char *message) {
     return false;
 }
 
-/* Returns whether the message ends with `end`, or with `end` and a guess ("; this is a ..."). */
 static bool reason_ends(const char *message, const char *end) {
     for (const char *at = strstr(message, end); at; at = strstr(at + 1, end)) {
         const char *rest = at + strlen(end);

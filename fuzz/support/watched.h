@@ -1,11 +1,9 @@
-/* Support for the harnesses that read files: a context that counts its memory, functions that read
-   and compare blobs, and checks of errors and their offsets. */
+/* Support for the harnesses that read files. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
 
 #include "fuzz.h"
 
-/* Returns the name of a net. */
 sb_text name_of(const sb_model *model);
 bool same_text(sb_text a, sb_text b);
 
@@ -13,40 +11,34 @@ bool same_text(sb_text a, sb_text b);
 struct watched {
     struct counting_allocator counting;
     sb_context *context;
-    size_t before; /* live bytes at the last mark */
+    size_t before; /* live bytes at the last call of watched_mark */
 };
 
-/* An input, and the context in which a harness reads it. */
 struct run {
     const uint8_t *bytes;
     size_t size;
-    uint32_t lot; /* input_lot of the input */
+    uint32_t lot;
     struct watched *watched;
 };
 
 void watched_begin(struct watched *watched);
-/* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
 
-/* Sets the mark to the number of live bytes, and restarts the measurement of their peak. */
 void watched_mark(struct watched *watched);
-/* Returns the peak of live bytes since the mark, minus the mark. */
+/* Returns the growth of the peak of live bytes since the last call of watched_mark. */
 size_t watched_peak(const struct watched *watched);
-/* Returns the number of live bytes now, minus the mark. */
+/* Returns the growth of live bytes since the last call of watched_mark. */
 int64_t watched_growth(const struct watched *watched);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
-/* Returns whether the part (data or diff) was ever written. */
 bool blob_has(const sb_blob *blob, sb_part part);
-/* Returns the bytes of a part of a blob on the host; NULL if the count is 0. */
+/* Returns the bytes of data or diff on the host, or NULL if the count is 0. */
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
-/* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that a call that reads an input may return `status`. If `status` reports invalid data,
-   checks that the error's offset is at most `size`, and that the error's message contains the
-   offset. */
+/* Checks that a read of an input may return `status`, and that the error's offset is at most
+   `size`. */
 void check_read_status(sb_status status, size_t size);
 
 /* A file in a new folder, in memory if possible. */
@@ -57,13 +49,11 @@ struct scratch_file scratch_file_make(const void *bytes, size_t size);
 /* Removes the file and the folder. Returns false if the folder has other files. */
 bool scratch_file_end(const struct scratch_file *file);
 
-/* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves an object into an empty folder. Checks that the file has the bytes `bytes`, and that the
-   folder has no other file. */
+/* Saves an object into an empty folder, which must then contain only one file with `bytes`. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
-/* Returns a hash of the input. Harnesses run their slow checks for some values of the hash only. */
+/* Returns a hash of the input. Harnesses run slow checks only for some values of the hash. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 
 #endif

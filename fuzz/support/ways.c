@@ -93,8 +93,7 @@ static sb_status read_file(const struct run *run, uint32_t flags, read_way *read
     return st;
 }
 
-/* Reads from a source whose trouble begins at the n-th read; returns the status. Sets `out_struck`
-   to whether the trouble has begun. */
+/* Sets `out_struck` if a read failed or returned changed bytes. */
 static sb_status read_source(const struct run *run, enum trouble trouble, int nth, read_way *read,
                              const void *expected, bool *out_struck) {
     struct way way = {.run = run, .trouble = trouble, .left = nth};

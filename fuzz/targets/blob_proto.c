@@ -1,6 +1,4 @@
-/* Reads the input as a BlobProto. If a read succeeds, encoding the blob and reading it again must
-   return an equal blob; a read that fails must not change the blob. Also checks how much memory a
-   read needs. */
+/* Reads the input as a BlobProto, and reads every accepted blob again after encoding. */
 #include "ways.h"
 #include "wire_builder.h"
 
@@ -19,7 +17,6 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags)
 
 /* --- a new blob ------------------------------------------------------------------ */
 
-/* Checks the peak of the memory during the read that filled `blob`. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
@@ -31,7 +28,6 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
     check_equal(watched_growth(run->watched), 0);
 }
 
-/* Reads the message into a new blob; returns NULL if the message is refused. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
@@ -85,13 +81,12 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 
 #define FILL 0x5A /* the value of each byte of data; each byte of diff has the value FILL + 1 */
 
-/* A blob with contents, and its state before a call. */
 struct trial {
     sb_blob *blob;
     const int64_t *shape;
     int32_t axes;
-    size_t size; /* the size of data in bytes, equal to the size of diff */
-    void *at[2]; /* addresses of data and diff */
+    size_t size;
+    void *at[2];
 };
 
 static struct trial trial_begin(const struct run *run, int32_t dtype, const int64_t *shape,
@@ -113,9 +108,6 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
     return trial_begin(run, dtype, small, 2);
 }
 
-/* Checks that the first `size` bytes of a part are `expected` or, if `expected` is NULL, the old
-   bytes. If the old storage has room for `size` bytes, the part must have kept the storage, and the
-   bytes after the first `size` must be the old bytes. */
 static void check_part(const struct trial *trial, sb_part part, const void *expected, size_t size) {
     const unsigned char *now = blob_at(trial->blob, part), byte = (unsigned char)(FILL + part);
     if (size > 0 && expected)
@@ -124,8 +116,8 @@ static void check_part(const struct trial *trial, sb_part part, const void *expe
         return;
     fuzz_check(now == trial->at[part], "part %d moved although its storage was large enough", part);
     const size_t first = expected ? size : 0, rest = trial->size - first;
-    fuzz_check(rest == 0 || (now[first] == byte && /* all other bytes are equal to this byte */
-                             memcmp(now + first, now + first + 1, rest - 1) == 0),
+    fuzz_check(rest == 0 ||
+                   (now[first] == byte && memcmp(now + first, now + first + 1, rest - 1) == 0),
                "part %d was written", part);
 }
 
@@ -140,8 +132,6 @@ static void check_unchanged(const struct trial *trial) {
     }
 }
 
-/* Checks that the blob is unchanged after a failure, or equal to `fresh` (NULL: not compared) after
-   a success; ends the trial. */
 static void trial_end(const struct trial *trial, sb_status st, const sb_blob *fresh) {
     if (st != SB_OK)
         check_unchanged(trial);
@@ -151,8 +141,7 @@ static void trial_end(const struct trial *trial, sb_status st, const sb_blob *fr
     sb_blob_destroy(trial->blob);
 }
 
-/* Reads the message into the trial's blob, and compares the result with the same read into a new
-   blob: `fresh`, or NULL if that read failed with `refusal`. */
+/* `fresh` is a new blob with the message's contents, or NULL if the message is invalid. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -180,8 +169,7 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
 
 /* --- other ways to read --------------------------------------------------------------------- */
 
-/* Loads the message in one of the other ways. `expected` is a blob with the message's contents, or
-   NULL if the message is invalid. */
+/* `expected` is a blob with the message's contents, or NULL if the message is invalid. */
 static sb_status load(const struct run *run, struct way *way, const void *expected) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     way_begin(run, way);
@@ -192,7 +180,7 @@ static sb_status load(const struct run *run, struct way *way, const void *expect
                       : sb_blob_from_proto(trial.blob, run->bytes, run->size, SB_PROTO_RESHAPE,
                                            way->limits, &call_error));
     way_end(run, way, st);
-    check_equal(way->closed, 0); /* a source is borrowed */
+    check_equal(way->closed, 0); /* the library borrows the source */
     if (way->limits && st == SB_OK)
         fuzz_check(sb_blob_num_axes(trial.blob) <= way->limits->max_axes, "%d axes",
                    sb_blob_num_axes(trial.blob));
@@ -200,7 +188,6 @@ static sb_status load(const struct run *run, struct way *way, const void *expect
     return st;
 }
 
-/* Reads the same bytes as three spans. */
 static void check_spans(const struct run *run, const sb_blob *fresh, sb_status expected) {
     const size_t a = run->lot % (run->size + 1), b = (run->size - a) / 2;
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
@@ -227,7 +214,6 @@ static void check_other_ways(const struct run *run, const sb_blob *fresh, sb_sta
     }
 }
 
-/* Writes the blob to a sink that accepts all bytes, and to a sink that fails. */
 static void check_sink(const sb_blob *blob) {
     struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
@@ -256,8 +242,8 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Reads into integers. The status must be `single`, the status of a read into floats, or
-   DATA_OVERFLOW if the integer type cannot represent a value. */
+/* The status is `single`, the status for floats, or DATA_OVERFLOW if a value exceeds the integer
+   type. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_status st;
     sb_blob *blob = read_fresh(run, dtype, &st);

@@ -1,8 +1,5 @@
-/* Compares the library's reader of Caffe's binary messages with a second reader, the decoder, which
-   shares no code with the library. Both readers must accept the same inputs, refuse an input for
-   the same reason, and find the same names, numbers, shapes and values. The decoder implements
-   protobuf's encoding rules and the rules of proto/README.md. It splits a message into a list of
-   fields, then interprets the fields, and continues after an invalid field. */
+/* Compares the library's reader of Caffe's binary messages with a second reader, the decoder. The
+   decoder follows proto/README.md and shares no code with the library. */
 #include "fields.h"
 #include "watched.h"
 
@@ -12,8 +9,7 @@
 #include <string.h>
 #include <syncblob/model.h>
 
-/* A set of faults in the bytes. A reader that stops at its first fault may report any fault of the
-   set, and it must refuse the bytes if and only if the set is not empty. */
+/* Faults in the bytes. A reader may report any of the faults. */
 enum {
     DECODER_MALFORMED = 1,
     DECODER_LENGTH = 2,
@@ -33,18 +29,18 @@ enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNE
 
 struct decoded_values {
     unsigned type; /* DECODED_* */
-    size_t width;  /* bytes of one value, 2, 4 or 8 */
+    size_t width;
     size_t count;
-    uint8_t *bytes; /* little-endian, as in the input */
+    uint8_t *bytes;
 };
 
 #define MAX_AXES 32
 
 struct decoded_blob {
-    const uint8_t *message; /* in the input */
+    const uint8_t *message;
     size_t size;
     bool legacy;
-    bool c3d; /* a blob of C3D 1.0, with five legacy dimensions */
+    bool c3d; /* C3D 1.0 wrote the blob */
     size_t num_axes;
     int64_t dims[MAX_AXES];
     int64_t count;
@@ -62,18 +58,17 @@ struct decoded_file {
     const struct decoder_limits *limits;
     unsigned faults; /* DECODER_*; 0: the members below are valid */
     bool recognised; /* the message has at least one field of the format */
-    bool c3d;        /* at least one blob is from C3D 1.0 */
+    bool c3d;
     sb_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;
     size_t num_layers, room_layers;
-    struct decoded_blob *blobs; /* all blobs, within layers or not, in the file's order */
+    struct decoded_blob *blobs;
     size_t num_blobs, room_blobs;
 };
 
 /* --- the decoder: fields of a message -------------------------------------------------------- */
 
-/* Returns the fields of a message, up to its first invalid byte. */
 static struct fields fields_of(struct decoded_file *file, const uint8_t *bytes, size_t size) {
     struct fields fields = fields_parse(bytes, size);
     if (fields.rest != fields.end)
@@ -124,7 +119,6 @@ static void read_shape(struct decoded_file *file, const struct field *shape,
     free(fields.list);
 }
 
-/* Checks the dimensions and sets the count. */
 static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
     bool bad = blob->num_axes > MAX_AXES;
     if (!bad && blob->num_axes > file->limits->max_axes)
@@ -142,7 +136,6 @@ static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
 
 /* --- the decoder: payloads ------------------------------------------------------------------- */
 
-/* Collects all values of a repeated field of floats (width 4) or doubles (width 8). */
 static struct decoded_values gather(struct decoded_file *file, const struct fields *fields,
                                     size_t message_size, uint32_t number, size_t width) {
     struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
@@ -163,8 +156,7 @@ static struct decoded_values gather(struct decoded_file *file, const struct fiel
     return values;
 }
 
-/* Reads NVCaffe's raw values: field `number` has the bytes, field `number` - 2 has their type. If a
-   field is repeated, uses the last bytes and the last known type. */
+/* Field `number` has NVCaffe's raw values, and field `number` - 2 has their type. */
 static struct decoded_values raw_values(struct decoded_file *file, const struct fields *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
@@ -188,8 +180,7 @@ static struct decoded_values raw_values(struct decoded_file *file, const struct 
     return values;
 }
 
-/* Returns the values of data (`side` 0) or diff (`side` 1): the doubles, else the floats, else the
-   raw values. C3D's blobs have floats only. */
+/* C3D's blobs have floats only. */
 static struct decoded_values values_of(struct decoded_file *file, const struct fields *fields,
                                        const struct decoded_blob *blob, uint32_t side) {
     const uint32_t first = blob->c3d ? 6 : 5;
@@ -210,7 +201,7 @@ static struct decoded_values values_of(struct decoded_file *file, const struct f
 
 /* --- the decoder: blobs ---------------------------------------------------------------------- */
 
-/* Returns whether C3D 1.0 wrote the message: its fields 1 to 5 come first, and are numbers. */
+/* C3D 1.0 wrote the message if the fields 1 to 5 come first and are numbers. */
 static bool is_c3d(const struct fields *fields) {
     bool has[6] = {false};
     for (size_t i = 0; i < fields->count; i++) {
@@ -311,7 +302,6 @@ static void add_layer(struct decoded_file *file, const struct field *field) {
 
 /* --- the decoder: whole files ---------------------------------------------------------------- */
 
-/* Reads a field of a file. Returns whether the format has the field. */
 static bool read_field(struct decoded_file *file, int32_t format, const struct field *field) {
     const bool is_net = format == SB_FORMAT_CAFFEMODEL, is_solver = format == SB_FORMAT_SOLVERSTATE;
     if (is_net && is(field, 1, BYTES))
@@ -331,8 +321,7 @@ static bool read_field(struct decoded_file *file, int32_t format, const struct f
     return true;
 }
 
-/* Decodes the whole input as one message of a format, SB_FORMAT_*. The caller frees the result with
-   decoded_file_free. */
+/* The caller frees the result with decoded_file_free. */
 static struct decoded_file decode(int32_t format, const uint8_t *bytes, size_t size,
                                   const struct decoder_limits *limits) {
     struct decoded_file file = {.limits = limits, .recognised = format == SB_FORMAT_BLOB};
@@ -358,8 +347,6 @@ static void decoded_file_free(struct decoded_file *file) {
 
 /* --- the decoder: verdicts ------------------------------------------------------------------- */
 
-/* Returns the faults of loading a whole blob into elements of `element_size` bytes: the blob must
-   have data, and its bytes must fit in the address space. */
 static unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size) {
     unsigned faults = 0;
     if ((uint64_t)blob->count > PTRDIFF_MAX / element_size)
@@ -369,7 +356,6 @@ static unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t
     return faults;
 }
 
-/* Returns whether a reader of bytes with `faults` may return `status`. */
 static bool decoder_explains(unsigned faults, sb_status status) {
     const unsigned fault = status == SB_ERR_MALFORMED         ? DECODER_MALFORMED
                            : status == SB_ERR_LENGTH_MISMATCH ? DECODER_LENGTH
@@ -382,7 +368,6 @@ static bool decoder_explains(unsigned faults, sb_status status) {
 
 /* --- comparisons ----------------------------------------------------------------------------- */
 
-/* An input, and the limits of both readers. */
 struct comparison {
     const uint8_t *bytes;
     size_t size;
@@ -443,8 +428,7 @@ static double wire_value(const struct decoded_values *values, const uint8_t *wir
     }
 }
 
-/* Returns whether the blob's element i is the decoded value. The payload of a NaN may differ if the
-   value was converted. */
+/* The payload of a NaN may differ if the value was converted. */
 static bool is_value(const struct decoded_values *values, size_t i, const void *data,
                      int32_t dtype) {
     const uint8_t *wire = values->bytes + i * values->width;
@@ -467,7 +451,6 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
     }
 }
 
-/* Returns whether an integer type can represent the value; returns true for other types. */
 static bool fits(double value, int32_t dtype) {
     const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
                           : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX
@@ -507,8 +490,7 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* Returns whether SB_FORMAT_AUTO fails or chooses a format other than `format`. If so, the library
-   may refuse to read the bytes as `format`. */
+/* The library may refuse to read bytes as `format` if SB_FORMAT_AUTO does not choose `format`. */
 static bool is_of_another(const struct comparison *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
@@ -536,16 +518,14 @@ static void check_blob_proto(const struct comparison *run, int32_t dtype) {
     decoded_file_free(&file);
 }
 
-/* Checks sb_blob_shape_equals_proto for a blob without a shape, then for blobs with the message's
-   shape and with fewer and fewer of its leading axes. A shape without leading axes is equal if the
-   message has legacy dimensions and the missing dimensions are 1. */
+/* If the message has legacy dimensions, a blob may lack the first dimensions that are 1. */
 static void check_shape_equals(const struct comparison *run) {
     struct decoded_file file = decode(SB_FORMAT_BLOB, run->bytes, run->size, &run->decoder_limits);
     const struct decoded_blob *decoded = &file.blobs[0];
     unsigned faults = file.faults & ~(unsigned)DECODER_LENGTH;
     const int32_t axes = faults ? 0 : (int32_t)decoded->num_axes;
     sb_blob *blob = blob_new(run->context, SB_DTYPE_F32);
-    bool expected = false, fits = true; /* at first the blob has no shape */
+    bool expected = false, fits = true;
     for (int32_t missing = -1; missing <= axes && fits; missing++) {
         if (missing >= 0)
             fits =
@@ -567,7 +547,6 @@ static void check_shape_equals(const struct comparison *run) {
     decoded_file_free(&file);
 }
 
-/* Reads the input as a BlobShape. */
 static void check_reshape(const struct comparison *run, int32_t dtype) {
     const struct field message = {.bytes = run->bytes, .size = run->size};
     struct decoded_file file = {.limits = &run->decoder_limits};

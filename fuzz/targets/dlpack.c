@@ -1,6 +1,4 @@
-/* Imports valid and invalid tensors of DLPack as a blob's data or diff. Checks that the blob uses
-   and exports the memory of an accepted tensor, and calls the tensor's deleter once. Checks that a
-   refused tensor is unchanged. The function `judge` decides which tensors are valid. */
+/* Imports valid and invalid tensors of DLPack as a blob's data or diff. */
 #include "counting_allocator.h"
 #include "simulated.h"
 
@@ -24,7 +22,7 @@ struct world {
     int64_t shape[ROOM], strides[ROOM];
     int ended;
     bool is_legacy, into, reshape, diff, refuse_memory;
-    int32_t blob_dtype; /* the dtype of the blob that receives the tensor */
+    int32_t blob_dtype;
     sb_blob *blob;
 };
 
@@ -138,7 +136,7 @@ static void draw_tensor(struct world *w) {
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* The expected result: the statuses with which the import may fail, or 0 if it must succeed. */
+/* The statuses with which the import may fail, or 0 if the import must succeed. */
 struct verdict {
     uint32_t statuses; /* bit -s for the status s; SB_ERR_ABI_MISMATCH is bit 31 */
     int32_t dtype;
@@ -263,7 +261,6 @@ static sb_status import(struct world *w) {
                      : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, &call_error));
 }
 
-/* Creates a blob with the tensor's shape or another shape, and writes the blob's data. */
 static void make_blob(struct world *w) {
     static const int64_t other[] = {2, 3};
     bool alike = tape_byte(&w->tape) % 4 != 3;
@@ -283,7 +280,6 @@ static void make_blob(struct world *w) {
                "no blob");
 }
 
-/* The state of the blob and of the tensor, which a failed import must not change. */
 struct seen {
     int32_t axes;
     const int64_t *shape;

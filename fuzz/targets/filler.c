@@ -1,5 +1,4 @@
-/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and be
-   equal after encoding and reading. If the read fails, the caller's struct must be unchanged. */
+/* Reads the input as a FillerParameter, and fills blobs with every accepted filler. */
 #include "fields.h"
 #include "watched.h"
 #include "wire_builder.h"
@@ -17,7 +16,7 @@ static void encode(const sb_filler *filler, struct wire *out) {
     wire_number(out, 8, (uint64_t)(int64_t)filler->variance_norm);
 }
 
-/* Checks the filler's type: the last text with the field number 1, unless the text is empty. */
+/* The type is the last text with the field number 1, unless the text is empty. */
 static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t size) {
     const char *name = sb_filler_type_name(filler->type);
     struct fields fields = fields_parse(bytes, size);

@@ -1,6 +1,4 @@
-/* Opens the input as a model of each format. Lists and loads the blobs, and saves the unchanged
-   model; then adds and replaces blobs, saves the model and reopens it. Checks how much memory the
-   calls need. */
+/* Opens the input as a model of each format, edits the model, and reopens the saved model. */
 #include "ways.h"
 #include "wire_builder.h"
 
@@ -16,7 +14,6 @@ _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 <
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Checks that sb_model_layer_message writes as many bytes as it reports when the buffer is NULL. */
 static void check_message(const sb_model *model, int64_t layer) {
     size_t size = 0, written = 0;
     sb_status st = status_of(sb_model_layer_message(model, layer, NULL, 0, &size, &call_error));
@@ -51,11 +48,10 @@ static void check_index_memory(const struct run *run, const sb_model *model) {
                watched_peak(run->watched), layers, blobs, run->size);
 }
 
-/* The result of opening a model. If the opening failed, `model` is NULL. */
 struct opened {
     sb_model *model;
     sb_status status;
-    int deleted; /* calls of the deleter */
+    int deleted;
 };
 
 static void count_call(void *user, void *ptr) {
@@ -63,7 +59,6 @@ static void count_call(void *user, void *ptr) {
     ++((struct opened *)user)->deleted;
 }
 
-/* Opens a model. Checks that a failure frees everything. */
 static void open_bytes(const struct run *run, int32_t format, struct opened *out) {
     sb_model *const untouched = (sb_model *)(void *)out;
     *out = (struct opened){.model = untouched};
@@ -101,7 +96,6 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         check_equal(blob_has(blob, SB_DIFF), info->diff_count > 0);
 }
 
-/* Loads a blob; returns NULL if the file has no data for the blob. */
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -244,7 +238,6 @@ static sb_status save_file(const void *model, const char *path, sb_error *err) {
     return sb_model_save_file(model, path, err);
 }
 
-/* Saves the edited model, and checks that opening the result returns the same model. */
 static void check_saved_again(const struct run *run, const sb_model *model) {
     struct wire saved = save(model);
     if (run->lot % 16 == 0)
@@ -284,8 +277,7 @@ static struct place pick(const struct run *run, const sb_model *model) {
     return place;
 }
 
-/* Repeats the edit until it succeeds. At the n-th attempt the n-th allocation fails; then the edit
-   must not change the model. */
+/* At the n-th attempt the n-th allocation fails, and the edit must not change the model. */
 static void set_blob(const struct run *run, sb_model *model, struct place place,
                      const sb_blob *blob) {
     int64_t *fail_nth = &run->watched->counting.fail_nth, nth = 0;
@@ -300,7 +292,6 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
     } while (st != SB_OK);
 }
 
-/* Checks that the saved file ends with the new blob and the bytes that followed the old blob. */
 static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
                        const sb_blob *blob) {
     struct wire saved = save(model);
@@ -327,7 +318,7 @@ static void check_replace(const struct run *run, sb_model *model) {
                "%zu bytes at %lld are beyond the file", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
-        set_blob(run, model, place, blob); /* replaces the replacement */
+        set_blob(run, model, place, blob);
     check_ok(sb_model_blob_info(model, place.layer, place.index, &new, &call_error));
     fuzz_check(new.offset == -1 && new.size == 0 && new.count == 3,
                "the new blob has %lld values at %lld", (long long)new.count, (long long)new.offset);
@@ -339,8 +330,6 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob_destroy(blob);
 }
 
-/* In a net, adds a blob to an existing layer, adds and removes a layer, and adds a layer with a
-   blob. In a solver state, sets the numbers, and adds a blob to the history. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     const sb_solver_info set = {sizeof set, {"n\0t", 3}, -3, 5};
@@ -365,14 +354,11 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* The result that opening the input in another way must have. */
 struct expected {
     int32_t format;
     const sb_model *model; /* NULL: the opening fails */
 };
 
-/* Checks that opening the input's bytes in memory fails with the same message as opening the file.
- */
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {
     sb_model *model = NULL;
     check_status(of_file.code,
@@ -382,8 +368,7 @@ static void check_same_message(const struct run *run, int32_t format, sb_error o
                "from a file \"%.239s\", \"%.239s\"", of_file.message, call_error.message);
 }
 
-/* Opens a valid message with low limits. The error's text may guess that the message has another
-   format or is from another program, but not that the bytes are not a message. */
+/* The error may guess another format or another program, but not another kind of file. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -427,7 +412,6 @@ static void use_blobs(const struct run *run, const struct way *way, const sb_mod
     }
 }
 
-/* Saves to a sink that fails, then to a sink that accepts and compares all bytes. */
 static void use_sinks(const struct run *run, const struct way *way, const sb_model *model) {
     const bool steady = way->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
@@ -479,7 +463,7 @@ static sb_status open_way(const struct run *run, struct way *way, const void *us
 /* --- everything ---------------------------------------------------------------------------- */
 
 static void check_format(const struct run *run, int32_t format) {
-    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS; /* for the second opening */
+    const enum way_kind way = (run->lot + (uint32_t)format) % WAYS;
     const sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     struct opened opened;
     open_bytes(run, format, &opened);

@@ -1,8 +1,5 @@
-/* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
-   simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
-   fail. After every step shapes, contents, storage and sharing must agree with a reference model:
-   the structs and functions plain_*. The reference model uses tests/support/state_table.h to
-   determine on which side each call leaves the bytes. The target `differential` tests messages. */
+/* Tests sb_blob with random calls on four blobs, whose state must agree with a reference model
+   (plain_*). */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
@@ -16,28 +13,26 @@
 #define BLOBS       4
 #define STEPS_MAX   96
 #define ELEMENT_MAX 8
-#define EXTRA_MAX   64 /* bytes that a loan may have beyond the blob's elements */
+#define EXTRA_MAX   64
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
 
-/* Blobs have few or absurdly many elements, so that the reference model can predict whether memory
-   suffices. */
+/* The reference model cannot predict whether memory suffices for counts between these limits. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host or device; absurd counts need more */
+#define MEMORY_CAP   ((size_t)16 << 20) /* absurd counts need more bytes */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
-/* A context in the reference model. */
 struct plain_context {
     bool has_device;
-    int32_t host_kind; /* SB_STORAGE_* of host memory that the library allocates */
+    int32_t host_kind;
 };
 
 struct plain_memory {
     const struct plain_context *context;
     struct memory_state state;
     int owners;
-    unsigned char *value; /* the expected contents; NULL if they exceed MEMORY_CAP */
+    unsigned char *value; /* the expected bytes; NULL if there are more than MEMORY_CAP */
     /* The library's handle and pointers at the last comparison, or NULL. */
     const sb_mem *handle;
     const void *at[2];
@@ -63,19 +58,18 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* the second is open for half of the inputs */
+    struct simulated sims[2];
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
     unsigned stamp;
-    /* The operands of the current step. */
     struct pair *pair, *other;
-    sb_blob *blob;            /* of `pair` */
-    struct plain_blob *plain; /* of `pair` */
-    int which;                /* DATA or DIFF */
+    sb_blob *blob; /* of `pair` */
+    struct plain_blob *plain;
+    int which; /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked`: NULL or &mask */
-    /* The uses of memories that the step's call causes, in the order in which they may fail. */
+    uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked` is NULL or &mask */
+    /* The memories that the step's call uses, in the order in which a use may fail. */
     struct use {
         struct plain_memory *memory;
         enum call call;
@@ -85,7 +79,6 @@ struct world {
 
 /* --- the reference model: shapes ------------------------------------------------------------- */
 
-/* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
 static sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
     if (shape->num_axes < 0)
         return SB_ERR_INVALID_ARGUMENT;
@@ -98,7 +91,6 @@ static sb_status plain_shape_check(struct plain_shape *shape, size_t element_siz
     return shape->count >= 0 ? SB_OK : SB_ERR_SIZE_OVERFLOW;
 }
 
-/* Returns the number of axes; 0 if the shape was never set. */
 static int32_t plain_axes(const struct plain_shape *shape) {
     return shape->num_axes < 0 ? 0 : shape->num_axes;
 }
@@ -131,15 +123,13 @@ static struct plain_memory *plain_memory_new(const struct plain_context *context
     return memory;
 }
 
-/* Returns the blob's memory; creates it if needed. */
 static struct plain_memory *plain_memory_of(struct plain_blob *blob, int which) {
     if (!blob->memory[which])
         blob->memory[which] = plain_memory_new(blob->context, plain_bytes(blob));
     return blob->memory[which];
 }
 
-/* Removes an owner of a memory. If no owner is left, marks the memory's loans as due, because their
-   deleters must have run, and frees the memory. */
+/* A memory without owners is freed. The deleters of its loans must then have run. */
 static void release(struct plain_memory *memory) {
     if (!memory || --memory->owners > 0)
         return;
@@ -150,14 +140,14 @@ static void release(struct plain_memory *memory) {
     free(memory);
 }
 
-/* Replaces the blob's memory by `memory` ([owned], may be NULL). */
+/* `memory` is [owned] [nullable]. */
 static void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory) {
     struct plain_memory *old = blob->memory[which];
     blob->memory[which] = memory;
     release(old);
 }
 
-/* Sets the shape and releases memories that are too small; returns SB_REALLOCATED_* bits. */
+/* Returns SB_REALLOCATED_* bits. */
 static uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_shape *shape) {
     static const uint32_t bits[2] = {SB_REALLOCATED_DATA, SB_REALLOCATED_DIFF};
     uint32_t replaced = 0;
@@ -170,7 +160,6 @@ static uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_sha
     return replaced;
 }
 
-/* Returns the status that the library must return for a call on a memory. */
 static sb_status plain_check(const struct plain_memory *memory, enum call call) {
     struct plan plan = table_plan(&memory->state, call);
     if (call_is_about_device(call) && !memory->context->has_device)
@@ -191,7 +180,6 @@ static void commit(struct plain_memory *memory, enum call call, struct side fres
         memset(memory->value, 0, memory->state.bytes);
 }
 
-/* Updates the reference model after a call that succeeded. */
 static void plain_do(struct plain_memory *memory, enum call call) {
     const bool host = table_plan(&memory->state, call).side == SB_SIDE_CPU;
     const int32_t kind = memory->context->host_kind;
@@ -210,8 +198,7 @@ static bool plain_is_written(const struct plain_memory *memory) {
     return memory && memory->state.head != SB_HEAD_UNINITIALIZED;
 }
 
-/* `reading` and `writing` return the call that reads, or partly writes, the current bytes. If both
-   sides have the current bytes, these calls use the device. */
+/* If both sides have the current bytes, `reading` and `writing` use the device. */
 static enum call reading(const struct plain_memory *memory) {
     return memory->state.head == SB_HEAD_AT_CPU ? CPU_DATA : GPU_DATA;
 }
@@ -222,7 +209,6 @@ static enum call writing(const struct plain_memory *memory) {
 
 /* --- the reference model: elements ----------------------------------------------------------- */
 
-/* Returns element i of an array of F32 or F64. */
 static double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
     float narrow;
     double wide;
@@ -239,8 +225,8 @@ static void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double valu
     memcpy(bytes + i * size, dtype == SB_DTYPE_F64 ? (const void *)&value : &narrow, size);
 }
 
-/* Fills floats with odd integers, which floats represent exactly, and other types with any bytes.
-   No element is 0, because the sign of the 0 that arithmetic returns is unspecified. */
+/* Floats represent odd integers exactly. No element is 0, because the sign of a computed 0 is
+   unspecified. */
 static void plain_fill(unsigned char *out, size_t bytes, const struct plain_blob *blob,
                        unsigned seed) {
     for (size_t i = 0; i < bytes; i++)
@@ -257,7 +243,6 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* If the count is between SMALL_COUNT and ABSURD_COUNT, replaces dimensions by 1 to reduce it. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -289,7 +274,7 @@ static void disarm(struct world *w) {
         w->sims[i].counting.fail_nth = 0;
 }
 
-/* Adds to the reference model the memories and the storage that a failed call may have created. */
+/* A failed call may have created memories and storage. */
 static void accept_spares(struct world *w, struct pair *pair) {
     disarm(w);
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
@@ -309,9 +294,7 @@ static void expect_use(struct world *w, struct plain_memory *memory, enum call c
     w->uses[w->num_uses++] = (struct use){memory, call};
 }
 
-/* Checks the status of `call`, which is passed &call_error. The status must be `refusal` or, if
-   `refusal` is SB_OK, the first failure of the step's uses. Returns whether the status is SB_OK. On
-   success, adds the uses to the reference model; the caller must make all other updates. */
+/* Checks the status of `call`. After a success, adds the step's uses to the reference model. */
 #define agree(w, what, refusal, call) is_agreed(w, what, refusal, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,
@@ -344,7 +327,7 @@ static void compare_shape(const struct pair *pair) {
         check_equal(sb_blob_shape(pair->blob)[i], plain->shape.dims[i]);
 }
 
-/* Compares the bytes of a side; storage must have the same address as at the last comparison. */
+/* Storage must keep its address between comparisons. */
 static void compare_side(const struct world *w, struct plain_memory *memory, const sb_mem *mem,
                          int side) {
     static unsigned char copy[BYTES_MAX];
@@ -419,8 +402,7 @@ static void reshape(struct world *w) {
 
 /* --- questions ----------------------------------------------------------------------------- */
 
-/* Asks for the product of the dimensions of the axes from `start` to `end` - 1. If `end` is -1, the
-   range ends at the last axis. */
+/* If `end` is -1, the count includes all axes from `start` on. */
 static void ask_count(struct world *w, int32_t start, int32_t end) {
     const struct plain_shape *shape = &w->plain->shape;
     const int32_t last = end < 0 ? plain_axes(shape) : end;
@@ -483,8 +465,7 @@ static void ask(struct world *w) {
     ask_text(w, tape_below(&w->tape, 64));
 }
 
-/* Asks for an element's offset, then for the element. Indices that are not given count as 0. A
-   legacy offset has four indices, which may be equal to their dimensions, as in Caffe. */
+/* As in Caffe, an index of a legacy offset may be equal to its dimension. */
 static void at(struct world *w) {
     static const int64_t codes[] = {0, 1, 2, 3, 4, 5, INT64_MAX, -1};
     const bool legacy = w->variant & 1;
@@ -527,7 +508,6 @@ static void at(struct world *w) {
 
 /* --- sharing and copying ------------------------------------------------------------ */
 
-/* In the reference model, makes the blob share the other blob's memory. */
 static void take_memory(struct world *w) {
     struct plain_memory *memory = plain_memory_of(&w->other->plain, w->which);
     memory->owners++;
@@ -544,7 +524,6 @@ static void share(struct world *w) {
         take_memory(w);
 }
 
-/* Returns the handle of a memory of `pair`, or NULL if the call failed. */
 static sb_mem *handle_of(struct world *w, struct pair *pair) {
     sb_mem *mem;
     if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &call_error)))
@@ -553,7 +532,7 @@ static sb_mem *handle_of(struct world *w, struct pair *pair) {
     return mem;
 }
 
-/* Shares the other blob's memory by its handle, even if the memory is larger than needed. */
+/* The memory may be larger than the blob needs. */
 static void set_memory(struct world *w) {
     const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     sb_mem *mem = handle_of(w, w->other);
@@ -572,8 +551,7 @@ static void drop_diff(struct world *w) {
     plain_replace(w->plain, DIFF, NULL);
 }
 
-/* Adds the uses of memories that a copy of `bytes` bytes causes. The copy writes only a part of a
-   target of another size. A source that was never written clears the target. */
+/* A copy from a source that was never written clears the target. */
 static void expect_copy(struct world *w, struct plain_memory *to, struct plain_memory *from,
                         size_t bytes) {
     const bool whole = to->state.bytes == bytes;
@@ -672,7 +650,7 @@ static struct loan *make_loan(struct world *w, bool device, size_t bytes, bool r
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
-/* Lends memory to the blob as its new data. Blobs that shared the old data keep the old memory. */
+/* Blobs that shared the old data keep the old memory. */
 static void lend(struct world *w) {
     enum { SHORT = 6, FLAG, MISSING, ASKEW };
     static const size_t extras[] = {0, 0, 8, 3, EXTRA_MAX};
@@ -705,7 +683,6 @@ static void lend(struct world *w) {
     plain_replace(w->plain, DATA, memory);
 }
 
-/* Calls sb_mem_set_cpu on the blob's memory, which affects all blobs that share the memory. */
 static void lend_to_all(struct world *w) {
     sb_mem *mem = handle_of(w, w->pair);
     struct plain_memory *memory = w->plain->memory[w->which];
@@ -815,7 +792,6 @@ static void destroy(struct pair *pair) {
     pair->blob = NULL;
 }
 
-/* Replaces the blob by a new blob of the same dtype and context. */
 static void create(struct world *w) {
     struct plain_blob *plain = w->plain;
     sb_context *context = w->sims[plain->context - w->plain_contexts].context;
@@ -876,7 +852,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* Opens the contexts. One in eight inputs uses a device; one in two, a second context. */
+/* One in eight inputs uses a device. One in two inputs uses a second context. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

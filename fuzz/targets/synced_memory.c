@@ -1,11 +1,6 @@
-/* Tests sb_mem. The input chooses calls on up to three memories of a context, and faults of the
-   allocator and of the device's operations. The context has the simulated device, which may be
-   host-coherent, or no device. After every step the harness compares heads, storage, bytes on both
-   sides, loans, and numbers of copies and allocations with the table of state_table.c.
-
-   A step without a fault has one correct result. A step with a fault may fail, and then must have
-   changed nothing. After a fault in queued work the run is unsettled: any call that waits may
-   report the failure, until the step CALM has waited for the work. */
+/* Tests sb_mem with random calls and faults, whose results must agree with the table of
+   state_table.c. A call with a fault may fail, but must not change the memory. After a fault in
+   queued work, any call that waits may report the failure. */
 #include "counting_allocator.h"
 #include "loan.h"
 #include "simulated.h"
@@ -19,8 +14,7 @@
 #define OWNERS    3
 #define KERNELS   256
 
-/* Queued work that writes a side. If the work fails, the head becomes `fallback`, and the bytes are
-   `value`. */
+/* Queued work. If the work fails, the head becomes `fallback`. */
 struct pending {
     int32_t side; /* -1: no work is queued */
     int32_t fallback;
@@ -28,7 +22,7 @@ struct pending {
 };
 
 struct subject {
-    sb_mem *mem; /* NULL: none */
+    sb_mem *mem;
     int owners;
     struct memory_state state;
     unsigned char value[BYTES_MAX]; /* the bytes that a reader must see */
@@ -50,12 +44,12 @@ struct kernel {
 struct world {
     struct tape tape;
     struct simulated sim;
-    struct lender lender; /* if lender.blind is set, kernels check and write no bytes either */
+    struct lender lender; /* if lender.blind is set, kernels neither check nor write bytes */
     struct kernel kernels[KERNELS];
     int num_kernels;
     struct subject subjects[MEMORIES];
-    bool lost;      /* the device is lost */
-    bool may_lose;  /* a fault may have lost the device */
+    bool lost;
+    bool may_lose;
     bool unsettled; /* a failure of queued work has not been reported yet */
     unsigned char stamp;
 };
@@ -65,18 +59,16 @@ struct request {
     const struct call_kind *kind;
     struct subject *subject;
     sb_stream stream;
-    bool writes;  /* whether the harness writes through a mutable pointer */
-    bool by_work; /* for a call without a stream: whether a kernel uses the pointer */
-    /* arguments of the set calls */
+    bool writes;  /* the harness writes through a mutable pointer */
+    bool by_work; /* a kernel uses the pointer of a call without a stream */
     struct loan *loan;
     void *ptr;
     size_t bytes;
     uint32_t flags;
     sb_status mistake; /* the status that the arguments must cause; SB_OK for valid arguments */
-    struct plan plan;  /* the expected work */
-    /* what happened */
+    struct plan plan;
     sb_status status;
-    bool exact; /* no fault, present or past, could affect the call */
+    bool exact; /* no fault could affect the call */
     struct strike strike;
 };
 
@@ -88,13 +80,12 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Called if a wait between streams will fail: later work may run in the wrong order, or on freed
-   memory. Ends the checks of bytes, and permits the loss of the device. */
+/* After a failed wait between streams, work may run in the wrong order, or on freed memory. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->may_lose = true;
 }
 
-/* Returns the faults of the last call of the library. Must follow each call of the library. */
+/* Must follow each call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
@@ -131,8 +122,7 @@ static void run_kernel(void *user) {
         memcpy(seen, kernel->fill, kernel->bytes);
 }
 
-/* Queues a kernel that checks that the bytes are `expected` (NULL: omits the check), then writes
-   `fill` (NULL: writes nothing). */
+/* NULL as `expected` omits the check. NULL as `fill` omits the write. */
 static void launch(struct world *w, sb_stream stream, const struct subject *s, const void *ptr,
                    const unsigned char *expected, const unsigned char *fill) {
     fuzz_check(w->num_kernels < KERNELS, "KERNELS is too small");
@@ -151,13 +141,12 @@ static void launch(struct world *w, sb_stream stream, const struct subject *s, c
     sb_status st =
         status_of(sb_sim_launch(w->sim.context, stream, run_kernel, kernel, &call_error));
     if (st == SB_ERR_DEVICE_LOST && w->lender.blind)
-        return; /* the device was lost, and this call is the first to report it */
+        return; /* the device was lost, and this call is the first to report the loss */
     check_equal(st, SB_OK);
     w->num_kernels++;
 }
 
-/* Returns whether a kernel on the memory is queued on the legacy stream. Until the kernel has run,
-   the harness must not use the memory. */
+/* Until a kernel on the legacy stream has run, the harness must not use the kernel's memory. */
 static bool is_kernel_queued(const struct world *w, const struct subject *s) {
     for (const struct kernel *k = w->kernels; k < w->kernels + w->num_kernels; k++)
         if (k->subject == s && !k->stream && !k->ran)
@@ -197,8 +186,7 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* Uses the device bytes in a kernel on the call's stream. If the call has no stream, uses the bytes
-   at once, or in a kernel on the legacy stream. */
+/* If the call has no stream, uses the bytes at once, or in a kernel on the legacy stream. */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -228,13 +216,12 @@ static void use_pointer(struct world *w, const struct request *r, void *ptr) {
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* Returns whether the call must use its stream. A prefetch to the host may ignore the stream if the
-   host's bytes are current, or if a copy to the host is queued. */
+/* A prefetch to the host may ignore the stream if the host has the bytes, or if a copy to the host
+   is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
 
-/* Returns whether the call fails without a device. */
 static bool needs_device(const struct request *r) {
     const struct plan *plan = &r->plan;
     return call_is_about_device(r->call) ||
@@ -275,8 +262,7 @@ static void make_plan(const struct world *w, struct request *r) {
     r->plan.status = refusal(w, r);
 }
 
-/* Returns the kind of new storage. Host memory is page-locked if the device and the cap allow it.
- */
+/* New host storage is page-locked if the device and the cap allow page-locked memory. */
 static int32_t kind_of_storage(const struct world *w, const struct subject *s,
                                const struct plan *plan) {
     const struct simulated_options *o = &w->sim.options;
@@ -294,7 +280,6 @@ static sb_status call(const struct request *r, void **out) {
     return status_of(mem_call(r->subject->mem, r->call, &arguments, out, &call_error));
 }
 
-/* Compares the work that the call caused with the call's plan. */
 static void check_work(const struct world *w, const struct request *r, const struct tally *before) {
     const struct plan *plan = &r->plan;
     const struct tally now = simulated_tally(&w->sim);
@@ -363,7 +348,6 @@ static void note_pending(const struct request *r) {
         s->queued_writer = false;
 }
 
-/* Updates the reference model after a success; `storage` is the kind of new storage. */
 static void succeed(struct world *w, const struct request *r, int32_t storage, void *out) {
     struct subject *s = r->subject;
     struct side fresh = {storage, NULL};
@@ -389,15 +373,13 @@ static void succeed(struct world *w, const struct request *r, int32_t storage, v
         use_pointer(w, r, out);
 }
 
-/* Returns whether the call reported the failure of a stream that wrote the memory. The memory's
-   bytes, and copies of them in flight, are then lost. */
+/* If a stream that wrote the memory fails, the bytes are lost, also in copies in flight. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
 }
 
-/* Accepts that a failed call changed the head, but only if earlier queued work failed, if a stream
-   that wrote the memory failed, or if CLEAR had begun to overwrite the bytes. */
+/* A failed call may change the head only if queued work failed, or if CLEAR had begun to write. */
 static void accept_head(const struct request *r) {
     struct subject *s = r->subject;
     int32_t head = sb_mem_head(s->mem), before = s->state.head;
@@ -422,7 +404,7 @@ static void accept_head(const struct request *r) {
     s->state.head = head;
 }
 
-/* Accepts that a failed call has allocated storage on a side that had none. */
+/* A failed call may have allocated storage on a side that had none. */
 static void accept_spare(const struct request *r, int32_t side) {
     struct subject *s = r->subject;
     int32_t kind = sb_mem_storage(s->mem, side);
@@ -539,7 +521,6 @@ static void retain(struct subject *s) {
     s->owners += s->mem != NULL;
 }
 
-/* Draws the arguments of a set call: memory to lend to the library, or invalid arguments. */
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
@@ -585,7 +566,8 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failing operation must be known */
+    /* The harness must know which operation will fail. */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER)
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);
@@ -618,8 +600,8 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory, because only a read reports the failure of the stream that wrote the memory.
-   Reads twice, because the first read may report a failed wait between streams instead. */
+/* Only a read reports the failure of the stream that wrote the memory. The first read may report a
+   failed wait between streams instead. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     for (int tries = 0; tries < 2; tries++)
@@ -627,8 +609,6 @@ static void settle_writer(struct world *w, struct subject *s) {
             run_call(w, &r);
 }
 
-/* Disarms all faults, and makes calls that wait, until the failures of all queued work have been
-   reported. */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);

@@ -1,4 +1,5 @@
-/* CMake compiles this file once for each KIND, as a library that test_backend_load.c loads. */
+/* CMake builds one library from this file for each KIND. test_backend_load.c loads the
+   libraries. */
 #include "plain.h"
 
 #include "port/threads.h"
@@ -16,8 +17,8 @@ static void make_table(void) {
         table.copy = NULL;
 }
 
-/* Registers the table with the program. The environment variable REGISTER holds the address of the
-   program's sb_backend_register, because this library contains a separate copy of it. */
+/* This library has its own copy of sb_backend_register; REGISTER holds the address of the program's
+   copy. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);
     const char *address = getenv("REGISTER");

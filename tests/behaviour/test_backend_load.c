@@ -1,5 +1,5 @@
-/* Tests that a program can register backends, load backends from shared libraries, and open devices
-   by name. Backends remain registered until the process ends, so each test uses different names. */
+/* Tests that a program can register backends, load backends from libraries, and open devices by
+   name. Backends remain registered until the process ends, so each test uses different names. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -18,19 +18,16 @@
 #define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
 #define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 
-/* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
     sb_context *context = test_context_on(device);
     sb_mem *mem = test_filled(context, 512, 0x31);
     void *there = mem_pointer(mem, MUTABLE_GPU);
-    assert_true(bytes_are(there, 512, 0x31)); /* this device's memory is host memory */
+    assert_true(bytes_are(there, 512, 0x31));
     memset(there, 0x32, 512);
     assert_true(bytes_are(mem_pointer(mem, CPU_DATA), 512, 0x32));
     test_end(mem);
     test_end(context);
 }
-
-/* --- registered tables ------------------------------------------------------------------ */
 
 static struct plain plain;
 
@@ -41,7 +38,7 @@ TEST(a_registered_backend_opens_by_its_name) {
     assert_error(SB_ERR_UNSUPPORTED, try_device(NULL, "first:0", &err),
                  "no backend is named \"first\"; load its library first (sb_backend_load)");
     assert_ok(sb_backend_register(&table, &err));
-    assert_ok(sb_backend_register(&table, &err)); /* changes nothing */
+    assert_ok(sb_backend_register(&table, &err));
     use_device("first:7");
     assert_int_equal(plain.ordinal, 7);
     assert_int_equal(plain.live, 0);
@@ -61,7 +58,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(sb_backend_register(&registered, &err));
     assert_ok(try_device(&table, "twofold:0", &err));
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* options.backend overrides the registered backends */
+    table.name = "other";
     assert_error(SB_ERR_UNSUPPORTED, try_device(&table, "twofold:0", &err),
                  "no backend is named \"twofold\"");
 }
@@ -97,8 +94,6 @@ TEST(tables_that_no_context_accepts_are_not_registered) {
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "faulty:0", &err));
 }
 
-/* --- shared libraries ------------------------------------------------------------------- */
-
 TEST(libraries_without_a_usable_backend_are_refused) {
     static const struct {
         const char *path;
@@ -110,8 +105,8 @@ TEST(libraries_without_a_usable_backend_are_refused) {
         {LIBRARY("with_a_hole"), INVALID, "lacks the slot"},
         {LIBRARY("missing"), SB_ERR_IO, "No such file or directory"},
         {"/missing/good.so", SB_ERR_IO, "\"/missing/good.so\" cannot be opened: "},
-        {SB_BACKEND_LIBRARIES, SB_ERR_IO, "cannot be opened: "}, /* a folder */
-        {__FILE__, SB_ERR_IO, "cannot be opened: "},             /* not a library */
+        {SB_BACKEND_LIBRARIES, SB_ERR_IO, "cannot be opened: "},
+        {__FILE__, SB_ERR_IO, "cannot be opened: "},
         {"", SB_ERR_IO, "\"\" cannot be opened: "},
         {"esc\x1b[2J", SB_ERR_IO, "\"esc\\x1b[2J\" cannot be opened: "},
     };
@@ -125,16 +120,14 @@ TEST(libraries_without_a_usable_backend_are_refused) {
             assert_int_equal(err.device_code, 2); /* ENOENT; on Windows, ERROR_FILE_NOT_FOUND */
         assert_ptr_equal(backend, untouched);
         if (rows[i].status != SB_ERR_IO)
-            assert_null(sb__library_loaded(rows[i].path)); /* the library was closed */
+            assert_null(sb__library_loaded(rows[i].path));
     }
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "loaded:0", &err));
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "hole:0", &err));
 }
 
-/* The library "registering" registers its table while it is being loaded. The load fails, but the
-   library must remain open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
-    static char variable[48]; /* putenv stores the address of this array */
+    static char variable[48]; /* putenv keeps a pointer to this array */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
     void *pointer;
     memcpy(&pointer, &function, sizeof pointer);
@@ -144,8 +137,6 @@ TEST(a_library_that_registers_its_backend_stays_open) {
     assert_ok(try_device(NULL, "registered:0", &err));
 }
 
-/* The message contains the path only once, so that a long path leaves room for the reason that the
-   system's loader gives. */
 TEST(the_loader_s_reason_follows_a_long_path) {
     char path[512] = SB_SOURCE_DIR;
     for (int i = 0; i < 80; i++)
@@ -161,7 +152,6 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* sb_backend_load does not search the system's folders, although they contain the C library. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -195,13 +185,12 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:3");
     assert_ok(sb_backend_load(LIBRARY("good"), &again, &err));
     assert_ptr_equal(again, backend);
-    assert_ok(sb_backend_load(LIBRARY("good"), NULL, &err));
     assert_error(INVALID, sb_backend_load(LIBRARY("same_name"), NULL, &err),
                  "another backend is named \"loaded\"");
     use_device("loaded:4");
 }
 
-/* This test must be last: it registers backends until the library accepts no more backends. */
+/* This test must be the last: after it the library accepts no more backends. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];
@@ -217,6 +206,8 @@ TEST(the_number_of_backends_is_limited) {
     }
     assert_int_equal(st, SB_ERR_OVER_LIMIT);
     assert_true(registered > 50);
-    assert_ok(sb_backend_register(&tables[0], &err)); /* the table is registered already */
+    assert_ok(sb_backend_register(&tables[0], &err));
     use_device("n0:0");
+    assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "missing:0", &err));
+    assert_ok(sb_backend_load(LIBRARY("good"), NULL, &err)); /* is registered already */
 }

@@ -1,5 +1,4 @@
-/* Tests the functions of c/src/base at their limits: sums and products, counters, structs of other
-   versions, and halves. Also tests status codes and texts of errors. */
+/* Tests the functions of c/src/base. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"
@@ -40,7 +39,6 @@ TEST(a_counter_grows_up_to_its_limit) {
     assert_int_equal(sb__counter_read(&counter), 11);
 }
 
-/* The test input.struct_sizes tries every size. */
 TEST(a_struct_of_a_wrong_size_is_reported) {
     assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err),
                  "it has 16 bytes or more, struct_size is 15");
@@ -76,7 +74,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
     assert_error(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"),
                  "the source failed and gave no reason");
     assert_int_equal(err.offset, 12);
-    memset(reported.message, 'x', sizeof reported.message); /* without a NUL */
+    memset(reported.message, 'x', sizeof reported.message);
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     assert_int_equal(err.device_code, 5);
@@ -97,7 +95,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* CPython 3.11 with PYTHONHASHSEED=42 gives these hashes. Input byte i is (37 i + size) mod 256. */
+/* CPython 3.11 with PYTHONHASHSEED=42 gives these hashes. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {
@@ -117,13 +115,11 @@ TEST(a_hash_is_that_of_siphash_1_3) {
 
 struct half_kind {
     sb_dtype dtype;
-    uint16_t quiet; /* the bit that is set in a quiet NaN */
+    uint16_t quiet; /* the bit that makes a NaN quiet */
     float (*widen)(uint16_t half);
     uint16_t (*narrow)(float value);
 };
 
-/* Checks that a half is unchanged after widening and narrowing. A NaN becomes a quiet NaN and keeps
-   its other bits. */
 static void check_half(const struct half_kind *kind, uint16_t half) {
     const double value = value_of_half(kind->dtype, half);
     const float wide = kind->widen(half);
@@ -136,8 +132,6 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks the float midway between `half` and the next half. This float and its negative must be
-   rounded to the even half. The adjacent floats must be rounded to the nearer half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(kind->dtype, half), high = value_of_half(kind->dtype, next);
@@ -162,7 +156,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504. From 65520, half a step above 65504, values round to infinity. */
+    /* The largest F16 is 65504; values from 65520 are rounded to infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);
@@ -171,10 +165,6 @@ TEST(halves_are_rounded_to_the_nearest) {
     assert_int_equal(sb__bf16_of_float(sb__float_of_bits(0x7f7f8000)), 0x7f80);
 }
 
-/* --- status codes and messages -------------------------------------------------------------- */
-
-/* Checks the number, the name and the text of a status. The test abi.interface compares the values
-   of all constants, and the layout of struct sb_error, with the recorded ABI. */
 #define CHECK_STATUS(name, number, text)                                                           \
     assert_int_equal(SB_##name, number);                                                           \
     assert_string_equal(sb_status_name(number), "SB_" #name);                                      \
@@ -245,11 +235,10 @@ TEST(long_messages_are_cut_and_terminated) {
     assert_status(SB_ERR_MALFORMED, sb__fail_at(&err, SB_ERR_MALFORMED, 4711, "%s", "here"));
     assert_int_equal(err.device_code, 0);
     assert_int_equal(err.offset, 4711);
-    /* The bytes after the text must be 0, not old bytes of the stack. */
     assert_true(bytes_are(err.message + 4, sizeof err.message - 4, 0));
 }
 
-/* sb__escape reserves the last 8 bytes of its buffer for another escape, "..." and the NUL. */
+/* sb__escape needs 8 free bytes: 4 for an escape, 3 for "..." and 1 for the NUL. */
 TEST(strange_bytes_are_escaped_and_text_is_cut_at_its_room) {
     static const struct {
         const char *bytes;

@@ -1,6 +1,4 @@
-/* Tests the accessors of each element type, the function sb_blob_reclaim_cpu, by which a lender
-   takes back lent memory, and a shrink that fails. The fuzz target reshape compares the bytes,
-   capacity, sharing and loans of blobs with a reference model. */
+/* Tests typed accessors of blobs, sb_blob_reclaim_cpu and a shrink that fails. */
 #include "blobs.h"
 #include "pointers.h"
 
@@ -9,7 +7,6 @@
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 
-/* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
 TEST_ON(rig, lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         rig_reopen_on(f, "sim:0", 0);
@@ -28,8 +25,6 @@ TEST_ON(rig, lent_bytes_must_suit_the_elements) {
     }
 }
 
-/* --- lent memory that the lender reclaims ---------------------------------------------------- */
-
 struct loan {
     struct lent lent;
     sb_blob *blob, *other;
@@ -37,13 +32,10 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* Defines a step of the test, which uses the loan. */
 #define STEP(name, ...)                                                                            \
     static void name(struct loan *l) {                                                             \
         __VA_ARGS__;                                                                               \
     }
-/* Defines a step that exports the blob's data as a tensor, executes `...`, and imports the tensor
-   as the data of `to`. */
 #define IMPORT(name, exports, to, flags, ...)                                                      \
     STEP(name, assert_ok(exports(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err)); __VA_ARGS__;   \
          assert_ok(sb_blob_from_dlpack(to, SB_DATA, l->tensor, flags, &err)); l->tensor = NULL)
@@ -60,6 +52,9 @@ IMPORT(a_blob_on_a_part, sb_blob_to_mutable_dlpack, l->blob, SB_DLPACK_RESHAPE,
 STEP(a_device_that_has_them_too, (void)blob_pointer(l->blob, SB_DATA, GPU_DATA))
 STEP(a_newer_device, (void)blob_pointer(l->blob, SB_DATA, MUTABLE_GPU))
 STEP(a_push_under_way, assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err)))
+STEP(a_copy_whose_waits_fail,
+     device_fail_run(sb_blob_context(l->blob), SB_SIM_STREAM_SYNCHRONIZE, 1, 3);
+     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(data_of(l->blob), &(const void *){0}, &err)))
 STEP(a_smaller_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err)))
 STEP(a_larger_shape, assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
      assert_int_equal(l->lent.deleted, 1))
@@ -75,7 +70,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
         {a_round_trip, true},       {a_blob_on_a_part, false},
         {a_newer_device, false},    {a_device_that_has_them_too, true},
         {a_push_under_way, true},   {a_smaller_shape, true},
-        {a_larger_shape, false},
+        {a_larger_shape, false},    {a_copy_whose_waits_fail, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint32_t flags = 0; flags <= SB_READ_ONLY; flags += SB_READ_ONLY) {
@@ -87,7 +82,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* the call `then` has ended the loan */
+            bool left_it = l.lent.deleted;
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
@@ -102,8 +97,6 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
             assert_int_equal(l.lent.deleted, wanted != SB_OK);
         }
 }
-
-/* --- accessors ------------------------------------------------------------------------------- */
 
 #define CHECK_TYPE(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
@@ -128,7 +121,7 @@ TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
                 assert_status(MISMATCH, sb_blob_mutable_cpu_##name(other, SB_DATA, &to, &err));    \
                 assert_status(MISMATCH, sb_blob_cpu_##name(other, SB_DATA, &from, &err));          \
                 assert_status(MISMATCH, sb_blob_at_##name(other, SB_DATA, &at, 1, &value, &err));  \
-                assert_true(from == to && value == (type)101); /* unchanged */                     \
+                assert_true(from == to && value == (type)101);                                     \
                 test_end(other);                                                                   \
             }                                                                                      \
         test_end(blob);                                                                            \
@@ -162,8 +155,6 @@ TEST(generic_wrappers_select_the_type) {
     assert_ok(sb_blob_mutable_cpu_t(ints, SB_DATA, &right, &err));
 }
 
-/* --- shrinking -------------------------------------------------------------------------------- */
-
 TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 16);
     sb_stream stream = rig_stream(f);
@@ -174,4 +165,10 @@ TEST_ON(rig, a_shrink_whose_copy_to_the_host_failed_changes_nothing) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_shrink_to_fit(blob, NULL, &err));
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 16);
     rig_end_stream(f, stream);
+    assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 8);
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){4}, 1, NULL, &err));
+    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_shrink_to_fit(blob, NULL, &err));
 }

@@ -1,11 +1,10 @@
-/* Tests the list of the host cache, for a cache of four entries: compares the results of random
-   calls with a reference model that has a few lines per call. */
+/* Compares random calls of the host cache's list with a simple model. */
 #include "support.h"
 
 #include "base/draw.h"
 #include "context/context.h"
 
-#define UNIT    ((size_t)64 << 10) /* the smallest size that is cached */
+#define UNIT    ((size_t)64 << 10) /* the smallest cached size */
 #define ENTRIES SB__CACHE_ENTRIES
 
 static struct {
@@ -19,7 +18,6 @@ static struct {
 /* This program does not link the library's file that defines this variable. */
 sb__counter sb__fork_generation = 1;
 
-/* Checks that the cache releases each buffer once, the oldest first, without holding the lock. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     assert_ptr_equal(context, &world.context);
     assert_true(sb__mutex_try_lock(&world.context.cache.lock));
@@ -43,8 +41,6 @@ static void remove_from_model(int first, int count) {
             (size_t)(world.count - first) * sizeof *world.model);
 }
 
-/* --- what each call promises ----------------------------------------------------- */
-
 static void take(size_t bytes, bool pinned) {
     void *out = NULL;
     int newest = world.busy ? -1 : world.count - 1;
@@ -60,12 +56,12 @@ static void take(size_t bytes, bool pinned) {
 }
 
 static void put(size_t bytes, bool pinned) {
-    static char buffers[64]; /* the test uses only addresses of these bytes */
+    static char buffers[64];
     static int next;
     const struct sb__cached entry = {&buffers[next++ % 64], bytes, pinned};
     const size_t most = world.context.max_cache_bytes;
     const bool is_cacheable = bytes >= UNIT && bytes <= most && !world.busy;
-    int gone = 0; /* how many of the oldest entries must be removed for the new entry */
+    int gone = 0;
     while (is_cacheable && (world.count - gone == ENTRIES || sum_from(gone) + bytes > most))
         gone++;
     assert_int_equal(sb__cache_put(&world.context, entry.ptr, bytes, pinned), is_cacheable);
@@ -77,7 +73,7 @@ static void put(size_t bytes, bool pinned) {
 }
 
 static void shrink(size_t most) {
-    int gone = 0; /* how many of the oldest entries must be removed */
+    int gone = 0;
     while (!world.busy && sum_from(gone) > most)
         gone++;
     sb__cache_shrink(&world.context, most);
@@ -85,10 +81,6 @@ static void shrink(size_t most) {
     remove_from_model(0, gone);
 }
 
-/* --- random calls ------------------------------------------------------------------- */
-
-/* `busy` simulates a forked child whose parent held the lock at the fork, so that no thread of the
-   child ever releases the lock. */
 static void make_call(uint64_t *seed) {
     struct sb__host_cache *cache = &world.context.cache;
     const size_t most = world.context.max_cache_bytes;

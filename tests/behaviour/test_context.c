@@ -1,5 +1,4 @@
-/* Tests contexts: options, devices, allocators, caps, statistics, the caller's backends, and the
-   cache of host memory. */
+/* Tests contexts with their devices, allocators, limits, statistics and host cache. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -10,8 +9,6 @@
 #include <syncblob/model.h>
 
 #define MIB ((size_t)1 << 20)
-
-/* --- options ---------------------------------------------------------------- */
 
 TEST(invalid_options_are_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
@@ -44,7 +41,7 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     const sb_limits of_read = {SIZE, 0, 0, 6, 5, 4}, both = {SIZE, 9, 7, 6, 5, 4},
                     with_defaults = {SIZE, 9, 7, 1000000, 65536, 8};
     sb_context *context = test_context(CONTEXT_OPTIONS(.limits = &of_context));
-    memset(&of_context, 0, sizeof of_context); /* the context has a copy */
+    memset(&of_context, 0, sizeof of_context);
     assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
     assert_true(same_limits(&found, &both));
     assert_ok(sb__limits_resolve(context, NULL, &found, &err));
@@ -52,8 +49,6 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     assert_ok(sb__limits_resolve(NULL, NULL, &found, &err));
     assert_true(found.max_layers == 100000 && found.max_axes == 32);
 }
-
-/* --- devices ----------------------------------------------------------------- */
 
 TEST(messages_show_strange_device_names_escaped) {
     assert_error(INVALID, try_device(NULL, "\x1b[2J\n", &err),
@@ -68,8 +63,6 @@ TEST(cuda_is_absent_or_works) {
     assert_true(status == SB_ERR_NO_DEVICE ||
                 status == (is_built ? (sb_status)SB_OK : SB_ERR_UNSUPPORTED));
 }
-
-/* --- the built-in context --------------------------------------------------------- */
 
 TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_stream stream = NULL;
@@ -90,13 +83,10 @@ TEST(the_built_in_context_and_default_options_have_no_device) {
     sb_context_release(context);
 }
 
-/* --- a caller's backend ----------------------------------------------------------------- */
-
-/* A backend table of the test, and its device. Most tests open the device as "plain:0". */
 struct device {
     struct plain plain;
     sb_backend table;
-    sb_context *context; /* NULL until the test creates it */
+    sb_context *context;
     size_t owned_before;
 };
 
@@ -117,7 +107,6 @@ static void device_reopen(struct device *device) {
     device_open(device);
 }
 
-/* Creates a context on "plain:0". */
 static sb_status try_context(struct device *device, sb_error *err) {
     return create_with_backend(&device->table, "plain:0", &device->context, err);
 }
@@ -132,7 +121,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_mem *mem = test_filled(f->context, 64, 0x41);
     ptr = mem_pointer(mem, OVERWRITE_CPU);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the push is over, so the device's bytes do not change */
+    memset(ptr, 0x42, 64);
     assert_true(bytes_are(mem_pointer_on(mem, GPU_DATA_ON, NULL), 64, 0x41));
     memset(mem_pointer_on(mem, MUTABLE_GPU_ON, NULL), 0x43, 64);
     assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
@@ -167,7 +156,6 @@ static sb_status plain_fail SLOT_MOVE {
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
-/* Returns the device for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -194,9 +182,9 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     sb_context_trim(f->context);
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* the device is now lost */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
     sb_context_trim(f->context);
-    assert_int_equal(f->plain.trims, 1); /* a lost device is not trimmed */
+    assert_int_equal(f->plain.trims, 1); /* sb_context_trim does not trim a lost device */
     assert_ok(sb_context_extension(f->context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &f->plain);
     assert_ptr_equal(device, &f->plain);
@@ -249,8 +237,6 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* After a call without a stream has returned a pointer to device memory, the library calls
-   after_default before it uses or frees this memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -269,7 +255,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(f->plain.afters, exposed);
             f->plain.afters = 0;
             f->plain.after = SB_OK;
-            test_end(blob); /* the library calls after_default before it frees the memory */
+            test_end(blob);
             assert_int_equal(f->plain.afters, exposed);
         }
 }
@@ -316,14 +302,12 @@ TEST_ON(device, a_device_is_the_tables_name_and_a_number_of_31_bits) {
         f->context = NULL;
         assert_int_equal(f->plain.closed, i + 1);
     }
-    f->table.name = "abcdefghijklmnopqrstuvwxyz0123"; /* with the number, 32 characters */
+    f->table.name = "abcdefghijklmnopqrstuvwxyz0123"; /* "NAME:0" has 32 characters */
     assert_status(INVALID, try_device(&f->table, "abcdefghijklmnopqrstuvwxyz0123:1", &err));
     f->table.name = "abcdefghijklmnopqrstuvwxyz012";
     assert_ok(try_device(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &err));
 }
 
-/* A table with one pinned slot must have both. A table with any slot of streams must have all
-   required slots of streams; the same holds for arithmetic. */
 TEST_ON(device, tables_with_missing_slots_are_refused) {
 #define HOLE(slot) offsetof(sb_backend, slot), false
     static const struct {
@@ -356,6 +340,8 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
         assert_non_null(strstr(err.message, rows[i].words));
         assert_null(f->context);
     }
+    f->table.flags = 0x100;
+    assert_error(SB_ERR_UNSUPPORTED, try_context(f, &err), "the backend has unknown flags 0x100");
     assert_int_equal(f->plain.opened, 0);
 }
 
@@ -363,7 +349,6 @@ static sb_stream no_stream(void *device) {
     return NULL;
 }
 
-/* If own_stream returned NULL, the library would wait for the default stream and miss failures. */
 TEST_ON(device, an_own_stream_that_is_null_is_refused) {
     sb_status (*const ready)(void *, sb_error *) = plain_ready;
     for (size_t slot = offsetof(sb_backend, own_stream);
@@ -389,7 +374,6 @@ static sb_status no_check SLOT_POINTER {
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
-/* A call that needs a slot which the device lacks fails before it copies bytes. */
 TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
@@ -440,11 +424,9 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     sb_mem *mem = test_mem(f->context, 64);
     assert_error(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err),
                  "alloc of plain:0 returned SB_OK and NULL");
-    memset(mem_pointer(mem, MUTABLE_CPU), 0x31, 64); /* uses ordinary memory instead */
+    memset(mem_pointer(mem, MUTABLE_CPU), 0x31, 64);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
 }
-
-/* --- the allocator, with sizes and alignments that the library does not use ------------------- */
 
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;
@@ -461,10 +443,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* --- the cache of host memory ---------------------------------------------------------------- */
-
-/* Pinned memory that can be cached is counted with the size of its size class; each range between
-   two powers of two has eight size classes. Other pinned memory is counted with its exact size. */
+/* Pinned memory that the cache can keep counts as its size class. There are eight classes between
+   two powers of two. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -504,7 +484,6 @@ TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     }
 }
 
-/* First the blob and the cache together use all memory that the cap allows, except about 10 kB. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     for (int what = 0; what < 2; what++) {

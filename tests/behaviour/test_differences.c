@@ -1,5 +1,5 @@
-/* Runs the cases of the table "Where the two differ" in c/guide/caffe.md, and compares the results
-   with this library's column. tests/users/caffe/edges.cpp runs the same cases with Caffe. */
+/* Compares the library with its column of the table "Where the two differ" in c/guide/caffe.md.
+   tests/users/caffe/edges.cpp runs the same cases with Caffe. */
 #include "blobs.h"
 #include "files.h"
 
@@ -7,7 +7,6 @@
 
 static int num_shown;
 
-/* Returns the guide's table without backticks, valid until the test ends. */
 static const char *read_table(void) {
     struct wire page = wire_of_file(SB_SOURCE_DIR "/c/guide/caffe.md");
     wire_raw(&page, "", 1);
@@ -21,8 +20,6 @@ static const char *read_table(void) {
     return table;
 }
 
-/* Asserts that the table has a row with the case `what` and, after Caffe's column, the result
-   `does`. */
 static void show(const char *what, const char *does) {
     char begin[200], result[40];
     snprintf(begin, sizeof begin, "\n| %s | ", what);
@@ -40,7 +37,6 @@ static void show_number(const char *what, double number) {
     show(what, text);
 }
 
-/* Shows a status without SB_ERR_, as the headers list it. */
 static void show_status(const char *what, sb_status status) {
     show(what, status == SB_OK ? "OK" : sb_status_name(status) + strlen("SB_ERR_"));
 }
@@ -57,7 +53,6 @@ static double element(const sb_blob *blob, int64_t i) {
     return value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), i);
 }
 
-/* Writes 1, 2, 3, ... */
 static void write_part(sb_blob *blob, sb_part part) {
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, host_to_write(blob, part));
 }
@@ -107,7 +102,7 @@ TEST(lent_room) {
     shape_to(blob, 20);
     show("a blob of 10, lent 20 elements, reshaped to 20: data",
          host_of(blob, SB_DATA) == lent ? "as lent" : "new");
-    show("the same: diff",
+    show("diff of the same blob",
          value_at(SB_DTYPE_F32, host_of(blob, SB_DIFF), 4) > 0 ? "as it was" : "new");
 }
 
@@ -117,7 +112,7 @@ TEST(growth) {
     assert_ok(sb_blob_share_data(sharer, owner, &err));
     shape_to(owner, 40);
     show_number("B shares A's data, A grows to 40: element 4 of B", element(sharer, 4));
-    show("do A and B still share data", data_of(owner) == data_of(sharer) ? "yes" : "no");
+    show("do A and B share data then", data_of(owner) == data_of(sharer) ? "yes" : "no");
     write_part(large, SB_DATA);
     shape_to(large, 10);
     assert_ok(sb_blob_share_data(narrow, large, &err));
@@ -145,7 +140,7 @@ TEST(lending) {
     assert_ok(sb_blob_share_data(owner, sharer, &err));
     lent[4] = 60;
     assert_ok(sb_mem_set_cpu(data_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("the same with set_cpu_data of A's memory, and 60", element(sharer, 4));
+    show_number("the same, but A.data()->set_cpu_data with 60", element(sharer, 4));
     show_status("set_cpu_data with a misaligned pointer",
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     assert_ok(sb_mem_set_cpu(data_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
@@ -171,7 +166,7 @@ TEST(arithmetic) {
 }
 
 TEST(messages) {
-    /* Both messages have data 1.9, -1.9 and one dimension: 2 in `small`, 2^32 + 2 in `large`. */
+    /* `small` has the dimension 2, `large` the dimension 2^32 + 2; their data is 1.9, -1.9. */
     static const struct wire small =
         W("\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02");
     static const struct wire large =
@@ -186,5 +181,5 @@ TEST(messages) {
 TEST(every_row_was_shown) {
     for (const char *row = read_table(); (row = strstr(row, "\n| ")); row++)
         num_shown--;
-    assert_int_equal(num_shown, -2); /* the two lines of the table's header */
+    assert_int_equal(num_shown, -2); /* the two lines of the table's header have no case */
 }

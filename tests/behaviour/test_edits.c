@@ -1,6 +1,4 @@
-/* Tests the tree of a model's edits, and the texts and names of its added layers. Edits that were
-   added in any order are found, listed and removed as in a sorted list, and no path through the
-   tree is long. Texts do not move, and waste little memory. */
+/* Tests the tree of a model's edits, and the texts and names of added layers. */
 #include "blobs.h"
 
 #include "base/hash.h"
@@ -8,10 +6,8 @@
 #include "model/index.h"
 #include "model/texts.h"
 
-/* --- edits ---------------------------------------------------------------------------------- */
-
 #define MANY  100000
-#define DEPTH 64 /* a bound far below MANY; the depth is about 40 */
+#define DEPTH 64 /* a search visits about 40 edits */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {
@@ -20,7 +16,6 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* Checks that `count` edits exist: an edit of blob 0 and an edit of blob 1 of each layer. */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
@@ -75,7 +70,6 @@ TEST(every_order_of_seven_is_sorted) {
     }
 }
 
-/* Returns how many edits a search for `edit` visits. */
 static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *edit) {
     int64_t depth = 1;
     const struct sb__edit *top = &edits->items[edits->root - 1];
@@ -87,7 +81,6 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* Adds MANY edits in three orders, to MANY layers (kinds 0 to 2) and to one layer (3 to 5). */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};
@@ -109,8 +102,6 @@ TEST(no_search_is_long) {
     }
 }
 
-/* --- texts ---------------------------------------------------------------------------------- */
-
 static char *take(struct sb__texts *texts, sb_context *context, size_t bytes) {
     char *at;
     assert_ok(sb__texts_take(texts, context, bytes, &at, &err));
@@ -118,7 +109,6 @@ static char *take(struct sb__texts *texts, sb_context *context, size_t bytes) {
     return at;
 }
 
-/* Allocates and frees texts at random, and compares the bytes of all texts. */
 TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     enum { MOST = 3000 };
     static struct {
@@ -143,7 +133,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
         assert_true(f->counting.live_blocks - blocks < 60 && texts.room >= held);
         for (size_t i = 0; i < count; i++)
             assert_true(bytes_are(taken[i].at, taken[i].bytes, (int)(taken[i].bytes % 251)));
-        while (round > 0 && count > 0) /* the first round frees all texts together */
+        while (round > 0 && count > 0)
             sb__texts_release(&texts, f->context, taken[--count].bytes);
         assert_true(round == 0 || texts.room == 0);
         sb__texts_free(&texts, f->context);
@@ -152,12 +142,10 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     }
 }
 
-/* Many texts need few blocks. The unused bytes of the blocks are at most about a quarter of the
-   bytes of the texts, and less than 5 MiB. */
 TEST_ON(rig, texts_leave_little_memory_unused) {
     for (int is_long = 0; is_long < 2; is_long++) {
         const size_t bytes = is_long ? 65536 : 25, all = (size_t)(is_long ? 40 : 3) << 20;
-        const size_t ends = is_long ? (size_t)1 << 20 : 3000; /* the ends of full blocks */
+        const size_t ends = is_long ? (size_t)1 << 20 : 3000;
         struct sb__texts texts = {NULL, 0};
         const int64_t blocks = f->counting.live_blocks;
         const size_t before = f->counting.live_bytes;
@@ -183,16 +171,12 @@ TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
                       sb__texts_take(&texts, f->context, i ? SIZE_MAX : 200, &at, &err));
     assert_null(at);
     assert_memory_equal(&texts, &were, sizeof texts);
-    (void)take(&texts, f->context, 100); /* fits in the last block */
+    (void)take(&texts, f->context, 100);
     assert_ptr_equal(texts.last, were.last);
     sb__texts_free(&texts, f->context);
 }
 
-/* --- names ---------------------------------------------------------------------------------- */
-
-/* Changes a name after it was added, so that a search finds an entry with an equal hash but a
-   different name. If the key of the hash were known, an attacker could choose names with equal
-   hashes. */
+/* The test changes a name after its hash was stored, so that two names have equal hashes. */
 TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
     static const uint64_t zeros[2];
     char text[] = "conv1";
@@ -212,7 +196,6 @@ TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
 }
 
-/* Names in a full table wrap around the table's end, and a search finds them. */
 TEST(names_stay_in_their_table) {
     enum { LAYERS = 12, ROOM = 16 };
     for (int round = 0; round < 100; round++) {
@@ -230,6 +213,10 @@ TEST(names_stay_in_their_table) {
         }
         for (uint32_t i = 0; i < LAYERS; i++)
             assert_int_equal(sb__names_find(&names, layers, texts[i], layers[i].name_size), i);
+        sb__names_take_back(&names, layers, 0);
+        for (uint32_t i = 0; i < LAYERS; i++)
+            assert_int_equal(sb__names_find(&names, layers, texts[i], layers[i].name_size),
+                             i > 0 ? (int)i : -1);
         for (int i = ROOM; i < 2 * ROOM; i++)
             assert_int_equal(slots[i].place, 0);
     }

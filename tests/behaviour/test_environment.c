@@ -1,6 +1,5 @@
-/* Tests the library in floating-point environments that the caller has set. The same calls must
-   succeed and fail, the same bytes must be copied, and numbers may differ only by rounding. The
-   library must leave the environment unchanged. */
+/* Tests that the library works in the caller's floating-point environment and leaves it
+   unchanged. */
 #include "base/half.h"
 #include "blobs.h"
 #include "nets.h"
@@ -11,24 +10,21 @@
 
 #ifdef __SSE2__
 #include <immintrin.h>
-#define SUBNORMALS_ARE_ZERO 0x8040u /* for results (FTZ) and operands (DAZ) */
+#define SUBNORMALS_ARE_ZERO 0x8040u /* flush-to-zero, denormals-are-zero */
 #endif
 
-#define COUNT 490 /* of the shape 2 x 5 x 7 x 7 */
+#define COUNT 490
 
 static const int64_t shape[] = {2, 5, 7, 7};
 
-/* Doubles. Some are beyond a float's range or precision. */
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
-/* --- results of the calls ----------------------------------------------------------- */
-
 struct results {
     int count;
-    double numbers[20000]; /* statuses, which differ by 1 or more, and values */
+    double numbers[20000];
 };
 
 static void take(struct results *results, double number) {
@@ -42,8 +38,6 @@ static void take_data(struct results *results, sb_blob *blob) {
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         take(results, value_at(sb_blob_dtype(blob), data, i));
 }
-
-/* --- calls -------------------------------------------------------------------------- */
 
 static void fill_by_each_filler(struct results *results, int32_t dtype) {
     sb_blob *blob = test_blob(NULL, dtype, 4, shape);
@@ -59,8 +53,6 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Computes sums and arithmetic in place on the host and, unless `context` is NULL, on the device of
-   `context`. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -80,7 +72,6 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message with the special values in the dtype `from` into a blob of the dtype `to`. */
 static void convert(struct results *results, int32_t from, int32_t to) {
     sb_blob *source = test_vector(NULL, from, SPECIALS), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -104,7 +95,6 @@ static void convert(struct results *results, int32_t from, int32_t to) {
     free(bytes);
 }
 
-/* A float represents every F16 and every BF16, so these conversions do not round. */
 static void convert_halves(void) {
     for (uint32_t half = 0; half < 0x10000; half++) {
         const bool is_nan = (half & 0x7fff) > 0x7c00;
@@ -129,8 +119,6 @@ static void make_all_calls(struct results *results, sb_context *sim) {
     convert_halves();
 }
 
-/* --- environments ------------------------------------------------------------------- */
-
 static uint32_t control_word(void) {
 #ifdef __SSE2__
     return _mm_getcsr() & ~0x3fu; /* without the exception flags */
@@ -139,7 +127,6 @@ static uint32_t control_word(void) {
 #endif
 }
 
-/* Allows a relative error. If both values are beyond a float's range, compares only the signs. */
 static bool is_near(double a, double b) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
@@ -152,7 +139,6 @@ static bool is_near(double a, double b) {
 
 static struct results in_default, in_other;
 
-/* Makes all calls with a rounding mode, and with `flags` in the control word. */
 static void check_environment(const char *name, int rounding, uint32_t flags) {
     fenv_t before;
     sb_context *sim = test_context(CONTEXT_OPTIONS(.device = "sim:0"));

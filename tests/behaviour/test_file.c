@@ -1,5 +1,4 @@
-/* Tests files on a real file system: refused paths, links, permissions, access lists, changes. The
-   calls run in the test's folder, so that the names "file" and "other" are paths. */
+/* Tests files on a real file system: paths, links, permissions, access lists and changes. */
 #include "blobs.h"
 #include "child.h"
 #include "files.h"
@@ -15,17 +14,16 @@
 #include <time.h>
 
 enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534 };
-enum { COUNT = 50000 }; /* floats of the blob: more than a window or a buffer holds */
+enum { COUNT = 50000 }; /* more floats than a window or a buffer holds */
 
 struct folder {
     struct rig rig;
     const char *path;
-    int here; /* a descriptor of the folder that was current before the test */
+    int here;
     sb_blob *blob;
-    sb_model *model; /* a solver state with the blob */
+    sb_model *model;
 };
 
-/* Creates a blob with the values 0, 1, ..., count - 1. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, count);
     fill_values(SB_DTYPE_F32, count, 0, 1, host_to_write(blob, SB_DATA));
@@ -49,11 +47,8 @@ static void folder_close(struct folder *folder) {
     rig_close(&folder->rig); /* checks that the folder has no other file */
 }
 
-/* --- the calls ------------------------------------------------------------------------------- */
-
 enum { READ_BLOB, OPEN_MODEL, OPEN_MAPPED, READERS };
 
-/* Reads the file of write_blob or write_model. A failed read must not change the blob. */
 static sb_status read_with(int reader, const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
     sb_model *model = NULL;
@@ -121,19 +116,16 @@ static sb_model *open_model(uint32_t flags) {
     return test_own_model(model);
 }
 
-/* --- paths ----------------------------------------------------------------------------------- */
-
 #define NO_FOLDER   " is in a directory that cannot be opened: No such file or directory"
 #define NOT_REGULAR " cannot be replaced: it is not a regular file"
 #define NOT_WRITTEN " cannot be written: "
 
-static char endless[10000], dots[4095]; /* a path that is too long, and the text of a link */
+static char endless[10000], dots[4095];
 
-/* Calls must refuse the path, or the link "file" with the text `link`, and leave it unchanged. */
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
-        int reads, writes; /* the errors; 0: not tried */
+        int reads, writes; /* errno; 0: not tried */
         const char *words;
     } rows[] = {
         {"", NULL, ENOENT, ENOENT, NOT_WRITTEN},
@@ -143,15 +135,15 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
         {"not/there", NULL, ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"not/", NULL, ENOENT, ENOENT, NO_FOLDER},
         {endless, NULL, ENAMETOOLONG, ENAMETOOLONG, NOT_WRITTEN},
-        {"/dev/null", NULL, EINVAL, 0, NULL}, /* not written: an error could replace the device */
+        {"/dev/null", NULL, EINVAL, 0, NULL}, /* a save could replace the device */
         {"file", "file", ELOOP, ELOOP, "\"file\"" NOT_WRITTEN},
         {"file", "other", ENOENT, 0, NULL},
         {"file", ".", EISDIR, EISDIR, "\".\"" NOT_REGULAR},
         {"file", "not/there", ENOENT, ENOENT, "\"not/there\"" NO_FOLDER},
         {"file", "not/", ENOENT, ENOENT, "\"not/\"" NO_FOLDER},
         {"file", "fifo", EINVAL, EINVAL, "\"fifo\"" NOT_REGULAR},
-        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" before it */
-        {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open must not block */
+        {"./file", dots, ENOENT, ENAMETOOLONG, NOT_WRITTEN}, /* too long with "./" */
+        {"fifo", NULL, EINVAL, EINVAL, NOT_REGULAR},         /* an open of a FIFO must not block */
     };
     memset(endless, 'a', sizeof endless - 1);
     for (size_t i = 0; i < sizeof dots - 1; i++)
@@ -171,9 +163,8 @@ TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     }
 }
 
-/* A file that the kernel generates has a size of 0, but is not empty. */
 TEST_ON(folder, sizes_of_files_are_checked) {
-    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data of 2^30 bytes, all in a hole */
+    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data of 2^30 bytes */
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_non_null(strstr(err.message, "has a size of 0, but contains bytes"));
     file_write("file", "", 0);
@@ -189,12 +180,10 @@ TEST_ON(folder, sizes_of_files_are_checked) {
     assert_int_equal(f->rig.counting.buffer_calls, 0);
 }
 
-/* A save to a dangling link creates the file that the link names. The next save replaces this file.
-   The link remains. */
 TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(mkdir("inside", 0700) | symlink("../other", "inside/first"), 0);
     const char *const texts[] = {"other", rig_path(&f->rig, "other"), "inside/first"};
-    for (int i = 0; i < 3; i++) { /* a relative link, an absolute link, a link to a link */
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(symlink(texts[i], "file"), 0);
         assert_ok(write_blob(f, "file", &err));
         assert_saves(f, "file", "other");
@@ -204,7 +193,7 @@ TEST_ON(folder, a_save_to_a_link_writes_the_file_that_the_link_names) {
     assert_int_equal(unlink("inside/first") | rmdir("inside"), 0);
 }
 
-/* A save follows a chain of as many links as the system allows, and fails for a longer chain. */
+/* Linux follows at most 40 links. */
 TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     for (int count = 39; count <= 41; count += 2) {
         char link[8] = "0", next[8];
@@ -224,8 +213,6 @@ TEST_ON(folder, the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* A save to a link in /proc/self/fd fails. The text of the link may no longer be a path of the
-   file. If a save replaced the file, the descriptor would still refer to the old file. */
 TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -234,19 +221,17 @@ TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     const int descriptors[] = {open("file", O_RDWR | O_CLOEXEC),
                                memfd_create("syncblob-memory", MFD_CLOEXEC), ends[1], ends[0]};
     for (int i = 0; i < 6; i++) {
-        if (i == 3) /* the text of the first link now ends in "(deleted)" */
+        if (i == 3) /* the kernel now appends " (deleted)" to the text of the first link */
             assert_true(file_holds("file", "old") && unlink("file") == 0);
         (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptors[i % 3]);
         check_writers(f, link, EINVAL, "leads to an open file");
     }
-    assert_int_equal(symlink(link, "file"), 0); /* a link to a link in /proc/self/fd */
+    assert_int_equal(symlink(link, "file"), 0);
     check_writers(f, "file", EINVAL, "leads to an open file");
     for (int i = 0; i < 4; i++)
         (void)close(descriptors[i]);
 }
 
-/* In the folder part of a path, the kernel follows a link in /proc/self to the open folder and
-   ignores the link's text. The current folder may be deeper than a path. */
 TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     enum { LEVELS = 30 };
     char path[64], name[201] = "";
@@ -266,7 +251,6 @@ TEST_ON(folder, a_folder_may_be_named_by_its_descriptor_or_be_deep) {
     (void)close(folder);
 }
 
-/* If a process has closed its standard input, the next file that it opens has descriptor 0. */
 TEST_ON(folder, descriptor_0_works_like_any_other) {
     const int kept = dup(0), closed = close(0);
     const sb_status written = write_blob(f, "file", &err);
@@ -287,8 +271,6 @@ TEST_ON(folder, a_mapped_file_is_unmapped) {
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 
-/* --- changes --------------------------------------------------------------------------------- */
-
 enum { SAVED, LINKED, UNLINKED, WRITTEN, A_NANOSECOND_LATER, A_SECOND_LATER, LONGER, SHORTER };
 
 static void change(int how, const sb_model *model) {
@@ -296,7 +278,7 @@ static void change(int how, const sb_model *model) {
     const struct timespec long_ago = {1000, 0}, pause = {0, 30000000};
     const struct timespec times[] = {long_ago,
                                      {1000 + (how == A_SECOND_LATER), how == A_NANOSECOND_LATER}};
-    (void)nanosleep(&pause, NULL); /* the clock of file times advances */
+    (void)nanosleep(&pause, NULL); /* a later change then has another time */
     if (how == SAVED)
         assert_ok(sb_model_save_file(model, "file", &err));
     if (how == LINKED || how == UNLINKED)
@@ -309,10 +291,6 @@ static void change(int how, const sb_model *model) {
     (void)close(fd);
 }
 
-/* A change of a file makes reads of an open model fail, even if a program has restored the file's
-   modification time, because a program cannot set the ctime. The creation or removal of a hard link
-   is not a change of the file: a save that replaces the file removes a hard link of the old file,
-   but an open model still reads the old file. */
 TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
     static const struct timespec long_ago[] = {{1000, 0}, {1000, 0}};
     for (int how = SAVED; how <= SHORTER; how++)
@@ -339,10 +317,7 @@ TEST_ON(folder, a_change_of_an_open_file_is_noticed) {
         }
 }
 
-/* --- permissions ------------------------------------------------------------------------------ */
-
-/* Drops the rights of root, but stays in the group OURS. Releases the child's copy of the rig's
-   context, which valgrind would report as possibly lost. */
+/* Releases the child's copy of the rig's context, which valgrind would report as possibly lost. */
 static void become_nobody(struct folder *f) {
     const gid_t groups[] = {OURS};
     child_wants(geteuid() != 0 ||
@@ -367,7 +342,6 @@ static void is_denied(void *f) {
     }
 }
 
-/* A save creates and renames files, which requires no read permission for the folder. */
 TEST_ON(folder, access_to_the_folder_decides) {
     static const struct {
         mode_t folder;
@@ -389,8 +363,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* Makes an access list with the permissions of owner, named users, group, named group, mask and
-   others. A file's mode has the list's mask as its group bits. */
+/* `digits` has a digit for the owner, named users, the group, a named group, the mask and
+   others. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);
@@ -403,7 +377,6 @@ static struct wire list_of(const char *digits, uint32_t users) {
     return list;
 }
 
-/* Skips the test if the file system does not support access lists. */
 static void set_list(const char *path, const char *which, const struct wire *list) {
     if (setxattr(path, which, list->bytes, list->size, 0) == 0)
         return;
@@ -412,7 +385,6 @@ static void set_list(const char *path, const char *which, const struct wire *lis
     test_skip();
 }
 
-/* Asserts that "file" has this list; NULL: no list. */
 static void assert_list(const struct wire *expected) {
     unsigned char bytes[4000];
     const ssize_t size = getxattr("file", ACCESS, bytes, sizeof bytes);
@@ -420,16 +392,12 @@ static void assert_list(const struct wire *expected) {
     assert_wire(&found, expected ? expected : &(struct wire){0});
 }
 
-/* A process saves over a file of SOMEBODY. If the process is root, the file keeps its owner, group
-   and access list. If the process is another user who is not in the old group, members of the old
-   group count as others. The new group and others then get only permissions that both the old group
-   and others had, or that every entry of the old list grants. */
 TEST_ON(folder, nobody_gets_more_access) {
     static const struct {
         uid_t writer;
         gid_t group;
         mode_t mode;
-        const char *list; /* NULL: `mode` */
+        const char *list; /* NULL: no list */
         gid_t kept;
         mode_t after;
     } rows[] = {
@@ -470,7 +438,6 @@ TEST_ON(folder, nobody_gets_more_access) {
     }
 }
 
-/* This test does not require root. A second hard link to the old file keeps the old bytes. */
 TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     static const mode_t modes[] = {0600, 0664, 0400, 06755}, masks[] = {0, 022, 027};
     for (int i = 0; i < 4; i++) {
@@ -490,8 +457,6 @@ TEST_ON(folder, a_file_keeps_its_mode_and_a_new_file_gets_that_of_the_mask) {
     }
 }
 
-/* Only new files get the folder's default list. If a list has more entries than the library reads,
-   only the owner keeps access. */
 TEST_ON(folder, lists_of_folders_and_lists_that_are_too_long) {
     const struct wire all = list_of("777777", 1), none = list_of("664464", 290);
     file_write("file", "old", 3);

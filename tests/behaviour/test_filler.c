@@ -1,21 +1,17 @@
-/* Tests fillers: refused parameters, the side that is written, scales that depend on the shape, and
-   FillerParameter messages. */
+/* Tests fillers: refused parameters, the written side, scales, and FillerParameter messages. */
 #include "blobs.h"
 #include "wire_builder.h"
 
 #include <float.h>
 #include <math.h>
 
-/* --- parameters ----------------------------------------------------------------------- */
-
 struct refusal {
     const char *part;
     sb_filler filler;
-    const int64_t *misfit; /* a shape that does not fit the filler; NULL: the shape fits */
+    const int64_t *misfit;
     int32_t axes;
 };
 
-/* SB_FILLER_INIT with the given values of members. */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -44,7 +40,6 @@ static const struct refusal refusals[] = {
     {"the blob's are 4 x 5", F(.type = SB_FILLER_BILINEAR), wide, 4},
 };
 
-/* A filler, and the message that describes it. */
 static const char message[] = "1:'gaussian' 2:f0.1 3:f-3 4:f4 5:f5 6:f6 7:7 8:2";
 static const sb_filler described =
     F(.type = SB_FILLER_GAUSSIAN, .value = (double)0.1F, .min = -3, .max = 4, .mean = 5, .std = 6,
@@ -67,7 +62,6 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
             fail_with("%s: element %lld was written", what, (long long)i);
 }
 
-/* The fuzz target filler tests which shapes each type of filler accepts. */
 TEST(wrong_parameters_and_shapes_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *row = &refusals[i];
@@ -132,8 +126,6 @@ TEST(storage_types_are_refused) {
     }
 }
 
-/* --- where values are written ------------------------------------------------------------- */
-
 TEST_ON(rig, fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
     filler.value = 2.5;
@@ -150,8 +142,6 @@ TEST_ON(rig, fills_on_the_host_without_a_transfer) {
         assert_true(mem_holds(data_of(blob), after, sizeof after));
     }
 }
-
-/* --- fans ----------------------------------------------------------------------------------- */
 
 struct fan {
     int32_t num_axes;
@@ -200,8 +190,6 @@ TEST(scales_follow_from_the_shape) {
         }
 }
 
-/* --- messages ------------------------------------------------------------------------------- */
-
 static void assert_parses(const char *text, const sb_filler *expected) {
     const struct wire w = wire_of("%s", text);
     sb_filler out = SB_FILLER_INIT;
@@ -226,7 +214,7 @@ TEST(wrong_messages_name_field_and_offset) {
     static const struct {
         const char *message, *part;
         int64_t offset;
-        size_t cut; /* the number of bytes cut from the end of the message */
+        size_t cut; /* bytes removed from the message's end */
     } rows[] = {
         {"2:f1 1:'xavier\n'", "type: there is no filler \"xavier\\x0a\"", 5, 0},
         {"1:''", "type: there is no filler \"\"", 0, 0},
@@ -240,6 +228,8 @@ TEST(wrong_messages_name_field_and_offset) {
         {"1:'gaussian' 6:f-1", "std: std is -1", 10, 0},
         {"2:fnan", "value: value is", 0, 0},
         {"3:f0", "min: 1 byte is missing", 4, 1},
+        {"3:f0", "min: 4 bytes are missing", 1, 4},
+        {"8:300", "variance_norm: 1 byte is missing", 2, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wire w = wire_of("%s", rows[i].message);

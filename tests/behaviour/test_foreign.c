@@ -1,4 +1,4 @@
-/* Tests that errors describe a file that is not a Caffe message, if the file's kind is certain. */
+/* Tests that errors describe files that are not Caffe messages. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -7,22 +7,18 @@
 
 #include <unistd.h>
 
-/* A row of foreign.txt, which the tests of the crates also read. A row is the beginning of a file
-   that is not a message of Caffe. The bytes in [from, to) identify the file's kind. An error
-   describes the file with `words`, or with `shorter` if some of these bytes are missing. */
+/* A row of foreign.txt; the bytes from `from` to `to` identify the kind of the file. */
 struct foreign {
     const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
     struct wire wire;
 };
 
-/* The rows refer to text that exists until the test ends. */
 struct foreign_list {
     struct foreign rows[64];
     size_t count;
 };
 
-/* Returns the text before the character `at`, which becomes a NUL. Moves `*text` past the NUL. */
 static char *cut(char **text, char at) {
     char *begin = *text, *end = strchr(begin, at);
     assert_non_null(end);
@@ -31,7 +27,6 @@ static char *cut(char **text, char at) {
     return begin;
 }
 
-/* Replaces each \xHH in `text` by its byte; returns the size. */
 static size_t decode(char *text) {
     size_t size = 0;
     int length;
@@ -59,7 +54,7 @@ static struct foreign row_of(char *line) {
 static struct foreign_list foreign_list(void) {
     struct wire file = wire_of_file(SB_SOURCE_DIR "/tests/support/foreign.txt");
     struct foreign_list list = {.count = 0};
-    wire_raw(&file, "", 1); /* ends the text with a NUL */
+    wire_raw(&file, "", 1);
     for (char *rest = (char *)file.bytes; *rest;) {
         char *line = cut(&rest, '\n');
         if (*line == '#')
@@ -73,8 +68,7 @@ static struct foreign_list foreign_list(void) {
 #define AUTO   SB_FORMAT_AUTO
 #define BLOB   SB_FORMAT_BLOB
 #define BEFORE "; this is "
-/* The bytes of a string and their number. */
-#define B(s) s, sizeof s - 1
+#define B(s)   s, sizeof s - 1
 
 #define PYTORCH   "a PyTorch file: export it from Python as .safetensors or .npz"
 #define PICKLE    "a Python pickle: load it in Python, save its arrays as .npz"
@@ -88,12 +82,9 @@ static struct foreign_list foreign_list(void) {
 #define PROTOTXT                                                                                   \
     "protobuf's text format (.prototxt), which describes a net: the weights are in another file"
 
-/* --- kinds of foreign files ----------------------------------------------------------- */
-
-/* The kinds of foreign files: the rows of foreign.txt, each with the description in errors. */
 struct kinds {
     struct foreign_list all;
-    char path[32]; /* of a file that the test may overwrite */
+    char path[32];
 };
 
 static void kinds_open(struct kinds *kinds) {
@@ -105,11 +96,8 @@ static void kinds_close(struct kinds *kinds) {
     assert_int_equal(unlink(kinds->path), 0);
 }
 
-/* --- the readers ---------------------------------------------------------------------- */
-
 enum origin { BYTES, SOURCE, EQUALS, A_FILE, MAPPED };
 
-/* A function that reads a blob or, if `as` is not SB_FORMAT_BLOB, opens a model of this format. */
 struct reader {
     enum origin from;
     int32_t as;
@@ -133,7 +121,6 @@ static sb_status open_as(int32_t format, const struct wire *wire, const sb_limit
     return st;
 }
 
-/* Reads the bytes or, for readers of files, the file `path`, which has these bytes. */
 static sb_status read_by(const struct reader *reader, const struct wire *wire, const char *path,
                          sb_error *err) {
     const bool is_blob = reader->as == SB_FORMAT_BLOB;
@@ -160,7 +147,6 @@ static sb_status read_by(const struct reader *reader, const struct wire *wire, c
     return st;
 }
 
-/* Returns how `err` describes the bytes; "": not at all. */
 static const char *description(void) {
     const char *words = strstr(err.message, BEFORE);
     return words ? words + strlen(BEFORE) : "";
@@ -172,9 +158,7 @@ static bool is_message(const struct foreign *kind) {
            strstr(kind->words, "SavedModel");
 }
 
-/* --- every kind, every reader ------------------------------------------------------------ */
-
-/* By protobuf's rules, messages of other programs are also messages of each format of Caffe. */
+/* A protobuf message of another program is also a valid message of each Caffe format. */
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
@@ -188,14 +172,13 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
         }
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
             assert_status(SB_ERR_MALFORMED, open_as(as, &kind->wire, NULL, &err));
-            if (strstr(err.message, "the fields do not belong to")) /* not about one field */
+            if (strstr(err.message, "the fields do not belong to"))
                 assert_int_equal(err.offset, 0);
             assert_string_equal(description(), kind->words);
         }
     }
 }
 
-/* Returns how the reader describes a copy of exactly `size` bytes; "": not at all. */
 static const char *words_of(const struct reader *reader, const void *bytes, size_t size) {
     struct wire exact = {malloc(size ? size : 1), size, 0};
     assert_non_null(exact.bytes);
@@ -211,7 +194,6 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` may describe the beginning of a file of `kind`, perhaps as plain text. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return *words == '\0' || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -219,7 +201,6 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
            starts(words, "nothing but ");
 }
 
-/* Tests each beginning of the bytes of a kind, and the bytes with one identifying byte changed. */
 TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
     for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++) {
         unsigned char *bytes = kind->wire.bytes;
@@ -241,9 +222,7 @@ TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
     }
 }
 
-/* The first n bytes of `bytes` must be described with `words` if and only if n is at least `least`;
-   99 means never. The test reads the longest beginning first, so that it notices a read of
-   stale bytes. */
+/* A prefix of at least `least` bytes is described with `words` (99: no prefix). */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -313,7 +292,6 @@ TEST(beginnings_are_described_from_their_least_size) {
         }
 }
 
-/* In pickles of version 2 or 3, an opcode follows the version; only some opcodes can be first. */
 TEST(a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
@@ -325,7 +303,6 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
         }
 }
 
-/* The name of a TensorFlow operation has letters and digits, and begins with a capital letter. */
 TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
@@ -364,9 +341,7 @@ TEST_ON(kinds, a_file_larger_than_a_message_is_described) {
     }
 }
 
-/* --- formats of Caffe -------------------------------------------------------------------- */
-
-/* Returns a net with more fields than the library examines to recognise a format. */
+/* The net has more fields than the library examines. */
 static struct wire many_layers(void) {
     struct wire net = wire_of("1:'net'");
     for (int i = 0; i < 70; i++)
@@ -382,16 +357,16 @@ static const char *name_of_format(int32_t format) {
 }
 
 static const struct {
-    const char *fields; /* as for wire_write; NULL: those of many_layers */
+    const char *fields; /* NULL: many_layers() */
     int32_t format;
-    size_t known; /* the least size from which a beginning is recognised */
+    size_t known; /* the length of the shortest recognised prefix */
 } ours[] = {
     {"1:'net' 100:{1:'conv' 2:'Convolution' 7:{[2 3]1}} 100:{1:'relu' 2:'ReLU'}",
      SB_FORMAT_CAFFEMODEL, 15},
     {"1:'net' 2:{4:'conv' 5:4 2:'data' 6:{[2 3]1}} 2:{4:'relu' 5:18}", SB_FORMAT_CAFFEMODEL, 14},
     {NULL, SB_FORMAT_CAFFEMODEL, 12},
     {"1:4000 2:'net_iter_4000.caffemodel' 3:{[2 3]1} 4:2", SB_FORMAT_SOLVERSTATE, 58},
-    {"1:4000 3:{[2 3]1}", SB_FORMAT_SOLVERSTATE, 32}, /* without learned_net, the net's path */
+    {"1:4000 3:{[2 3]1}", SB_FORMAT_SOLVERSTATE, 32},
     {"1:1 2:6 3:1 4:1 5:'----+++-***-,,,,...,////'", SB_FORMAT_BLOB, 9}, /* a mean file */
     {"[2 3]1", SB_FORMAT_BLOB, 27},
     {"1:{[2 3]1} 1:{[1]1}", SB_FORMAT_BLOB_VECTOR, 35},
@@ -402,17 +377,15 @@ static struct wire build(size_t i) {
     return ours[i].fields ? wire_of("%s", ours[i].fields) : many_layers();
 }
 
-/* Asserts that `err` names the format of the bytes, and the requested format. */
 static void assert_named(int32_t format, int32_t wanted) {
     char expected[160];
     (void)snprintf(expected, sizeof expected, "%s, not %s", name_of_format(format),
                    name_of_format(wanted));
     assert_string_equal(description(), expected);
-    if (strstr(err.message, "the fields")) /* the error is not about one field */
+    if (strstr(err.message, "the fields"))
         assert_int_equal(err.offset, 0);
 }
 
-/* If a message exceeds a limit, the error does not describe the message. */
 TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
     sb_limits least = SB_LIMITS_INIT;
     least.max_axes = least.max_layers = least.max_blobs = 1;
@@ -437,15 +410,11 @@ TEST_ON(kinds, a_message_of_another_format_is_refused_by_name) {
     }
 }
 
-/* The first field, the name of a net, has the bytes of a TensorFlow node. */
+/* The first field of PLACEHOLDER is a net's name in Caffe and a node in TensorFlow. */
 #define PLACEHOLDER "1:{1:'input' 2:'Placeholder'}"
 #define SAVED_MODEL(op)                                                                            \
     "1:1 2:{1:{2:{1:{1:'" op "'}} 4:'serve'} 2:{1:{1:'input' 2:'Placeholder'} 4:{1:24}}}"
 
-/* By protobuf's rules, a message of another format or program is a blob or a net without values.
-   Values prove that a message is a blob or a net, even if field 1 has the bytes of a node. To
-   decide whether a large graph is ONNX, the library examines the first node. The first field of a
-   real graph exceeds the limit for names when the library reads it as the name of a net. */
 TEST(messages_of_another_format_or_program_are_recognised) {
     static const struct {
         int32_t as;
@@ -463,14 +432,14 @@ TEST(messages_of_another_format_or_program_are_recognised) {
         {BLOB, SB_OK, "1:1", NULL, 0},
         {BLOB, SB_OK, "7:{1:0} 100:1", NULL, 0},
         {BLOB, SB_OK, "7:{1:0} 100:''", NULL, 0},
-        {BLOB, SB_OK, "1:'n' [1]0", NULL, 0}, /* no format has all these fields */
+        {BLOB, SB_OK, "1:'n' [1]0", NULL, 0},
         {AUTO, SB_ERR_MALFORMED, PLACEHOLDER, GRAPH, 0},
         {AUTO, SB_OK, PLACEHOLDER "100:{7:{[2]1}}", NULL, 0},
         {BLOB, SB_ERR_MALFORMED, PLACEHOLDER, GRAPH, 0},
         {BLOB, SB_ERR_MALFORMED, PLACEHOLDER "4:'----'", GRAPH, 0},
         {BLOB, SB_OK, PLACEHOLDER "5:'----'", NULL, 0},
         {BLOB, SB_OK, PLACEHOLDER "5:'----' 6:'----'", NULL, 0},
-        {BLOB, SB_OK, PLACEHOLDER "6:f1", NULL, 0}, /* packed values may be a field of a net */
+        {BLOB, SB_OK, PLACEHOLDER "6:f1", NULL, 0},
         {AUTO, SB_ERR_DATA_LIMIT, PLACEHOLDER "4:{1:24}", GRAPH, 8},
         {AUTO, SB_ERR_DATA_LIMIT, "1:{1:'input' 2:'Place-older'}", NULL, 8},
         {AUTO, SB_ERR_DATA_LIMIT, SAVED_MODEL("Add"), "a TensorFlow SavedModel", 8},
@@ -499,11 +468,8 @@ TEST(messages_of_another_format_or_program_are_recognised) {
     }
 }
 
-/* Messages with missing or unknown fields need not be messages of Caffe, so no error may describe
-   them as messages of Caffe. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const char *const rows[] = {
-        /* numbers, texts */
         "1:1 2:'abc'", "1:1 2:'abc' 3:'abc'", "1:'abc'", "1:'abc' 2:{1:1}",
         /* blobs with a missing, a wrong or an unknown field */
         "7:{1:1}", "2:1 3:1 4:1 5:'----'", "1:1 3:1 4:1 5:'----'", "1:1 2:1 4:1 5:'----'",
@@ -512,10 +478,9 @@ TEST(other_messages_are_not_described_as_caffes) {
         /* layers without a name or a type, and an unknown field */
         "1:'n' 100:{1:'n'}", "1:'n' 100:{2:'n'}", "1:'n' 2:{4:'n'}", "1:'n' 2:{5:4}",
         "100:{1:'n' 2:'t'} 19:1",
-        /* a history that is not a blob, or without a number for iter */
+        /* solver states: the history is not a blob, or iter is not a number */
         "1:5 3:{1:1}", "3:{[1]0}", "2:'n' 3:{[1]0}", "1:'n' 3:{[1]0}",
-        /* graphs without a version, with a number for operators, with an empty node, without nodes
-         */
+        /* incomplete TensorFlow graphs */
         "7:{1:{2:'y' 4:''} 2:'g'}", "1:7 7:{1:{2:'y' 4:''} 2:'g'} 8:1", "1:7 7:{1:{2:'y' 4:''}}",
         "1:7 2:'p' 7:{2:'g'}"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -526,14 +491,10 @@ TEST(other_messages_are_not_described_as_caffes) {
     }
 }
 
-/* --- cut off --------------------------------------------------------------------------------- */
-
 struct span {
     size_t begin, value, end;
 };
 
-/* Returns the outermost field that contains the offset `at`, searching from `from`. All such fields
-   are varints or bytes. */
 static struct span field_at(const struct wire *file, size_t at, struct span from) {
     while (at >= from.end) {
         size_t i = from.begin = from.end;
@@ -551,8 +512,6 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
     return from;
 }
 
-/* A message that is truncated inside a field is not valid. The error must report how many bytes of
-   the field are missing, and describe the message if enough of the message is left. */
 TEST(a_cut_file_is_reported_with_its_missing_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         const struct wire file = build(i);
@@ -575,9 +534,6 @@ TEST(a_cut_file_is_reported_with_its_missing_bytes) {
     }
 }
 
-/* --- failures while bytes are recognised ------------------------------------------------- */
-
-/* Opens a model of a source whose n-th read fails. */
 static sb_status open_failing(const struct wire *wire, int32_t format, int n, sb_error *err) {
     struct test_source from = {.fault = {.left = n, .status = SB_ERR_IO}};
     sb_model *model = NULL;
@@ -587,8 +543,6 @@ static sb_status open_failing(const struct wire *wire, int32_t format, int n, sb
     return st;
 }
 
-/* The library reads the source again to describe the bytes. If that read fails, the call returns
-   the original error without a description. */
 TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     const struct foreign *kind = &f->all.rows[0];
     const struct reader model_source = {SOURCE, SB_FORMAT_CAFFEMODEL};
@@ -599,7 +553,7 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
         support_poison_error(&err);
         const sb_status st = open_failing(&kind->wire, SB_FORMAT_CAFFEMODEL, n, &err);
         if (st == SB_ERR_IO)
-            continue; /* an earlier read failed */
+            continue;
         assert_int_equal(st, first.code);
         assert_int_equal(err.offset, first.offset);
         undescribed |= !strstr(err.message, BEFORE);
@@ -608,9 +562,7 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-/* If a read fails while the library recognises the format, the library must not open a message
-   without blobs as a net or solver state. The graph is larger than one read, so the library must
-   read two parts a second time: the first node and the end. */
+/* The graph is larger than one read of the library. */
 TEST(a_source_that_fails_is_not_opened) {
     struct wire wires[] = {wire_of(PLACEHOLDER), wire_of("1:7")}, graph = {0};
     for (int i = 0; i < 5000; i++)

@@ -1,6 +1,4 @@
-/* Tests arithmetic, conversions and copies on the host for each kind of vector instructions, the
-   accuracy of sums, and blobs of more than 2^31 elements. A large array is one small file, the
-   tile, mapped many times at consecutive addresses. */
+/* Tests arithmetic, conversions and copies on the host for each kind of vector instructions. */
 #include "blobs.h"
 
 #include "host/arithmetic.h"
@@ -18,8 +16,8 @@
 
 static const struct sb__parallel alone = {NULL, NULL};
 
-/* Maps tiles at consecutive addresses; the last tile may be cut off. Returns NULL, with errno, if
-   the machine cannot map the tiles. Free the tiles with munmap. */
+/* Maps a file of `tile` bytes repeatedly, as an array of `bytes` bytes that needs little memory.
+   Returns NULL, with errno, if the machine cannot map the file. */
 static void *map_tiles(size_t tile, size_t bytes) {
     const int file = memfd_create("tile", MFD_CLOEXEC);
     char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,12 +43,8 @@ static double uniform(uint64_t *seed) {
     return (double)(int64_t)(test_random(seed) >> 11) * 0x1p-52 - 1.0;
 }
 
-/* --- every kind of vectors ------------------------------------------------------------------ */
+#define MOST 2100 /* more than two blocks of 4 * 256 elements */
 
-#define MOST 2100 /* more than two blocks; a block is four groups of 256 */
-
-/* Returns a value between -1 and 1 or, sometimes, 0, -0 or a value whose square is outside a
-   float's range. */
 static float value_of_any_size(uint64_t *seed) {
     static const float specials[] = {0.0F, -0.0F, 3e38F, -1e-30F, FLT_MIN / 8, 1e19F};
     double v = uniform(seed);
@@ -58,15 +52,14 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns a value for a sum that is rounded even in double, so that another order of the additions
-   gives another result. The magnitude depends on the lane of a vector, because otherwise the
-   largest of many values would hide the other values. */
+/* The values of a vector lane have similar magnitudes: otherwise the largest value would hide the
+   others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
 
 static void check_sums(const struct sb__vectors *kind, const float *x, int64_t count) {
-    const struct sb__vectors *portable = sb__vectors_kind(0);
+    const struct sb__vectors *portable = sb__vectors_kinds[0];
     const double sums[2] = {portable->asum(x, count, SB__AT_HAND),
                             portable->sumsq(x, count, SB__AT_HAND)};
     for (enum sb__place place = SB__AT_HAND; place <= SB__IN_MEMORY; place++) {
@@ -75,7 +68,6 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the results of a kind's loops with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     enum { LOOPS = 2 + SB__PLACES };
@@ -109,7 +101,6 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
                             (const char *)x + bytes - loops->element_size, loops->element_size);
 }
 
-/* Checks that axpy with y = x reads each element before it writes the element. */
 static void check_alias(const struct sb__loops *loops, int32_t dtype, const void *x,
                         int64_t count) {
     double room[MOST];
@@ -122,8 +113,7 @@ static void check_alias(const struct sb__loops *loops, int32_t dtype, const void
 TEST(every_kind_of_vectors_gives_the_same_numbers) {
     float x[MOST + 4];
     double wide[MOST + 4];
-    int kinds = 0;
-    for (const struct sb__vectors *kind; (kind = sb__vectors_kind(kinds)); kinds++)
+    for (int k = 0; k < sb__num_kinds(); k++)
         for (uint64_t seed = 1; seed < MOST; seed += seed < 600 ? 1 : 13) {
             uint64_t random = seed;
             const int64_t count = (int64_t)seed;
@@ -131,18 +121,17 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
                 wide[i] = (double)(x[i] = seed % 3 ? value_that_rounds(&random, i)
                                                    : value_of_any_size(&random)) /
                           3;
-            check_sums(kind, x + seed % 4, count); /* not aligned */
+            const struct sb__vectors *kind = sb__vectors_kinds[k];
+            check_sums(kind, x + seed % 4, count);
             check_loops(&kind->f32, SB_DTYPE_F32, seed % 2 ? -0.7 : -0.0, x + seed % 4, count);
             check_loops(&kind->f64, SB_DTYPE_F64, seed % 2 ? -0.7 : -0.0, wide + seed % 4, count);
             check_alias(&kind->f32, SB_DTYPE_F32, x + seed % 4, count);
             check_alias(&kind->f64, SB_DTYPE_F64, wide + seed % 4, count);
         }
-    assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
 enum { MOST_CONVERTED = 70, OFFSETS = 9 };
 
-/* Returns a random value, possibly beyond a float's range or precision. */
 static double value_to_convert(uint64_t *seed) {
     static const double specials[] = {
         0.0,    -0.0,  INFINITY, -INFINITY, 1e300,      -1e300,
@@ -154,19 +143,17 @@ static double value_to_convert(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* A conversion: `from` and `to` are the sizes of a value before and after the conversion. */
+/* `from` and `to` are the sizes of a value before and after the conversion. */
 struct way {
     sb__convert *run;
     size_t from, to;
 };
 
-/* Writes `v` as a double, or as the float that the compiler's conversion returns. */
 static void put_sized(double v, size_t size, void *out) {
     const float narrow = (float)v;
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Checks a conversion of unaligned buffers, and that no byte outside the target is written. */
 static void check_conversion(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST_CONVERTED * sizeof(double) + OFFSETS],
         to[(MOST_CONVERTED + 1) * sizeof(double) + OFFSETS], wanted[sizeof to];
@@ -185,8 +172,8 @@ static void check_conversion(const struct way *way, uint64_t *seed, size_t count
 
 TEST(every_kind_of_vectors_converts_every_value) {
     uint64_t seed = 3;
-    int kinds = 0;
-    for (const struct sb__converts *kind; (kind = sb__converts_kind(kinds)); kinds++) {
+    for (int k = 0; k < sb__num_kinds(); k++) {
+        const struct sb__converts *kind = sb__converts_kinds[k];
         const struct way narrow = {kind->narrow, sizeof(double), sizeof(float)},
                          widen = {kind->widen, sizeof(float), sizeof(double)};
         for (size_t count = 0; count <= MOST_CONVERTED; count++)
@@ -195,12 +182,10 @@ TEST(every_kind_of_vectors_converts_every_value) {
                 check_conversion(&widen, &seed, count, at);
             }
     }
-    assert_true(kinds > 0);
 }
 
 enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, AROUND = 130 };
 
-/* Checks a copy at an offset in a cache line. The copy must not write a byte outside the target. */
 static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) {
     static unsigned char from[LONGEST + AROUND], to[sizeof from], expected[sizeof from];
     const size_t room = bytes + AROUND;
@@ -213,16 +198,15 @@ static void check_copy(const struct sb__vectors *kind, size_t at, size_t bytes) 
     assert_memory_equal(to, expected, room);
 }
 
-/* A large copy alternates between cache lines of two pages. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     static const size_t sizes[] = {
         TWO_PAGES - 1, TWO_PAGES, TWO_PAGES + 63, TWO_PAGES + 128, (size_t)2 * TWO_PAGES, LONGEST};
-    for (int kinds = 0; sb__vectors_kind(kinds); kinds++)
+    for (int k = 0; k < sb__num_kinds(); k++)
         for (size_t at = 0; at < 65; at++) {
             for (size_t bytes = 0; bytes < 300; bytes += at % 7 + 1)
-                check_copy(sb__vectors_kind(kinds), at, bytes);
+                check_copy(sb__vectors_kinds[k], at, bytes);
             for (size_t i = 0; at % 13 == 0 && i < COUNT_OF(sizes); i++)
-                check_copy(sb__vectors_kind(kinds), at, sizes[i]);
+                check_copy(sb__vectors_kinds[k], at, sizes[i]);
         }
 }
 
@@ -232,7 +216,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* The method of copying changes near these sizes. A copy on several threads runs `tasks` tasks. */
+/* The library changes its method of copying near these sizes. */
 TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
@@ -264,9 +248,8 @@ TEST(copies_of_every_size_are_complete) {
     free(to);
 }
 
-#define PIECE ((int64_t)1 << 17) /* a number of elements */
+#define PIECE ((int64_t)1 << 17) /* elements */
 
-/* Returns the sum of `count` elements, which are 1 in even pieces and `odd` in odd pieces. */
 static double sum_of_pieces(int64_t count, double odd) {
     double sum = 0;
     for (int64_t at = 0; at < count; at += PIECE)
@@ -274,7 +257,6 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of integers are exact, so a sum differs if a piece is omitted or added twice. */
 TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
@@ -299,9 +281,8 @@ TEST(sums_of_many_pieces_are_complete) {
     }
 }
 
-/* Every element must change once, and the elements after the array must not change. */
 TEST(updates_of_many_pieces_change_each_element_once) {
-    enum { MORE = 4, SMALL = 1 << 14 }; /* smaller arrays are scaled by a direct call */
+    enum { MORE = 4, SMALL = 1 << 14 };
     static const struct {
         int64_t count, tasks;
     } updates[] = {{SMALL - 1, 0}, {SMALL, 0}, {PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};
@@ -339,13 +320,12 @@ TEST(updates_of_many_pieces_change_each_element_once) {
     free(y);
 }
 
-/* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
-   most six float additions; a sum of squares also has the rounding error of a product. */
+/* A block's sum has the rounding errors of at most six float additions. */
 TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];
     double worst = 0;
-    for (int kinds = 0; sb__vectors_kind(kinds); kinds++)
+    for (int k = 0; k < sb__num_kinds(); k++)
         for (uint64_t seed = 1; seed < 200; seed++) {
             uint64_t random = seed;
             double asum = 0, sumsq = 0;
@@ -354,17 +334,15 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
                 asum += (double)x[i];
                 sumsq += (double)x[i] * (double)x[i];
             }
-            const struct sb__vectors *kind = sb__vectors_kind(kinds);
+            const struct sb__vectors *kind = sb__vectors_kinds[k];
             const double off = fabs(kind->asum(x, COUNT, SB__AT_HAND) / asum - 1);
             const double off_square = fabs(kind->sumsq(x, COUNT, SB__AT_HAND) / sumsq - 1);
             assert_true(off <= 6 * 0x1p-24);
             assert_true(off_square <= 7 * 0x1p-24);
             worst = off > worst ? off : worst;
         }
-    assert_true(worst > 0); /* some sum was rounded */
+    assert_true(worst > 0);
 }
-
-/* --- blobs of more than 2^31 elements -------------------------------------------------------- */
 
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
@@ -372,8 +350,7 @@ TEST(the_error_of_a_block_is_at_most_its_roundings) {
 #define PART        1001                        /* elements of the blob in the last chunk */
 #define ELEMENTS    (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Lends `mem` the same CHUNK_BYTES of memory, mapped at MAPS consecutive addresses, with `value` as
-   each float. Skips the test if the machine cannot map the memory. */
+/* Lends `mem` one chunk of floats, mapped MAPS times; skips the test if the mapping fails. */
 static float *lend_chunks(sb_mem *mem, float value) {
     float *base = map_tiles(CHUNK_BYTES, CHUNK_BYTES * MAPS);
     if (!base) {
@@ -390,9 +367,7 @@ static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
 }
 
-/* The blob contains the chunk 256 times, and the chunk's first PART elements 257 times. Therefore
-   an update subtracts 2 from an element, and scaling by -1 flips the sign of the element, at each
-   of its places. */
+/* Each float of the chunk is 256 or 257 elements of the blob. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;
@@ -428,7 +403,7 @@ TEST(calls_reach_past_two_to_the_31) {
         if (x[i] != (i < PART ? -(1000.0f - 2.0f * MAPS) : 1000.0f - 2.0f * (MAPS - 1)))
             fail_with("element %lld of a chunk is %g", (long long)i, (double)x[i]);
 
-    /* The copy's last chunk is separate memory, so its bytes show how many elements were copied. */
+    /* Separate memory for the copy's last chunk shows how many elements were copied. */
     float *end = mmap(target + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     assert_ptr_equal(end, target + CHUNK * (MAPS - 1));

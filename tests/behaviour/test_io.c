@@ -1,5 +1,4 @@
-/* Tests sources, sinks and progress reports: the calls that the library makes, and callbacks that
-   break the rules. The fuzz targets blob_proto and model_file read each input through a source. */
+/* Tests sources, sinks and progress reports, also with callbacks that break the rules. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -16,7 +15,7 @@ struct world {
     struct test_source source;
     struct test_sink sink;
     struct test_progress progress;
-    sb_blob *blob; /* a blob of three values */
+    sb_blob *blob;
     size_t owned_before;
 };
 
@@ -33,7 +32,6 @@ static void world_close(struct world *w) {
     assert_false(w->progress.wrong);
 }
 
-/* Opens a model that the test owns. */
 static sb_model *open_as(const sb_source *source, sb_format format, const sb_progress *progress) {
     sb_model *model;
     assert_ok(sb_model_open_source(NULL, format, source, NULL, progress, &model, &err));
@@ -44,8 +42,6 @@ static sb_model *open_source(struct world *w) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     return open_as(&source, SB_FORMAT_AUTO, NULL);
 }
-
-/* --- callbacks that break the rules -------------------------------------------------------- */
 
 TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
@@ -103,7 +99,7 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         const sb_source source = test_source_of(&f->source, &f->wire);
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
-        f->source.fault = (struct test_fault){2, returned, i % 2}; /* fails the first read */
+        f->source.fault = (struct test_fault){2, returned, i % 2};
         assert_error(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err),
                      i % 2 ? "the source failed and gave no reason" : "planted by the test");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
@@ -123,7 +119,7 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.version = next_version;
-    for (int i = 0; i < 2; i++) { /* the message is a solver state, not a net */
+    for (int i = 0; i < 2; i++) {
         const sb_format format = i ? SB_FORMAT_CAFFEMODEL : SB_FORMAT_AUTO;
         assert_reports(SB_ERR_IO,
                        sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err),
@@ -131,8 +127,6 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
         assert_null(model);
     }
 }
-
-/* --- progress ----------------------------------------------------------------------------- */
 
 static void reset_progress(struct world *w) {
     w->progress = (struct test_progress){.cancels_at = 0};
@@ -148,7 +142,6 @@ static void check_progress(struct world *w, uint64_t total) {
     reset_progress(w);
 }
 
-/* The progress of a load counts from the beginning of the blob, not of the file. */
 TEST_ON(world, long_calls_report_their_progress) {
     const sb_progress progress = test_progress_of(&f->progress);
     const sb_sink sink = test_sink_of(&f->sink);
@@ -157,13 +150,13 @@ TEST_ON(world, long_calls_report_their_progress) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
     test_end(open_as(&source, SB_FORMAT_AUTO, &progress));
-    assert_int_equal(f->progress.done, f->wire.size); /* skipped bytes count, too */
+    assert_int_equal(f->progress.done, f->wire.size);
     reset_progress(f);
     sb_model *model = open_as(&source, SB_FORMAT_SOLVERSTATE, &progress);
     assert_int_equal(f->progress.done, f->wire.size);
     reset_progress(f);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* the callback reports only the opening */
+    assert_int_equal(f->progress.reports, 0);
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
@@ -189,8 +182,6 @@ TEST_ON(world, long_calls_report_their_progress) {
     free(buffer);
 }
 
-/* To open the message, the library makes one to three passes over it. Each pass advances the
-   progress equally. If all fields are small, each pass reads the whole message. */
 TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
         int32_t requested, is;
@@ -212,17 +203,15 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
         const sb_progress progress = test_progress_of(&f->progress);
         test_end(open_as(&source, rows[i].requested, &progress));
         assert_int_equal(f->progress.done, wire.size);
-        assert_true(f->progress.largest_step <=
-                    (65536 + 4096) / rows[i].num_passes + 1); /* a read's share of the progress */
+        assert_true(f->progress.largest_step <= (65536 + 4096) / rows[i].num_passes + 1);
         assert_true((uint64_t)f->progress.reports >= rows[i].num_passes * wire.size / 65536);
         reset_progress(f);
     }
 }
 
-/* If progress is reported, the library also reads memory and mapped files in pieces. */
 TEST_ON(world, a_model_in_memory_reports_progress_too) {
     const sb_progress progress = test_progress_of(&f->progress);
-    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* a load converts the values */
+    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64);
     sb_model *model = test_model_of(&f->wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
@@ -234,10 +223,8 @@ TEST_ON(world, a_model_in_memory_reports_progress_too) {
     f->progress = (struct test_progress){.cancels_at = 2};
     fill_values(SB_DTYPE_F32, *large, -5, 1, host_to_write(f->blob, SB_DATA));
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
-    assert_values(f->blob, SB_DATA, *large, -5); /* the cancelled load wrote no value */
+    assert_values(f->blob, SB_DATA, *large, -5);
 }
-
-/* --- descriptors ----------------------------------------------------------------------------- */
 
 static int temporary(const struct wire *wire) {
     char path[] = "/tmp/syncblob-fd-XXXXXX";
@@ -261,7 +248,7 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_ok(sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_ok(source.version(source.user, &before, &err));
     for (int step = 0; step < 3;
-         step++) { /* the size differs, then the time, then only the ctime */
+         step++) { /* first the size changes, then the time, then only the ctime */
         assert_int_equal(ftruncate(fd, (off_t)f->wire.size + (step == 0)), 0);
         assert_int_equal(step == 1 ? 0 : futimens(fd, times), 0);
         assert_ok(source.version(source.user, &after, &err));

@@ -1,7 +1,4 @@
-/* Tests host-coherent memory: both sides share one storage, and calls copy no bytes. The device
-   runs its work as late as possible. The fuzz target synced_memory tests that the host waits for
-   the device before it writes. Also tests a device without a default stream: a NULL stream means
-   the library's stream. */
+/* Tests memories whose two sides share one storage, and devices without a default stream. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -25,8 +22,6 @@ static void reopen(struct rig *f) {
     reopen_on(f, coherent_table());
 }
 
-/* --- one storage ---------------------------------------------------------------------- */
-
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
@@ -36,7 +31,7 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     const struct tally before = rig_tally(f);
     assert_ptr_equal(mem_pointer(mem, GPU_DATA), host);
     const struct tally since = rig_since(f, &before);
-    assert_no_work(&since); /* no operation, not even a wait */
+    assert_no_work(&since);
     assert_int_equal(rig_stats(f).host_copies, 0);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
@@ -60,12 +55,9 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
     assert_int_equal(rig_stats(f).uploads, 1);
 }
 
-/* --- waits ---------------------------------------------------------------------------- */
-
-/* A kernel that reads a memory and, if `writes` is true, fills the memory with `fill`. */
 struct kernel {
     void *ptr;
-    int fill, found; /* found: the value of all bytes; -1: the bytes differ */
+    int fill, found; /* -1: the bytes differ */
     bool writes, ran;
 };
 
@@ -78,7 +70,6 @@ static void run_kernel(void *user) {
     kernel->ran = true;
 }
 
-/* A default stream of another thread, as in CUDA. The library's stream waits for this stream. */
 static sb_stream another_default;
 
 static sb_status after_default(void *device, sb_error *err) {
@@ -106,8 +97,6 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     assert_int_equal(kernel.found, 5);
 }
 
-/* --- failures ------------------------------------------------------------------------- */
-
 static sb_blob *synced_blob(struct rig *f) {
     float values[COUNT];
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
@@ -132,7 +121,6 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
     }
 }
 
-/* A failed prefetch may have queued a fill with zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
@@ -147,9 +135,6 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     assert_true(bytes_are(out, BYTES, 7));
 }
 
-/* --- tensors -------------------------------------------------------------------------- */
-
-/* The tensors of both sides share one storage, which is freed after the last tensor. */
 TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     for (int order = 0; order < 2; order++) {
         sb_dl_managed_versioned *tensors[2];
@@ -169,7 +154,6 @@ TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     }
 }
 
-/* The importing blob has a separate memory, which has no record of the exporter's queued work. */
 TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
     for (int is_written = 0; is_written < 2; is_written++) {
         struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};
@@ -186,7 +170,7 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE,
                       sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
-        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* a retry */
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
         assert_true(kernel.ran);
         assert_ok(sb_blob_overwrite_cpu_f32(copy, SB_DATA, &values, &err));
         memset(values, 1, COUNT * sizeof *values);
@@ -196,9 +180,6 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
     }
 }
 
-/* --- no default stream ----------------------------------------------------------------- */
-
-/* A slot of the simulated device that refuses a NULL stream. */
 #define SLOT(slot, parameters, ...)                                                                \
     static sb_status slot parameters {                                                             \
         assert_non_null(stream);                                                                   \
@@ -208,7 +189,6 @@ SLOT(check_stream, SLOT_STREAM, err)
 SLOT(stream_synchronize, SLOT_STREAM, err)
 SLOT(event_record, SLOT_RECORD, out, err)
 
-/* The slot read_stream. The library calls the slot once, and the device destroys the stream. */
 static sb_stream read_stream(void *device) {
     const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
     sb_stream stream;
@@ -243,13 +223,12 @@ TEST_ON(rig, null_is_the_librarys_stream) {
     (void)mem_pointer_on(mem, GPU_DATA_ON, own);
     (void)mem_pointer_on(mem, MUTABLE_GPU_ON, NULL);
     (void)mem_pointer_on(mem, MUTABLE_GPU_ON, own);
-    const struct tally since = rig_since(f, &before); /* no stream waits for another stream */
+    const struct tally since = rig_since(f, &before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD] + since.calls[SB_SIM_STREAM_WAIT], 0);
     assert_ok(sb_context_forget_stream(f->context, NULL, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
 }
 
-/* Queues work on the library's stream. The work does not run before a call waits for the work. */
 static void make_busy(struct rig *rig, struct look *look) {
     const void *in = mem_pointer(test_mem(rig->context, BYTES), GPU_DATA);
     rig_schedule(rig, SB_SIM_LAZY, 0);
@@ -263,6 +242,8 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     const sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     rig_look(&look, f, stream, mem_pointer_on(mem, OVERWRITE_GPU_ON, stream), BYTES);
+    device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &(const void *){NULL}, &err));
     (void)mem_pointer(mem, CPU_DATA);
     assert_true(look.ran);
     assert_false(busy.ran);
@@ -271,8 +252,6 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     assert_true(busy.ran);
 }
 
-/* A read waits for the library's writes, and for writes through a pointer from a call without a
-   stream. */
 TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
     struct look busy;
     for (int exposed = 0; exposed < 2; exposed++) {
@@ -289,10 +268,9 @@ TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
     }
 }
 
-/* If a wait fails, the queued work may still be running and use the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
-    for (int waits = 0; waits <= 2; waits++) { /* how many waits for a stream also fail */
+    for (int waits = 0; waits <= 2; waits++) { /* the number of failing waits for a stream */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

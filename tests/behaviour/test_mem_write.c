@@ -1,5 +1,4 @@
-/* Tests sb_write, a write in steps, from every state of a memory and with every outcome: when the
-   head changes, which bytes are current, and when deleters run. */
+/* Tests sb_write from every state of a memory and with every outcome. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"
@@ -38,7 +37,6 @@ static int32_t storage_of(const struct start *start, sb_side side) {
     return side == SB_SIDE_CPU ? start->cpu : start->gpu;
 }
 
-/* Returns whether the two sides of the memory share one storage. */
 static bool is_one(const struct given *g) {
     return g->start->is_coherent && g->start->cpu == SB_STORAGE_OWNED &&
            g->start->gpu == SB_STORAGE_OWNED;
@@ -84,7 +82,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* deleters run in sb_write_destroy */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0);
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
@@ -122,14 +120,13 @@ TEST_ON(rig, storage_that_may_still_be_written_is_not_freed) {
         memset(ptr, WRITTEN, BYTES);
         assert_true(lent_holds(&lent, CURRENT));
         assert_int_equal(f->counting.live_buffers, 1);
-        assert_true(sb_mem_is_unique(mem)); /* only the abandoned write refers to `mem` */
+        assert_true(sb_mem_is_unique(mem));
         if (read_only)
             sb__host_free(f->context, ptr, BYTES, false);
         sb_mem_release(mem);
     }
 }
 
-/* If a write to one of two current sides is abandoned, the other side remains current. */
 TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         sb_write *write;
@@ -141,7 +138,7 @@ TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
         assert_int_equal(sb_mem_head(mem), head_of(!side));
         sb_write_destroy(write);
         sb_mem_release(mem);
-        sb_mem_release(mem); /* the write's reference */
+        sb_mem_release(mem); /* releases the reference of the write */
     }
 }
 
@@ -158,6 +155,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, SB_WRITE_OVERWRITE, &ptr, &write, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, 3, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));
+    assert_error(INVALID, sb_mem_evict_cpu(mem, &err),
+                 "a write to the memory is open; end it first");
     sb_write_destroy(write);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }

@@ -1,6 +1,4 @@
-/* Tests edits of models: a save changes only the bytes of the replaced parts. A save requests the
-   values of announced blobs from a callback, one blob at a time, and writes the same bytes as if
-   the blobs had been added to the model. */
+/* Tests saves of edited models and of announced blobs. */
 #include "blobs.h"
 
 #include "files.h"
@@ -10,7 +8,6 @@
 #include <math.h>
 #include <unistd.h>
 
-/* Returns a blob with the values first, first + 1, first + 2 and first + 3. */
 static sb_blob *new_four(double first) {
     float values[4];
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
@@ -44,9 +41,8 @@ static void assert_saved(const sb_model *model, const struct wire *expected) {
     assert_wire(&found, expected);
 }
 
-/* Makes a net whose layer has unusual bytes around its blobs: unknown fields, groups, and encodings
-   that the library does not write. Blob k has four values if bit k of `replaced` is set, else two.
-   After the last blob, `added` blobs are appended. */
+/* Makes a net with unknown fields, groups and overlong numbers around the blobs of its layer. Blob
+   k has four values if bit k of `replaced` is set, else two. */
 static struct wire odd_net(int32_t generation, unsigned replaced, int added) {
     const bool is_v1 = generation == SB_LAYER_V1, is_current = generation == SB_LAYER_CURRENT;
     const int field = is_current ? 7 : is_v1 ? 6 : 50;
@@ -88,7 +84,6 @@ TEST(test_edits_leave_every_other_byte) {
 
 enum { NAMES = 340, MOST = 120 };
 
-/* Returns a text of 0 to 4 bytes. Different numbers have different texts. */
 static sb_text numbered(int64_t n, char *bytes) {
     size_t size = 0;
     for (; n > 0; n = (n - 1) / 4)
@@ -100,8 +95,6 @@ struct added {
     int64_t name, blobs;
 };
 
-/* Compares the layers from `first` on with the list `added`. A search for a name must find the
-   first layer of this name. */
 static void check_added(const sb_model *model, int64_t first, const struct added *added,
                         int64_t count) {
     char bytes[8];
@@ -129,7 +122,6 @@ static void check_added(const sb_model *model, int64_t first, const struct added
     }
 }
 
-/* Adds layers and blobs and removes layers at random. The memory of a removed layer is reused. */
 TEST_ON(rig, added_layers_come_and_go) {
     struct added added[MOST];
     char name[8];
@@ -178,7 +170,7 @@ TEST(test_a_solver_state_is_edited) {
         .struct_size = sizeof set, .learned_net = {text, 3}, .iter = -99, .current_step = -7};
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_ok(sb_model_set_solver_info(model, &set, &err));
-    memset(text, 'x', 3); /* the models have copied the text */
+    memset(text, 'x', 3);
     assert_memory_equal(name_of(net).bytes, "n\0t", 4);
     assert_ok(sb_model_solver_info(model, &info, &err));
     assert_int_equal(info.iter, -99);
@@ -221,7 +213,7 @@ TEST(test_edits_that_do_not_apply_are_refused) {
     static const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
     for (int i = 0; i < 2; i++) {
         const size_t size = sizes[i];
-        info.learned_net = (sb_text){"x", size}; /* too long for a message: not read */
+        info.learned_net = (sb_text){"x", size}; /* no call reads the text */
         assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(net, "x", size, &err));
         assert_status(SB_ERR_OVER_LIMIT, sb_model_add_layer(net, "x", size, "x", 1, NULL, &err));
         assert_status(SB_ERR_OVER_LIMIT, sb_model_add_layer(net, "x", 1, "x", size, NULL, &err));
@@ -231,8 +223,6 @@ TEST(test_edits_that_do_not_apply_are_refused) {
     assert_ok(sb_model_set_name(net, NULL, 0, &err));
     assert_ok(sb_model_add_layer(net, NULL, 0, NULL, 0, NULL, &err));
 }
-
-/* --- files ------------------------------------------------------------------------------ */
 
 TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
     if (!file_is_replaced_while_open())
@@ -249,7 +239,7 @@ TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
             const struct wire expected = odd_net(SB_LAYER_V0, blob ? 2 : 3, 0);
             const struct wire found = wire_of_file(path);
             assert_wire(&found, &expected);
-            if (blob) /* the model still reads the bytes that it was opened with */
+            if (blob)
                 assert_loads(model, 0, 0, "2 (2)", 1);
         }
         sb_model_destroy(model);
@@ -282,14 +272,13 @@ TEST(test_real_models_are_read_and_saved_as_they_were) {
         int64_t blobs = 0;
         double asum = 0, one;
         if (!path)
-            continue; /* the other tests use generated files */
+            continue;
         const struct wire original = wire_of_file(path);
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, i % 2 ? SB_OPEN_MAPPED : 0, NULL,
                                      &model, &err));
         assert_int_equal(sb_model_format(model), rows[i / 2].format);
         assert_int_equal(sb_model_num_layers(model), rows[i / 2].layers);
         assert_saved(model, &original);
-        /* If blobs are replaced by their own values, a save writes the same bytes as Caffe. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)
             for (int64_t k = 0; k < num_blobs(model, l); k++, blobs++) {
@@ -312,7 +301,7 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     sb_model *model;
     size_t size = 7;
     const char *path = rig_path(f, "net"), *target = rig_path(f, "saved");
-    /* A sparse file of the maximum size of a message. Nearly all bytes are in an unknown field. */
+    /* A sparse file of the maximum size of a message. */
     wire_text(&head, 1, "");
     wire_tag(&head, 50000, 2);
     wire_varint(&head, INT32_MAX - FIELD);
@@ -340,8 +329,6 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
 }
-
-/* --- announced blobs ------------------------------------------------------------------------- */
 
 static const int64_t none[] = {0, 5};
 
@@ -372,12 +359,11 @@ static void place_close(struct place *p) {
     rig_close(&p->rig);
 }
 
-/* The callback lends `instead` or, if `instead` is NULL, blobs[(layer + index) % BLOBS]. */
 struct lender {
     const struct place *place;
     int calls;
     const sb_blob *instead;
-    int fail_at; /* the number of the call that fails, counted from 1; 0: no call fails */
+    int fail_at; /* the number of the failing call, from 1; 0: no call fails */
 };
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
@@ -392,7 +378,6 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* Adds a layer with all blobs and a layer with one blob; announces or adds the blobs. */
 static void add_layers(const struct place *p, sb_model *model, bool announced) {
     int64_t layer;
     for (int i = 0; i < 2; i++) {
@@ -406,8 +391,6 @@ static void add_layers(const struct place *p, sb_model *model, bool announced) {
     }
 }
 
-/* A save of an edited net requests each announced blob, also a blob without a shape. The save
-   writes the announced blobs of a layer after the blobs that the layer already has. */
 TEST_ON(place, test_announced_blobs_are_saved_as_added_blobs) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};
@@ -474,7 +457,6 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
     assert_true(access(f->file, F_OK) != 0 && written.writes == 0);
-    /* After sb_model_set_blob, an announced blob has values like any other blob. */
     for (int64_t k = 0; k < BLOBS; k++)
         assert_ok(sb_model_set_blob(model, 0, k, f->blobs[k], 0, &err));
     assert_ok(sb_model_set_blob(model, 1, 0, f->blobs[1], 0, &err));
@@ -483,13 +465,13 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
 
-/* An announced blob needs no memory for its values, so the test can announce more than 2 GiB. */
+/* Announced blobs need no memory for their values. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
     struct lender lender = {.place = f};
     sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     int64_t layer;
     size_t size;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 300000000); /* 1.2 GB */
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 300000000);
     assert_ok(sb_model_add_layer(model, "fc", 2, "InnerProduct", 12, &layer, &err));
     assert_ok(sb_model_announce_blob(model, layer, blob, &err));
     assert_ok(sb_model_size(model, &size, &err));

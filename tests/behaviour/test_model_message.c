@@ -1,14 +1,12 @@
-/* Tests reading parts of a model: messages without blobs, offsets of values, ranges of values. */
+/* Tests messages of layers, offsets of values, and reads of ranges of values. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
 
-/* Returns the layer's message, which is freed after the test. First requests the size, and checks
-   that the message has this size. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
-    if (st == SB_OK) /* the message is empty */
+    if (st == SB_OK)
         return got;
     assert_int_equal(st, SB_ERR_BUFFER_TOO_SMALL);
     got.bytes = malloc(got.size);
@@ -22,15 +20,11 @@ static struct wire message_of(const sb_model *model, int64_t layer) {
     return got;
 }
 
-/* Asserts that the layer's message has the fields `expected`, as for wire_write. */
 static void assert_layer_message(const sb_model *model, int64_t layer, const char *expected) {
     const struct wire got = message_of(model, layer), wanted = wire_of("%s", expected);
     assert_wire(&got, &wanted);
 }
 
-/* --- messages ------------------------------------------------------------------------------- */
-
-/* A layer of the first generation has its blobs in an inner layer message. */
 TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     const struct wire net = wire_of("2:{3:'top' 1:{1:'conv' 50:{[2]1} 2:'conv'} 2:'bottom'}");
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
@@ -48,8 +42,6 @@ TEST(edits_are_in_the_messages) {
     assert_layer_message(model, layer, "1:'ip' 2:'InnerProduct'");
     assert_layer_message(model, SB_NO_LAYER, "1:'other'");
 }
-
-/* --- bytes that are read -------------------------------------------------------------------- */
 
 #define LAYERS 20
 #define VALUES 50000
@@ -76,14 +68,12 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     sb_model_destroy(model);
 }
 
-/* --- places of values ----------------------------------------------------------------------- */
-
 #define BYTES_OF(s) s, sizeof s - 1
 
 TEST(encodings_and_offsets_of_values_are_reported) {
     enum { LITTLE = SB_ENCODING_LITTLE_ENDIAN, NONE = SB_ENCODING_NONE };
     static const struct {
-        const char *values; /* fields with three values, floats or doubles */
+        const char *values; /* three values, as floats or doubles */
         size_t size;
         sb_encoding data, diff;
         sb_dtype dtype;
@@ -94,13 +84,13 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         /* one row with a field per value, one row with two packed fields */
         {BYTES_OF("\x2d-+*/\x2d-*+.\x2d-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\4-+*/\x2a\10-*+.-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        /* three rows: raw_data; no values; a packed field between two empty packed fields */
+        /* raw_data; no values; a packed field between two empty packed fields */
         {BYTES_OF("\x50\1\x62\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
         {BYTES_OF(""), NONE, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct wire blob = wire_of("99:{} 7:{1:3}"); /* an unknown field, and a shape */
+        struct wire blob = wire_of("99:{} 7:{1:3}");
         wire_raw(&blob, rows[i].values, rows[i].size);
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         const sb_blob_info info = blob_info_of(model, SB_NO_LAYER, 0);
@@ -115,8 +105,6 @@ TEST(encodings_and_offsets_of_values_are_reported) {
             assert_memory_equal(blob.bytes + info.diff_offset, "/-*+", 4);
     }
 }
-
-/* --- ranges ----------------------------------------------------------------------------------- */
 
 TEST(every_range_in_every_type_equals_a_load) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,
@@ -167,7 +155,7 @@ TEST(ranges_that_are_refused) {
         {0, 0, SB_DATA, INT64_MAX, INT64_MAX, SB_DTYPE_F32, SIZE_MAX, SB_ERR_INDEX_OUT_OF_RANGE},
         {0, 0, SB_DATA, 0, INT64_MAX, SB_DTYPE_F64, SIZE_MAX, SB_ERR_BUFFER_TOO_SMALL},
         {0, 0, SB_DATA, 0, 6, SB_DTYPE_F32, 23, SB_ERR_BUFFER_TOO_SMALL},
-        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH}, /* there is no diff */
+        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH},
         {0, 0, 2, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INVALID_ARGUMENT},
         {0, 0, SB_DATA, 0, 1, SB_DTYPE_BF16, 28, SB_ERR_UNSUPPORTED},
         {0, 0, SB_DATA, 0, 1, 99, 28, SB_ERR_UNSUPPORTED},
@@ -214,7 +202,7 @@ TEST(values_of_edits) {
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[1] = 9;
     assert_ok(sb_model_set_blob(model, 0, 1, blob, 0, &err));
-    data[1] = 0; /* the model has copied the value */
+    data[1] = 0;
     sb_blob_info info = blob_info_of(model, 0, 1);
     assert_int_equal(info.data_encoding, SB_ENCODING_MEMORY);
     assert_int_equal(info.data_offset, -1);

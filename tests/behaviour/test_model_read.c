@@ -1,4 +1,4 @@
-/* Tests opening nets of the three generations, solver states and blobs: listings, loads, errors. */
+/* Tests opening nets of the three generations, solver states and blobs. */
 #include "blobs.h"
 #include "nets.h"
 
@@ -35,13 +35,11 @@ TEST(test_three_generations_list_the_same) {
         assert_error(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err),
                      "no layer is named \"relu\\x00\"");
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_find_layer(model, NULL, 1, &found, &err));
-        assert_int_equal(found, 1); /* the failed calls changed nothing */
+        assert_int_equal(found, 1);
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
     }
 }
-
-/* --- formats ------------------------------------------------------------------------ */
 
 enum { NET = SB_FORMAT_CAFFEMODEL, SOLVER = SB_FORMAT_SOLVERSTATE };
 enum { VECTOR = SB_FORMAT_BLOB_VECTOR, BLOB = SB_FORMAT_BLOB };
@@ -52,8 +50,7 @@ struct opened {
     int32_t format;
 };
 
-/* Opens the message as `requested`. The model must have the format `format`; if `format` is
-   SB_FORMAT_AUTO, the message must be refused. */
+/* The open must fail if `format` is SB_FORMAT_AUTO. */
 static void check_open(const struct opened *row, int32_t requested, int32_t format) {
     sb_model *model = NULL;
     print_message("  %s\n", row->claim);
@@ -92,6 +89,8 @@ TEST(test_formats_are_distinguished) {
         {"legacy dimensions and data", W("\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\0\0"), BLOB},
         {"num and data", W("\x08\0\x2a\0"), BLOB},
         {"double_data alone", W("\x42\x08\0\0\0\0\0\0\0\0"), BLOB},
+        {"raw_data alone", W("\x50\2\x62\2\0\x3c"), BLOB},
+        {"raw_diff alone", W("\x58\2\x6a\2\0\x3c"), BLOB},
         {"unknown fields have no effect", W("\xfa\x01\x01x\x0a\x01n"), NET},
         {"iter, and numbers that a blob may have", W("\x08\5\x50\1\x58\1"), SOLVER},
         {"a value, and a raw_diff that is a number", W("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
@@ -127,9 +126,6 @@ TEST(test_a_file_is_opened_only_as_its_own_format) {
         check_open(&rows[i], rows[i].format, rows[i].format);
 }
 
-/* --- layers of C3D 1.0 ---------------------------------------------------------------------- */
-
-/* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         int number, field;
@@ -143,7 +139,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 numbers its layer types. Caffe later used some of these numbers for other layer types. */
+/* Caffe later used some of C3D's type numbers for other layer types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         int number;
@@ -163,7 +159,7 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
                 {-1, "-1", "-1"}};
     for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
         struct wire net = wire_of("1:'net'");
-        /* One layer has a blob of C3D and a blob of Caffe. */
+        /* Layer 3 has a blob of C3D and a blob of Caffe. */
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
                        is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 6:'----++++'} 6:{[1]1}" : "");
@@ -173,11 +169,11 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     }
 }
 
-/* Like mapped files, these bytes begin at a page boundary, but the library must not unmap them. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, page, 3, NULL, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, NULL, 0, &(int64_t){0}, &err));
     sb_model_destroy(model);
     assert_int_equal(page[2], 'n');
 }

@@ -1,4 +1,4 @@
-/* Tests copies, updates and transfers of memories that borrow equal or overlapping bytes. */
+/* Tests copies, updates and transfers of memories that borrow overlapping bytes. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -8,7 +8,7 @@
 
 static const struct {
     const char *what;
-    size_t first, second; /* offsets of the two memories, in elements */
+    size_t first, second; /* offsets in elements */
 } places[] = {
     {"the same bytes", 4, 4},    {"one element in common", 0, 7}, {"shifted down by one", 4, 3},
     {"shifted up by one", 4, 5}, {"next to each other", 0, 8},    {"adjacent, reversed", 8, 0},
@@ -20,7 +20,6 @@ static bool overlap_in_part(size_t place) {
     return a != b && a < b + COUNT && b < a + COUNT;
 }
 
-/* Two blobs that borrow parts of the same 16 floats, whose values are 0 to 15. */
 struct pair {
     struct rig rig;
     struct lent lent;
@@ -48,9 +47,6 @@ static void look(const struct pair *p, float out[16]) {
     bytes_get(p->lent.context, p->lent.ptr, out, 16 * sizeof(float));
 }
 
-/* Checks the floats after a call. The call must have written `factor * old[second..]`, plus
-   `old[first..]` if `sum` is true, from `first` on, and must have changed no other float. If the
-   two ranges overlap in part, the call must have written nothing. */
 static void expect(const struct pair *p, size_t place, bool sum, float factor) {
     float now[16];
     look(p, now);
@@ -63,8 +59,6 @@ static void expect(const struct pair *p, size_t place, bool sum, float factor) {
     }
 }
 
-/* Copies between two blobs that borrow the two ranges of a place, or updates a blob whose data and
-   diff borrow the two ranges. */
 static void try_place(sb_side side, size_t place, bool updates) {
     struct pair p;
     open_pair(&p, side);
@@ -85,8 +79,6 @@ TEST(a_copy_or_update_of_overlapping_bytes_is_right_or_refused) {
                 try_place(side, place, updates);
 }
 
-/* Copies `count` elements. If `is_stale`, only the device has the target's newest bytes. A
-   download of the elements after `count` would overwrite a source that overlaps these elements. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     float values[16];
@@ -100,7 +92,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    (void)blob_pointer(p.other, SB_DATA, MUTABLE_GPU); /* succeeds: no lock is held */
+    (void)blob_pointer(p.other, SB_DATA, MUTABLE_GPU); /* checks that no lock is held */
     rig_close(&p.rig);
 }
 
@@ -111,8 +103,6 @@ TEST(bytes_past_a_copy_do_not_overwrite_the_source) {
     }
     bring(COUNT, 0, true, SB_OK);
 }
-
-/* --- a device that shares the host's memory ----------------------------------------------- */
 
 TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     struct plain plain = {0};

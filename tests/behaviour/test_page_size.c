@@ -1,7 +1,6 @@
-/* Tests the built-in allocator with pages of 64 KiB, which aarch64 may have. This program compiles
-   the sources of c/src/port with the system's calls renamed to the functions below, which require
-   pages of 64 KiB and count the mapped bytes. The linker's --wrap is not used, because it would
-   also rename calls of a sanitizer's runtime, even calls before main. */
+/* Tests the built-in allocator with pages of 64 KiB, which aarch64 may have. CMake compiles
+   c/src/port with the system's calls renamed to functions of this file. The linker's --wrap would
+   also rename the calls of a sanitizer's runtime. */
 #include "blobs.h"
 
 #include <errno.h>
@@ -12,9 +11,9 @@
 #define MIB  ((size_t)1 << 20)
 
 static struct {
-    size_t bytes;        /* mapped now */
-    int64_t refusals;    /* calls with an argument that is not a multiple of PAGE */
-    int64_t maps, asked; /* calls of mmap; requests of the page size */
+    size_t bytes;
+    int64_t refusals;
+    int64_t maps, asked; /* calls of mmap; requests for the page size */
 } kernel;
 
 static size_t whole_pages(size_t bytes) {
@@ -86,5 +85,5 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
         assert_int_equal(kernel.bytes, 0);
         assert_int_equal(kernel.refusals, 0);
     }
-    assert_int_equal(kernel.asked, 1); /* the page size is requested once */
+    assert_int_equal(kernel.asked, 1);
 }

@@ -1,6 +1,4 @@
-/* Tests the values that reads store. NVCaffe's fields raw_data and raw_diff are bytes that contain
-   values of one of five types. Blobs of integers are read from all fields. If a value does not fit
-   in an integer type, the read fails and the blob is unchanged. */
+/* Tests the values that reads store, also from the fields raw_data and raw_diff of NVCaffe. */
 #include "blobs.h"
 #include "halves.h"
 #include "nets.h"
@@ -11,7 +9,6 @@ enum { DATA = 5, DOUBLE_DATA = 8, DOUBLE_DIFF, RAW_DATA_TYPE, RAW_DIFF_TYPE, RAW
 enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
 static const size_t widths[] = {8, 4, 2, 4, 4};
 
-/* Returns a message with a shape of one axis and with raw_data. */
 static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
     struct wire wire = {0};
     wire_shape(&wire, &count, 1);
@@ -20,14 +17,11 @@ static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
     return wire;
 }
 
-/* Reads the message into a new blob of the type `dtype`. */
 static sb_blob *read_blob(int32_t dtype, struct wire wire) {
     sb_blob *blob = test_unshaped(NULL, dtype);
     assert_ok(read_wire(blob, &wire, &err));
     return blob;
 }
-
-/* --- values -------------------------------------------------------------------------------- */
 
 static bool is_half_nan(unsigned half) {
     return (half & 0x7fff) > 0x7c00;
@@ -51,7 +45,7 @@ TEST(every_half_is_exact_as_a_float_and_as_a_double) {
                                   : memcmp(&found, &value, sizeof value) == 0;
         uint32_t expected;
         memcpy(&expected, &narrow, sizeof expected);
-        if (is_half_nan(i)) /* a float that is NaN keeps sign and payload */
+        if (is_half_nan(i)) /* a NaN keeps its sign and payload */
             expected = (i >> 15) << 31 | 0x7f800000 | (i & 1023) << 13;
         if (floats[i] != expected || !is_right)
             fail_with("half %04x: %08x and %a, not %08x and %a", i, floats[i], found, expected,
@@ -59,22 +53,18 @@ TEST(every_half_is_exact_as_a_float_and_as_a_double) {
     }
 }
 
-/* --- wire types ---------------------------------------------------------------------------- */
-
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
 static const double doubles_1_2[] = {1, 2};
 
 TEST(unknown_types_and_raw_fields_of_a_wrong_wire_type_are_skipped) {
     struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
     wire_number(&wire, RAW_DATA_TYPE, INT);
-    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* the lower 32 bits count */
+    wire_number(&wire, RAW_DATA_TYPE, UINT64_C(1) << 32 | FLOAT16); /* the type: the low 32 bits */
     wire_number(&wire, RAW_DATA_TYPE, UINT + 1);
     wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
     wire_number(&wire, RAW_DATA, INT);
     assert_values(read_blob(SB_DTYPE_F32, wire), SB_DATA, 2, 1);
 }
-
-/* --- refusals ------------------------------------------------------------------------------ */
 
 static void refused_by_halves(struct wire wire, const char *part) {
     static const uint16_t before[] = {1, 2};
@@ -111,8 +101,6 @@ TEST(a_message_without_values_is_read_into_a_blob_of_halves) {
     assert_int_equal(sb_blob_count(blob), 0);
 }
 
-/* --- integers ------------------------------------------------------------------------------ */
-
 #define OVERFLOWS SB_ERR_DATA_OVERFLOW
 
 static struct wire message_of(const double *values, int64_t count) {
@@ -122,7 +110,6 @@ static struct wire message_of(const double *values, int64_t count) {
     return wire;
 }
 
-/* Reads the message into a blob of I32 or U32 and compares the blob's values with `expected`. */
 static void check_read(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
     sb_blob *blob = test_vector(NULL, dtype, 0);
     assert_ok(read_wire(blob, &wire, &err));
@@ -142,7 +129,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_read(raw_of(DOUBLE, (double[]){-8}, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
 }
 
-/* Computes the ends of a type's range as powers of 2, because 2^63 - 1 is not a double. */
+/* Computes the ends from powers of 2, because 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
@@ -172,7 +159,6 @@ TEST(each_integer_type_accepts_its_range_and_nothing_else) {
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
-/* The error message has enough digits to distinguish the value from the next float or double. */
 TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
@@ -186,7 +172,6 @@ TEST(a_fraction_is_reported_with_enough_digits) {
                    "element 1 is 1.000000119, which i32 does not");
 }
 
-/* The element that does not fit is in the second field of values, past the field's first chunk. */
 TEST(the_element_and_its_offset_are_reported) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];

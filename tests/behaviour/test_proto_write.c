@@ -1,5 +1,4 @@
-/* Tests writing blobs as BlobProto: contents, which protobuf-c reads, and errors. The fuzz target
-   `blob_proto` reads each message that it writes, and compares the blobs. */
+/* Tests writing blobs as BlobProto messages. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -22,7 +21,7 @@ static void check_message(const sb_blob *blob, const Sb__BlobProto *read, size_t
         assert_true((wide ? read->double_data[k] : (double)read->data[k]) == 3 + (double)k);
     for (size_t k = 0; k < diffs; k++)
         assert_true((wide ? read->double_diff[k] : (double)read->diff[k]) == -9 + (double)k);
-    assert_int_equal(read->shape != NULL, axes > 0); /* as in messages of Caffe */
+    assert_int_equal(read->shape != NULL, axes > 0);
     assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
     for (int k = 0; k < axes; k++)
         assert_int_equal(read->shape->dim[k], sb_blob_shape(blob)[k]);
@@ -31,8 +30,6 @@ static void check_message(const sb_blob *blob, const Sb__BlobProto *read, size_t
     assert_int_equal(read->base.n_unknown_fields, 0);
 }
 
-/* The library is built with protobuf-c's packer or with a private packer. Both packers must pass
-   this test. */
 TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++)
@@ -92,7 +89,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         if (rows[i].status != SB_OK) {
             assert_non_null(strstr(err.message, "safetensors"));
             assert_int_equal(strstr(err.message, ", data and diff,") != NULL, rows[i].flags != 0);
-            assert_status(rows[i].status, /* fails before the folder is opened */
+            assert_status(rows[i].status, /* fails before the library opens the folder */
                           sb_blob_save_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);
             assert_null(bytes);
@@ -128,8 +125,6 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* The newest bytes are on the device, so a save downloads them. The download replaces the storage
-   that was lent read-only, and the deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -1,5 +1,4 @@
-/* Tests queued work that fails when it runs. The first call that waits for the bytes, or that
-   begins after the failure is known, must report the failure. Then no call may return the bytes. */
+/* Tests that calls report failures of queued work, and never return the bytes of failed work. */
 #include "blobs.h"
 #include "plain.h"
 #include "pointers.h"
@@ -17,16 +16,16 @@
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
 
-/* ONE and TWO: the caller's streams. DEFAULT: the default stream. OWN: the library's stream. */
+/* DEFAULT is the default stream, OWN the library's stream. */
 enum { ONE, TWO, STREAMS, DEFAULT = STREAMS, OWN };
 
 struct scene {
     struct rig rig;
     sb_stream streams[STREAMS];
-    sb_blob *blob, *other, *target; /* blobs with data and diffs on the device */
+    sb_blob *blob, *other, *target;
 };
 
-/* --- a backend table of the test: the simulated device, with streams that forget failures -- */
+/* --- the simulated device, with streams that forget failures --- */
 
 static sb_stream table_own;
 
@@ -35,9 +34,7 @@ static sb_status forget_failures SLOT_STREAM {
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
 
-/* --- another table, for a kernel of the caller that fails. The first wait for the kernel's stream,
-   or for an event after the kernel, reports the failure. If this was a wait for an event, later
-   waits for the same event also report the failure; no other wait does. */
+/* --- the simulated device, with a failed kernel of the caller --- */
 
 static struct {
     sb_stream stream; /* NULL: no kernel has failed */
@@ -88,7 +85,6 @@ static sb_status synchronize_kernel SLOT_STREAM {
     return st == SB_OK && is_unreported(stream) ? report_kernel(NULL, err) : st;
 }
 
-/* The simulated device, the table whose streams forget failures, the table of failed kernels. */
 enum { ON_SIM, FORGETFUL, KERNELS };
 
 static sb_blob *on_device(sb_context *context, double start) {
@@ -136,13 +132,10 @@ static void scene_reopen(struct scene *s, int kind, int32_t schedule) {
     scene_reopen_on(s, kind ? &table : NULL, schedule);
 }
 
-/* --- work that fails and invalidates data of `blob`, and calls after it ---------------------- */
-
 static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
 }
 
-/* A kernel of the caller writes the data of two blobs on one stream, and fails. */
 static void kernel_on_other(struct scene *s) {
     (void)blob_pointer_on(s->other, SB_DATA, MUTABLE_GPU_ON, s->streams[ONE]);
     failed_kernel.stream = s->streams[ONE];
@@ -153,7 +146,6 @@ static void kernel(struct scene *s) {
     kernel_on_other(s);
 }
 
-/* Releases storage that was used on every stream. The release waits, but reports no failure. */
 static void release_a_loan(struct scene *s) {
     struct lent lent = lend_device(s->rig.context, BYTES, 0);
     const void *in;
@@ -169,36 +161,35 @@ static void release_a_loan(struct scene *s) {
 
 enum step_call {
     END,
-    FAIL, /* the next operation `on` of the device fails when it runs */
+    FAIL, /* the next operation `on` of the device fails */
     UPDATE,
     SCALE,
-    SCALE_OFTEN, /* scales nine times, on the streams in turn */
+    SCALE_OFTEN,
     SCALE_DIFF,
     POINTER,
     PULL,
     PREFETCH,
-    WRITE_DIFF, /* writes the diff on the host */
-    SHARE_DIFF, /* replaces the diff by the data of `other` */
+    WRITE_DIFF,
+    SHARE_DIFF,
     DROP_DIFF,
-    LEND_DATA, /* replaces the data by read-only bytes, which a write copies to new storage first */
-    DERIVE_DIFF, /* replaces the diff by the result of work that reads the failing work's bytes */
+    LEND_DATA,
+    DERIVE_DIFF,
     KERNEL,
     KERNEL_ON_OTHER,
-    /* Calls between the failing work and the call that waits. Each call may report the failure. */
+    /* Calls after the failing work, which may report the failure. */
     NOTHING,
     SYNCHRONISE,
     FORGET_STREAMS,
     RELEASE_A_LOAN,
     READ_ANOTHER,
-    ORDER_DATA, /* makes a stream wait for the library's stream, by an event of the library */
+    ORDER_DATA,
     ORDER_DIFF,
     END_OF_EVENTS
 };
 
-/* A call that uses `blob`. */
 struct step {
     enum step_call call;
-    int32_t on; /* the stream of the call, or the operation that FAIL makes fail */
+    int32_t on; /* a stream; for FAIL, the operation that fails */
 };
 
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
@@ -320,12 +311,9 @@ static const struct work {
 };
 enum { WORKS = sizeof works / sizeof *works };
 
-/* Returns whether the work begins with a kernel of the caller, which needs the table KERNELS. */
 static bool is_kernel(const struct work *work) {
     return work->steps[0].call == KERNEL || work->steps[0].call == KERNEL_ON_OTHER;
 }
-
-/* --- calls that wait for the bytes ----------------------------------------------------------- */
 
 enum { ASUM = POINTER_CALLS, COPY_FROM, PULL_AND_WAIT, ALL_REDUCE, REDUCER };
 
@@ -333,7 +321,6 @@ static const int asks[] = {CPU_DATA,  MUTABLE_CPU,   GPU_DATA,   MUTABLE_GPU, AS
                            COPY_FROM, PULL_AND_WAIT, ALL_REDUCE, REDUCER};
 enum { ASKS = sizeof asks / sizeof *asks };
 
-/* Returns the status of a collective operation or of a reducer's step. */
 static sb_status communicate(struct scene *s, int call, sb_error *err) {
     sb_comm *comm;
     sb_reducer *reducer = NULL;
@@ -352,7 +339,6 @@ static sb_status communicate(struct scene *s, int call, sb_error *err) {
     return st;
 }
 
-/* Makes the call. If the call returns a pointer, stores the pointer in `*out`. */
 static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
     double sum;
     sb_status st;
@@ -372,8 +358,6 @@ static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
     }
 }
 
-/* --- trials ---------------------------------------------------------------------------------- */
-
 struct trial {
     int kind;
     const struct work *work;
@@ -390,7 +374,7 @@ static void blame(const struct trial *t, const char *what, sb_status st) {
 static void check_overwrite(struct scene *s, const struct trial *t) {
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* a queued copy has failed; the next call does not report the failure */
+    if (st != SB_OK) /* the first call reports the failure of a queued copy */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "an overwrite returned", st);
@@ -432,8 +416,6 @@ TEST_ON(scene, bytes_that_failed_work_should_have_written_are_not_returned) {
     }
 }
 
-/* The failures of a stream do not concern other streams, later kernels, or a forgotten stream that
-   had the same slot. */
 TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     const void *in;
     for (int forgets = 0; forgets < 2; forgets++) {
@@ -453,12 +435,12 @@ TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     }
 }
 
-/* With so many streams, the last and the first stream have the same bit in a set of streams. */
+/* In a set of streams, the last of the created streams has the same bit as the first. */
 TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     sb_stream last = NULL;
     const void *in;
     scene_reopen(f, KERNELS, SB_SIM_LAZY);
-    kernel(f); /* on the stream of the first slot */
+    kernel(f);
     for (int i = SB__FIRST_NAMED; i < 64; i++) {
         last = rig_stream(&f->rig);
         (void)blob_pointer_on(f->target, SB_DATA, OVERWRITE_GPU_ON, last);
@@ -468,7 +450,7 @@ TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- a kernel that checks, behind arithmetic, whether the arithmetic's memory still exists --- */
+/* --- a kernel that checks whether the memory of earlier arithmetic still exists --- */
 
 static struct rig *observed;
 static struct look observation;
@@ -479,8 +461,7 @@ static sb_status observe_axpy SLOT_AXPY {
     return st;
 }
 
-/* Updates read-only bytes, so the library writes to a copy of the bytes. The nth record of an event
-   fails, and so does the second wait for a stream. Returns whether the arithmetic was queued. */
+/* Returns whether the arithmetic was queued. */
 static bool update_copy(struct scene *s, int64_t nth) {
     sb_backend table = sb__sim_backend;
     table.axpy = observe_axpy;
@@ -502,9 +483,6 @@ TEST_ON(scene, a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
     assert_true(observation.ran && observation.reached);
 }
 
-/* --- bytes that no call requests ------------------------------------------------------------- */
-
-/* The upload before a kernel of the caller fails. Then only the host has bytes, which are old. */
 TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
     sb_comm *comm;
     sb_reducer *reducer;
@@ -521,7 +499,6 @@ TEST_ON(scene, a_reducer_reports_a_failure_that_the_wait_in_ready_returned) {
     sb_comm_destroy(comm);
 }
 
-/* A call that waits for all work of a stream reports the failure of that work once. */
 TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     for (int i = 0; i < 8; i++) {
         const bool forgets = i & 1, transfers = i & 2;
@@ -538,7 +515,6 @@ TEST_ON(scene, a_wait_for_a_stream_reports_failures_of_the_stream) {
     }
 }
 
-/* The failed work has read the diff, but not written it, so the diff remains valid. */
 TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     const float *in;
     fails(f, SB_SIM_AXPY);
@@ -547,8 +523,6 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
 }
-
-/* --- waits that fail ------------------------------------------------------------------------- */
 
 struct fill {
     sb_context *context;
@@ -560,7 +534,6 @@ static void fill_with_threes(void *user) {
     fill_values(SB_DTYPE_F32, COUNT, 3, 0, sb_sim_address(fill->context, fill->ptr, BYTES));
 }
 
-/* A copy that failed, because its waits failed, must not overwrite the results of later work. */
 TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     for (int times = 1; times <= 4; times += 3) {
         int failed = 0;
@@ -587,8 +560,7 @@ TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* A table whose waits for events or streams fail: after `num_before` such waits, the next
-   `num_failing` return `status`. */
+/* After `num_before` waits, the next `num_failing` waits return `status`. */
 static struct {
     bool of_events, of_streams;
     int num_before, num_failing;
@@ -645,9 +617,6 @@ static sb_status scale_and_wait(struct scene *s, int waiter, int num_failing, sb
     }
 }
 
-/* By the contract of backends, a wait that returns OUT_OF_MEMORY does not mean that the work
-   failed, so the library waits again. If the second wait fails, too, arithmetic in place counts as
-   failed. This failure is reported once. */
 TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     static const sb_status statuses[] = {SB_ERR_DEVICE_FAILURE, SB_ERR_OUT_OF_MEMORY};
     const char *prefix = "failed while it wrote:";
@@ -668,8 +637,6 @@ TEST_ON(scene, a_wait_for_a_stream_that_fails_is_retried) {
     }
 }
 
-/* Two waits for an event fail. A later call waits again, and returns the bytes or, if the work has
-   failed, a failure. */
 TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
     const float *in;
     for (int work = 0; work < 6; work++) {
@@ -693,7 +660,31 @@ TEST_ON(scene, an_event_whose_waits_fail_without_memory_remains) {
     }
 }
 
-/* All waits fail, so the copy may still run when its memory is destroyed. */
+/* Allocations or waits fail during arithmetic on operands that much queued work has written. */
+TEST_ON(scene, arithmetic_that_lacked_memory_succeeds_when_it_is_retried) {
+    const float *in;
+    sb_status st;
+    for (int i = 0; i < 90; i++) {
+        const int kind = i % 3;
+        scene_reopen_failing(f, true, false);
+        for (int k = 0; k < 17; k++)
+            make_step(f, SCALE_DIFF, k % STREAMS);
+        assert_ok(sb_blob_scale(f->other, SB_DATA, 2, &err));
+        f->rig.counting.fail_nth = i % 2 ? 1 + i / 6 : 0;
+        fail_waits(i / 6, i % 2 ? 0 : 2, SB_ERR_OUT_OF_MEMORY);
+        do
+            st = kind ? sb_blob_scale_on(f->blob, SB_DIFF, 2,
+                                         kind == 1 ? f->streams[ONE] : table_own, &err)
+                      : sb_blob_update_on(f->blob, f->streams[ONE], &err);
+        while (st == SB_ERR_OUT_OF_MEMORY);
+        assert_ok(st);
+        waits.num_failing = 0;
+        f->rig.counting.fail_nth = 0;
+        assert_ok(sb_blob_cpu_f32(f->blob, kind ? SB_DIFF : SB_DATA, &in, &err));
+        assert_true(in[1] == (kind ? 2 << 18 : 2 - (2 << 17)));
+    }
+}
+
 TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released) {
     for (int pulls = 0; pulls < 2; pulls++) {
         sb_mem *mem;
@@ -716,18 +707,15 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
     }
 }
 
-/* If work without an event fails, the device counts as lost: no later call could report the
-   failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW); /* 1 orders the streams */
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The library's memory for queued work is bounded, even in a loop without waits. */
 TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
     const float *in;
@@ -749,8 +737,6 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* The library records one event to report a failure of its arithmetic. It records further events on
-   the streams that used the bytes, so that other streams can wait for these uses. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
@@ -762,20 +748,19 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
-static const sb_status *scripted; /* the statuses that the next waits for events return */
+static const sb_status *scripted; /* the results of the next waits for events */
 
 static sb_status scripted_wait SLOT_EVENT {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");
 }
 
-/* A wait may fail although the work succeeds, or before the wait can report that the work failed.
-   Therefore the library waits a second time. */
 TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     static const struct {
         sb_status waits[2], result;
         ptrdiff_t calls;
     } rows[] = {{{SB_OK}, SB_OK, 1},
                 {{SB_ERR_DEVICE_LOST}, SB_ERR_DEVICE_LOST, 1},
+                {{SB_ERR_FORKED}, SB_ERR_FORKED, 1},
                 {{SB_ERR_DEVICE_FAILURE, SB_OK}, SB_OK, 2},
                 {{SB_ERR_OUT_OF_MEMORY, SB_OK}, SB_OK, 2},
                 {{SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE}, SB_ERR_DEVICE_FAILURE, 2},
@@ -792,8 +777,6 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     }
 }
 
-/* --- failures that another thread's wait returns ------------------------------------------- */
-
 static sb_status on_thread(void *(*task)(void *arg), void *arg) {
     pthread_t thread;
     void *status;
@@ -808,8 +791,6 @@ static void *sum_other(void *arg) {
     return (void *)(intptr_t)sb_blob_asum(s->other, SB_DATA, &sum, NULL);
 }
 
-/* While a slot runs, another thread sums a blob of the scene `interrupted`, once, and stores the
-   status. */
 static struct scene *interrupted;
 static sb_status sum_of_another;
 
@@ -820,8 +801,6 @@ static void interrupt(void) {
         sum_of_another = on_thread(sum_other, s);
 }
 
-/* Another thread waits for the operation before the library's core knows that the operation is
-   queued. */
 static sb_status scale_and_interrupt SLOT_SCALE {
     const sb_status st = sb__sim_backend.scale(device, dtype, count, alpha, x, stream, err);
     interrupt();
@@ -845,14 +824,12 @@ static void *number_of_thread(void *arg) {
     return (void *)(intptr_t)sb__thread_number();
 }
 
-/* The simulated device distinguishes threads by number. A new thread may have the handle of a
-   thread that has ended. */
+/* A new thread may have the handle of a thread that has ended. */
 TEST(the_number_of_an_ended_thread_is_not_used_again) {
     const int first = on_thread(number_of_thread, NULL);
     assert_int_not_equal(on_thread(number_of_thread, NULL), first);
 }
 
-/* Queues a copy to the host on the library's stream. */
 static void pull_on_own(sb_blob *blob) {
     assert_ok(sb_mem_async_cpu_pull(data_of(blob), table_own, &err));
 }
@@ -862,8 +839,7 @@ static void make_host_old(sb_blob *blob) {
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
 }
 
-/* The first event that a thread records after work reports the work's failure. Later events need
-   not report this failure. A read of `target` waits for all events that the context keeps. */
+/* A read of `target` waits for all events that the context keeps. */
 TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_either) {
     const void *in;
     for (int waits = 0; waits < 2; waits++)
@@ -880,9 +856,9 @@ TEST_ON(scene, a_copy_behind_the_librarys_arithmetic_reports_the_failure_of_eith
         }
 }
 
-/* --- a table that makes a wait end while another thread records its next event ---------------- */
+/* --- a table that makes a wait end while another thread records its next event --- */
 
-static _Atomic int meeting; /* the number of steps that are done */
+static _Atomic int meeting; /* the number of completed steps */
 
 static void meet(int steps) {
     meeting = steps;
@@ -911,8 +887,6 @@ static void *wait_and_meet(void *arg) {
     return (void *)(intptr_t)st;
 }
 
-/* The event that the library records for the arithmetic must not also cover the copy: no other
-   event would then report the copy's failure. */
 TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     const void *in;
     pthread_t thread;
@@ -929,13 +903,11 @@ TEST_ON(scene, a_wait_for_arithmetic_hides_no_failure_of_a_later_copy) {
     fails(f, SB_SIM_DOWNLOAD);
     pull_on_own(f->blob);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    for (int i = 0; i < 3; i++) /* until both failures have been reported */
+    for (int i = 0; i < 3; i++) /* three calls report both failures */
         ignore(sb_context_synchronize(f->rig.context, &err));
     assert_int_not_equal(sb_blob_cpu(f->blob, SB_DATA, &in, &err), SB_OK);
 }
 
-/* Reads the data of `target` while two successive waits fail, from each wait of the read on: the
-   wait for the event of `target`, or a wait for one of the two events that the context keeps. */
 TEST_ON(scene, waits_that_fail_without_memory_hide_no_failure_of_arithmetic) {
     const void *in;
     for (int before = 0; before < 9; before++) {

@@ -1,5 +1,4 @@
-/* Tests where reads store values, and how much memory the reads need, with every reader. The test
-   faults.formats tests reads that fail. */
+/* Tests where reads store values, and how much memory the reads need. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -9,7 +8,7 @@
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
 
-enum { COUNT = 6 }; /* elements of the message */
+enum { COUNT = 6 };
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -17,11 +16,9 @@ struct scene {
     struct wire wire;
     const char *path;
     sb_limits limits;
-    sb_model *model; /* for the readers that load a blob from a model */
+    sb_model *model;
 };
 
-/* Appends a message with `count` floats of data from 100 on and, if `diff`, as many floats of diff
-   from 200 on. The shape comes first, so a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);
@@ -34,7 +31,6 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     free(values);
 }
 
-/* Sets the memory limit (0: no limit), and reopens the model for the readers that need a model. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
@@ -70,9 +66,6 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* --- storage --------------------------------------------------------------------------------- */
-
-/* Blobs that share the memory get the values, even if new storage replaces read-only storage. */
 TEST(test_sharers_see_the_values) {
     enum { OWN, LENT_TO_WRITE, LENT_TO_READ, LENDINGS };
     for (int i = 0; i < READERS * LENDINGS; i++) {
@@ -102,16 +95,12 @@ TEST(test_sharers_see_the_values) {
     }
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     const size_t before = s->rig.counting.peak_bytes = s->rig.counting.live_bytes;
     assert_ok(read_into(s, reader, blob, &err));
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read allocates memory for the values. Later reads allocate nothing, except that a read
-   of a file, which may fail, has a second copy of the values until it ends. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
@@ -131,11 +120,8 @@ TEST(test_memory_is_the_payload_once) {
     }
 }
 
-/* --- limits ---------------------------------------------------------------------------------- */
-
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements; the memory of one part has room for LARGE elements. */
 static sb_blob *roomy(struct scene *s, sb_part part, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
@@ -164,7 +150,6 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     assert_true(s.rig.counting.peak_bytes - live <= LIMIT);
     assert_ptr_equal(data_of(blob), mem);
     assert_int_equal(sb_mem_head(mem), is_refused && !read_only ? head : SB_HEAD_AT_CPU);
-    /* The read succeeds if the limit includes the blob's whole capacity. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
     const float *values = host_of(blob, SB_DATA);
@@ -199,8 +184,6 @@ TEST(test_the_limit_is_exact) {
     }
 }
 
-/* New memory is not zeroed if a message will fill it. Nevertheless, old bytes of the process must
-   be visible neither after a failed read nor in a buffer that the context has cached. */
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;
@@ -214,7 +197,7 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
         test_aligned_free(secret);
         sb_blob *blob = test_vector(context, SB_DTYPE_I32, count);
         assert_true(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err) <= -100);
-        if (cached) { /* another blob of the context uses the buffer */
+        if (cached) { /* another blob gets the cached buffer */
             test_end(blob);
             blob = test_vector(context, SB_DTYPE_I32, count);
         }

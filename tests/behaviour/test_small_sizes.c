@@ -1,4 +1,4 @@
-/* Compiles base/checked.h with a 32-bit size_t, so that 64-bit hosts also test this case. */
+/* Tests base/checked.h with a 32-bit size_t, also on 64-bit hosts. */
 #include "support.h"
 
 #undef PTRDIFF_MAX

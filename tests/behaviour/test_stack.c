@@ -14,8 +14,8 @@ enum { STACK_BYTES = 1 << 20, PROMISED_BYTES = 24 << 10 };
 
 struct scene {
     const char *file, *other;
-    sb_model *model;         /* opened from `file`, with an edit in a layer */
-    sb_blob *blob, *doubles; /* one of floats, one of doubles; both fit a blob of the model */
+    sb_model *model; /* opened from `file`, with an edit in a layer */
+    sb_blob *blob, *doubles;
     sb_error err;
     bool makes_calls, passed;
 };
@@ -33,8 +33,6 @@ static struct scene scene_of(struct rig *rig) {
     return s;
 }
 
-/* Opens a file that is not a model. The library reads the file's bytes to describe them in the
-   error. */
 static bool describes_another_kind(struct scene *s) {
     bool passed = true;
     for (sb_format format = SB_FORMAT_AUTO; format <= SB_FORMAT_SOLVERSTATE; format++) {
@@ -46,7 +44,6 @@ static bool describes_another_kind(struct scene *s) {
     return passed;
 }
 
-/* Limits the size of files, so that a save fails after some bytes, as on a full disk. */
 static bool fails_on_a_full_disk(struct scene *s) {
     struct rlimit unlimited;
     bool set = getrlimit(RLIMIT_FSIZE, &unlimited) == 0;

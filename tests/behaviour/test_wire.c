@@ -1,5 +1,4 @@
-/* Tests the reader of protobuf's wire format: it accepts the same messages in memory and in a file,
-   and reports the same offset for an error in both. Also tests the sink. */
+/* Tests the reader of protobuf's wire format, and the sink. */
 #include "blobs.h"
 #include "files.h"
 
@@ -10,7 +9,6 @@
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
 static const struct sb__path root = {NULL, "", -1, names};
 
-/* Reads a whole message and stores the number of its fields in `fields`. */
 static sb_status walk(const struct sb__source *source, int *fields, sb_error *err) {
     struct sb__reader *reader = malloc(sizeof *reader);
     struct sb__field field = {.end = 0};
@@ -29,7 +27,7 @@ struct row {
     const char *bytes;
     size_t size;
     int64_t number;   /* the number of fields or, on failure, the offset */
-    const char *part; /* a part of the error message; NULL: the bytes are a valid message */
+    const char *part; /* a part of the error message; NULL: the message is valid */
 };
 
 #define B(s) s, sizeof s - 1
@@ -94,8 +92,6 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* A sink in memory stores the bytes of a call completely or not at all, but stores as many bytes of
-   a source as fit. The sink must not write beyond the memory. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};
@@ -119,8 +115,7 @@ TEST(a_memory_takes_what_fits) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* Without `err`, the library does not read the bytes, because it need not describe them. The
-       library never reads PTRDIFF_MAX + 1 bytes, because no object has so many bytes. */
+    /* These bytes do not exist, so a read would crash. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

@@ -1,24 +1,23 @@
-/* Times arithmetic, copies and fillers on one thread and on two. Caffe's fillers always run on one
-   thread. All contestants of a contest use the same memory. */
+/* Times arithmetic, copies and fillers on one thread and on two. */
 #include "harness.h"
 #include "peers/caffe.h"
 
 #include <string.h>
 
-#define SAME        1.02 /* limit for times that should be equal, with room for noise */
+#define SAME        1.02 /* limit for times that should be equal */
 #define SUM_LOOP    1.2  /* limit for a sum of 1 MiB, relative to a loop that adds floats */
-#define SUM_SHARED  1.08 /* limit for a sum in the shared cache, relative to Caffe's sum */
+#define SUM_SHARED  1.08 /* limit for a sum of 8 MiB, relative to Caffe's sum */
 #define TEAM        (1 / 0.9)
 #define LEAST_TEAM  (8 * MIB)
-#define HALF        (1 / 2.0) /* the goal on one thread: half of Caffe's time */
-#define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, relative to Caffe's time on one thread */
+#define HALF        (1 / 2.0)
+#define TEAM_GOAL   (1 / 3.5) /* goal on two threads, relative to Caffe's time on one thread */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2   /* for the constant filler: includes the time of the call */
-#define VALUE       0.25F /* of the constant filler; its bytes differ, so memset cannot write it */
+#define SMALL_GOAL  1.2   /* limit for the constant filler */
+#define VALUE       0.25F /* the bytes of 0.25F differ, so memset cannot write the value */
 
 static size_t bytes, count;
 static sb_blob *blob, *target;
-static float *data, *diff, *copied; /* data and diff of `blob`, data of `target` */
+static float *data, *diff, *copied;
 static void *caffe_blob, *caffe_target;
 
 /* --- the library and Caffe ---------------------------------------------------------------- */
@@ -90,9 +89,9 @@ static const struct operation {
     void (*run)(void);
     void (*caffe)(void);
     void (*range)(size_t at, size_t n);
-    double loop;   /* limit of the ratio to the loop's time, at 1 MiB */
-    double shared; /* limit of the ratio to Caffe's time, at 8 MiB */
-    double team;   /* limit of the ratio to the loop's time with two threads, at 256 MiB */
+    double loop;
+    double shared;
+    double team;
 } operations[] = {
     {"update", "plain loop", update, caffe_update, update_range, SAME, SAME, TEAM},
     {"asum", "plain loop", asum, caffe_asum, asum_range, SUM_LOOP, SUM_SHARED, TEAM},
@@ -239,7 +238,7 @@ static void contest_filler(int threads) {
     contest_run(&contest, bytes, threads);
 }
 
-/* The bilinear filler requires four axes: images of 16 x 4 x 4. */
+/* The bilinear filler requires four axes. */
 static void each_filler(int threads) {
     const int images = (int)(count / 256);
     sb_context *context = make_context(0, threads == 1 ? NULL : team_run);

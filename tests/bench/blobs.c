@@ -1,6 +1,4 @@
-/* Times three kinds of work: the allocation of fresh memory and of memory that was used before; the
-   reading of a blob from a BlobProto message; the writing of such a message. The last result of a
-   contestant is freed after the clock has stopped. */
+/* Times allocations of memory, and the reading and writing of BlobProto messages. */
 #include "harness.h"
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
@@ -9,15 +7,15 @@
 #include <string.h>
 
 #define GOAL_BYTES (64 * MIB)
-#define ALLOCATED  (256 * MIB) /* the size for which allocations have goals */
+#define ALLOCATED  (256 * MIB)
 
-static size_t bytes; /* the size of the payload as floats */
+static size_t bytes;
 static sb_context *context;
 static sb_blob *blob;
 static const void *payload;
-static void *message; /* with the payload */
+static void *message;
 static size_t message_size;
-static void *memory; /* for contestants without a blob */
+static void *memory;
 static void *caffe_blob;
 static Sb__BlobProto *unpacked;
 
@@ -59,7 +57,7 @@ static void allocate_again(void) {
 static void map(void) {
     free_memory();
     memory = fresh_memory(bytes);
-    if (bytes < 2 * MIB) /* this memory is from malloc, which does not zero it */
+    if (bytes < 2 * MIB) /* malloc does not zero memory */
         memset(memory, 0, bytes);
     touch(memory);
 }

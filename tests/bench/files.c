@@ -7,7 +7,6 @@
 
 #define LAYERS 60
 
-/* The numbers of weights of ten layers. The net has six copies of each layer: 60 layers, 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 
@@ -25,7 +24,6 @@ static void add_blob(sb_model *model, int64_t layer, int64_t count) {
     sb_blob_destroy(blob);
 }
 
-/* Writes a net into the file. Returns the payload's bytes. */
 static size_t make_net(void) {
     struct stat status;
     sb_model *model;
@@ -35,7 +33,7 @@ static size_t make_net(void) {
         int64_t count = weights[(size_t)i % (sizeof weights / sizeof *weights)] / divisor;
         must(sb_model_add_layer(model, "a layer", 7, "Convolution", 11, &layer, NULL));
         add_blob(model, layer, count);
-        add_blob(model, layer, 256); /* the bias */
+        add_blob(model, layer, 256);
         elements += count + 256;
     }
     must(sb_model_save_file(model, path, NULL));

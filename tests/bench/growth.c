@@ -1,5 +1,4 @@
-/* Compares the time per layer in nets of 100 to 100,000 layers with the time in nets of 1,000
-   layers. */
+/* Compares the times per layer in nets of 100 to 100,000 layers with nets of 1,000 layers. */
 #include "harness.h"
 #include "syncblob.pb-c.h"
 
@@ -8,21 +7,20 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling: a part is unused */
+#define ADDED_GROWS 1.5 /* an array that grows by doubling may be half empty */
 
 typedef char layer_name[NAME_BYTES];
 
-static sb_blob *values, *target; /* every layer's blob; the blob into which layers are loaded */
+static sb_blob *values, *target;
 
 struct net {
     int64_t layers;
     sb_model *built, *opened;
     void *bytes;
     size_t size;
-    layer_name *asked; /* all names, in the order of the searches */
+    layer_name *asked;
 };
 
-/* Returns how many layers a run handles. If the net has fewer layers, a run repeats its work. */
 static int64_t layers_of_a_run(void) {
     return bench.quick ? MOST / 10 : MOST;
 }
@@ -97,8 +95,7 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    double
-        limit; /* of the ratio to nets of 1,000 layers: searches in large nets cause cache misses */
+    double limit; /* searches in large nets cause cache misses */
 } steps[] = {{"build", build_once, 1.2},
              {"open", open_once, 1.2},
              {"list", list_once, 1.2},
@@ -125,7 +122,7 @@ static void run_thousand(void) {
 
 /* --- nets ----------------------------------------------------------------------------------- */
 
-/* Returns all names; each is the name of a layer far from the previous name's layer. */
+/* Neighbours in the returned array are names of distant layers. */
 static layer_name *make_names(int64_t layers) {
     layer_name *names = malloc((size_t)layers * sizeof *names);
     must(names ? 0 : -1);
@@ -164,7 +161,6 @@ static void compare_time(void) {
     contest_run(&contest, 0, 1);
 }
 
-/* Returns how many bytes of memory a model uses for each layer that was added. */
 static double bytes_of(const struct net *of) {
     sb_context *context = make_context(0, NULL);
     const size_t before = host_bytes(context);

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define HUGE_PAGE   ((size_t)2 << 20)
-#define SAMPLE_NS   20000.0 /* the minimum time of a sample */
+#define SAMPLE_NS   20000.0
 #define MAX_ROUNDS  2001
 #define MAX_PLAYERS 7
 #define MIN_ROUNDS  (bench.quick ? 3 : 11)
@@ -22,7 +22,7 @@ void call_failed(int32_t status) {
 }
 
 void pin(int index) {
-    static cpu_set_t allowed; /* the processors that the process could use at the first call */
+    static cpu_set_t allowed;
     static int known;
     cpu_set_t one;
     if (!known)
@@ -45,14 +45,14 @@ static double now(void) {
 
 static struct player {
     const struct contestant *contestant;
-    int64_t runs; /* in a sample */
+    int64_t runs;
     double samples[MAX_ROUNDS];
 } players[MAX_PLAYERS];
 static struct result results[MAX_PLAYERS];
 
 static double sample(const struct player *p) {
     if (bench.slowest)
-        (void)bench.slowest(0); /* all processes begin together */
+        (void)bench.slowest(0);
     double start = now();
     for (int64_t i = 0; i < p->runs; i++)
         p->contestant->run();
@@ -63,7 +63,6 @@ static double sample(const struct player *p) {
     return bench.slowest ? bench.slowest(ns) : ns;
 }
 
-/* Sets the number of runs of a sample, so that a sample is long enough to time. Warms caches. */
 static void calibrate(struct player *p) {
     for (p->runs = 1;; p->runs *= 4) {
         (void)sample(p);
@@ -72,14 +71,13 @@ static void calibrate(struct player *p) {
     }
 }
 
-/* Returns the number of rounds. */
 static int measure(int count) {
     int round = 0, most = bench.rounds ? bench.rounds : MAX_ROUNDS;
     for (int i = 0; i < count; i++)
         calibrate(&players[i]);
     double end = bench.rounds ? HUGE_VAL : now() + CONTEST_NS;
     for (; round < most && (round < MIN_ROUNDS || now() < end); round++)
-        for (int i = 0; i < count; i++) { /* rotates the order */
+        for (int i = 0; i < count; i++) {
             struct player *p = &players[(i + round) % count];
             p->samples[round] = sample(p);
         }
@@ -91,7 +89,6 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median; sorts the values. */
 static double median(double *values, int count) {
     qsort(values, (size_t)count, sizeof *values, compare);
     return values[count / 2];
@@ -112,7 +109,6 @@ static void summarize(int count, int rounds) {
 
 /* --- goals ------------------------------------------------------------------------ */
 
-/* Returns a text such as "asum, 1 MiB, to Caffe". */
 static const char *name_goal(const char *what, size_t bytes, const char *against) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
     static char text[160];

@@ -1,5 +1,4 @@
-/* Contests: the library and other contestants do the same work in turns, so that other load on the
-   machine slows all contestants. All times are nanoseconds. */
+/* Measures contests, in which the library and other contestants do the same work in turns. */
 #ifndef SB_BENCH_HARNESS_H
 #define SB_BENCH_HARNESS_H
 
@@ -15,83 +14,73 @@
 
 struct contestant {
     const char *name;
-    void (*run)(void);   /* the work, timed */
-    void (*after)(void); /* [nullable] after a sample, untimed */
+    void (*run)(void);
+    void (*after)(void); /* [nullable] */
 };
 
-/* Limits the library's best time to `limit` times that of the contestant `against`. */
+/* The library's best time may be at most `limit` times the best time of `against`. */
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* the payload's size to which the goal applies; 0: any size */
+    size_t bytes; /* the payload's size; 0: any size */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */
 struct contest {
     const char *what;
     struct contestant contestants[6];
-    struct contestant caffe[3]; /* take part only if Caffe is loaded */
+    struct contestant caffe[3];
     struct goal goals[4];
 };
 
 struct result {
-    double best, median; /* of a run */
-    double ratio;        /* the median over the rounds of the library's time divided by this time */
+    double best, median;
+    double ratio; /* the median of the library's time divided by the contestant's time */
 };
 
 struct bench {
-    bool quick; /* measure fewer sizes and rounds */
-    int rounds; /* of a contest; 0: as many as fit into CONTEST_NS */
-    /* [nullable] returns the longest of the times that all processes of a program pass to it */
+    bool quick;
+    int rounds; /* 0: as many rounds as fit into CONTEST_NS */
+    /* [nullable] returns the longest time of all processes */
     double (*slowest)(double ns);
-    const char *folder;             /* for files */
+    const char *folder;
     const struct caffe_peer *caffe; /* [nullable] */
-    FILE *goals, *times;            /* [nullable] results as CSV */
+    FILE *goals, *times;            /* [nullable] */
     int met, missed, unmeasured;
 };
 
 extern struct bench bench;
 
-/* Pins the calling thread to the index-th of the processors that it may use. */
+/* Pins the calling thread to the index-th of the processors that the thread may use. */
 void pin(int index);
 
-/* Times all contestants, writes their times and checks the goals. A goal against a contestant that
-   does not take part counts as not measured. `bytes` is the payload's size; 0 if the work has no
-   payload. Returns the contestants' results, valid until the next contest. */
+/* Times all contestants and checks the goals. The results are valid until the next contest. */
 const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
-/* Checks the goal that `value`, a figure other than a contest's best time, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
-/* Calls `run` for each size of payload from 1 KiB on, up to 8 MiB if bench.quick, else 256 MiB. */
 void each_size(void (*run)(size_t bytes));
 
-/* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a
-   multiple of 2 MiB and, like the library's memory, uses huge pages if the kernel has them. */
+/* Returns unwritten memory, from 2 MiB on in huge pages like the library's memory. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 
 sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for);
-/* Returns the bytes of host memory that the context's objects use. */
 size_t host_bytes(sb_context *context);
-/* Returns a blob with one axis and no memory. */
 sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
-/* Fills a blob's data or diff with random nonzero floats from -1 to 1. Returns the floats. */
+/* Fills the data or diff with random nonzero floats from -1 to 1. Returns the floats. */
 float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
-/* An sb_parallel_for that runs tasks on two pinned threads, the caller and a helper. */
 void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg);
 
-/* The plain loops with which the library is compared; the compiler vectorises them. */
 void loop_update(float *data, const float *diff, size_t count);
 float loop_asum(const float *x, size_t count);
 float loop_sumsq(const float *x, size_t count);
-/* Sets x[i] = value. Compilers use memset for this only if the value's bytes are equal. */
+/* Compilers use memset for loop_fill only if the value's bytes are equal. */
 void loop_fill(float *x, float value, size_t count);
 void loop_scale(float *x, float factor, size_t count);
 void loop_widen(const float *from, double *to, size_t count);
 void loop_narrow(const double *from, float *to, size_t count);
 
-/* The cases of the benchmark. */
 void bench_allocation(void);
 void bench_messages(void);
 void bench_files(void);
@@ -101,13 +90,12 @@ void bench_growth(void);
 
 _Noreturn void call_failed(int32_t status);
 
-/* Ends the program if `status` is not 0. */
 static inline void must(int32_t status) {
     if (status != 0)
         call_failed(status);
 }
 
-/* Prevents the compiler from removing the work whose result is at `p`. */
+/* Prevents the compiler from removing the computation of the bytes at `p`. */
 static inline void keep(const void *p) {
     __asm__ volatile("" : : "r"(p) : "memory");
 }

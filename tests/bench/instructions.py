@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Tests that small operations stay within their budgets of instructions (instructions.txt).
 
-An operation fails if it executes more than 1.10 times its budget. Unlike times, counts repeat exactly.
-callgrind counts inside the function `counted` of operations.c, including the C library and
-OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
-printed.
+An operation fails if it executes more than 1.10 times its budget. callgrind counts the instructions of the
+function
+`counted` in operations.c. With another compiler or processor family, the counts are only printed.
 """
 import argparse
 import os
@@ -18,12 +17,11 @@ import tempfile
 BUDGETS = pathlib.Path(__file__).with_name("instructions.txt")
 FACTOR = 1.10
 TIMES = 1000
-# Settings that fix the kernels of OpenBLAS and of the C library, which otherwise depend on the processor.
+# Without these settings, OpenBLAS and the C library choose their code by the processor.
 CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
 
 
 def count(program, name):
-    """Returns the instructions of an operation."""
     with tempfile.NamedTemporaryFile("r") as out:
         subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
                         f"--callgrind-out-file={out.name}", program, name],
@@ -33,7 +31,6 @@ def count(program, name):
 
 
 def built_with(program):
-    """Returns the compiler's name and major version, from the section .comment, and the machine."""
     comment = subprocess.run(["readelf", "--string-dump=.comment", program], check=True, text=True,
                              capture_output=True).stdout
     gcc, clang = re.search(r"GCC: .* (\d+)\.", comment), re.search(r"clang version (\d+)", comment)
@@ -48,7 +45,6 @@ def write(found, kind):
 
 
 def judge(found):
-    """Prints a table of budgets and counts; returns the names of the operations that failed."""
     rows = (line.split() for line in BUDGETS.read_text().splitlines() if line[0] != "#")
     budgets = {name: int(number) for name, number in rows}
     failed = sorted(set(found) ^ set(budgets))

@@ -5,7 +5,7 @@ void loop_update(float *restrict data, const float *restrict diff, size_t count)
         data[i] -= diff[i];
 }
 
-/* The number of partial sums. With one sum, each addition would wait for the previous addition. */
+/* The number of partial sums: additions to a single sum would wait for each other. */
 #define LANES 64
 
 static inline float sum(const float *x, size_t count, float (*term)(float)) {

@@ -1,6 +1,5 @@
-/* bench [--quick] [--caffe LIBRARY] [--out FOLDER] [CASE...]
-   Measures the library and other contestants, and checks the goals. Appends the goals to
-   FOLDER/goals.csv and all times to FOLDER/times.csv. */
+/* bench [--quick] [--caffe LIBRARY] [--out FOLDER] [CASE...] compares the library with other
+   contestants. Appends the results to FOLDER/goals.csv and FOLDER/times.csv. */
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -37,8 +36,7 @@ void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), voi
         task(arg, i);
 }
 
-/* Restarts the program with two settings. malloc uses huge pages. The threads of team_run spin for
-   about 500 us before they sleep, as the threads of a BLAS do. */
+/* Makes malloc use huge pages, and makes waiting threads spin as the threads of a BLAS do. */
 static void restart_with_settings(char **argv) {
     const char *setting = "glibc.malloc.hugetlb=1";
     const char *present = getenv("GLIBC_TUNABLES");
@@ -71,7 +69,6 @@ static unsigned case_of(const char *name) {
     fail("there is no case ", name);
 }
 
-/* Returns the cases that the command names, as bits. */
 static unsigned parse(int argc, char **argv) {
     static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
                                             {"caffe", required_argument, NULL, 'c'},
@@ -97,7 +94,7 @@ int main(int argc, char **argv) {
     restart_with_settings(argv);
     bench.folder = "/tmp";
     unsigned wanted = parse(argc, argv);
-    pin(0); /* the first call reads which processors the process may use */
+    pin(0); /* the first call of pin reads the processors that the process may use */
 #pragma omp parallel for num_threads(2) schedule(static, 1)
     for (int i = 0; i < 2; i++)
         pin(i);

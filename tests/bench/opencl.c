@@ -1,12 +1,10 @@
-/* Compares the library on opencl:0 with plain OpenCL, both with shared virtual memory: copies
-   and updates. */
+/* Compares the library on opencl:0 with plain OpenCL. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
 
 #include <string.h>
 
-/* Like the library's kernel, this kernel has no fused multiply-adds. */
 static const char source[] =
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
@@ -17,7 +15,6 @@ static const char source[] =
 
 static sb_context *context;
 
-/* The objects of plain OpenCL. */
 static struct {
     cl_context context;
     cl_device_id id;
@@ -25,7 +22,6 @@ static struct {
     cl_kernel axpy;
 } plain;
 
-/* A blob, and memory of plain OpenCL. */
 static struct {
     size_t bytes;
     sb_blob *blob;
@@ -91,7 +87,7 @@ static void open_pair(size_t bytes) {
     pair.bytes = bytes;
     pair.host = fresh_memory(bytes);
     must(pair.host ? 0 : -1);
-    memset(pair.host, 0, bytes); /* unwritten pages would all map one page, and be copied faster */
+    memset(pair.host, 0, bytes); /* unwritten pages all map one zero page, which is copied faster */
     pair.blob = device_blob(bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
@@ -138,8 +134,7 @@ static void plain_update(void) {
     must(clFinish(plain.queue));
 }
 
-/* Checks the median of the ratios, because the best time depends on when threads of the driver
-   wake. */
+/* Checks the median ratio, because the best time depends on when the driver's threads wake. */
 static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
                     void (*theirs)(void)) {
     const struct contest contest = {
@@ -167,7 +162,7 @@ int main(void) {
     must(sb_context_create(&options, &context, NULL));
     plain_open();
     printf("     best    median     limit  unit  threads    goal\n");
-    /* Fewer bytes would measure how long a thread of the driver takes to wake: 3 to 40 us. */
+    /* With fewer bytes, the 3 to 40 us in which a thread of the driver wakes would dominate. */
     bench_copies(MIB);
     bench_copies(64 * MIB);
     printf("\n%d met, %d missed\n", bench.met, bench.missed);

@@ -1,17 +1,16 @@
-/* "operations" prints the names of the small operations whose instructions are counted.
-   "operations NAME" runs an operation TIMES times in the function `counted`, where callgrind counts
-   instructions for instructions.py. */
+/* operations [NAME]: prints the names of small operations, or runs one operation for callgrind
+   (instructions.py). */
 #include "harness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TIMES 1000
-#define COUNT 256 /* floats: 1 KiB */
+#define COUNT 256
 
-static sb_blob *blob;   /* 1 x 4 x 8 x 8, written, with a diff */
-static sb_blob *source; /* likewise, without a diff */
-static sb_model *model; /* 100 layers */
+static sb_blob *blob;   /* with a diff */
+static sb_blob *source; /* without a diff */
+static sb_model *model;
 static void *message;
 static size_t message_size;
 static char buffer[4096];
@@ -19,7 +18,6 @@ static char buffer[4096];
 static const sb_filler filler = SB_FILLER_INIT;
 static const int64_t shape_of_blob[] = {1, 4, 8, 8};
 
-/* Each operation is one call, which may write a member of `out`. */
 #define OPERATIONS(OPERATION)                                                                      \
     OPERATION(cpu_data, sb_blob_cpu(blob, SB_DATA, &out.data, NULL))                               \
     OPERATION(mutable_cpu_data, sb_blob_mutable_cpu(blob, SB_DATA, &out.writable, NULL))           \

@@ -14,7 +14,6 @@ static void add(int64_t count) {
     total += count;
 }
 
-/* Adds a convolution's weights, then the scale and the shift of the normalisation after it. */
 static void add_convolution(int64_t in, int64_t out, int64_t kernel) {
     add(out * in * kernel * kernel);
     add(out);

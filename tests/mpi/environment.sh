@@ -1,12 +1,10 @@
 # shellcheck shell=bash
-# Settings and functions for programs over MPI; to be sourced. Ranks may share processors, and root may
-# run the programs, as in a container.
+# Settings for programs over MPI in a container: root runs the programs, and ranks share processors.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
 
-# Compiles a program with the engine, against the static libraries of a build folder. The warning
-# stringop-overflow is off, because gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
+# The warning stringop-overflow is off: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
 compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
     local mpicc=$1 out=$2 source=$3 folder=$4
     shift 4
@@ -16,7 +14,6 @@ compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
         -lprotobuf-c -lopenblas -lpthread -lm -ldl
 }
 
-# Compares two files, which have a step and its loss in each line.
 compare_losses() { # WHAT FILE FILE TOLERANCE
     paste "$2" "$3" | awk -v what="$1" -v most="$4" '
         $1 != $3 || $2 - $4 > most || $4 - $2 > most { print what ": " $0; wrong++ }
@@ -24,8 +21,7 @@ compare_losses() { # WHAT FILE FILE TOLERANCE
               exit NR == 0 || wrong > 0 }'
 }
 
-# Compares the losses of the training example. The file "alone" is the output of one rank, "together" of
-# several ranks, and "again" of several ranks that were restarted at step 120 of 200.
+# The file "alone" is the output of one rank, "again" of ranks that were restarted at step 120.
 check_losses() { # FOLDER RANKS
     compare_losses "one rank, $2 ranks" "$1/alone" "$1/together" 1e-6
     tail -n 80 "$1/together" >"$1/rest"

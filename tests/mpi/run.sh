@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
-# Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
-# libraries of a build folder, and runs the test at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
-# Runs the test again with pieces of 499 elements, two at a time, as if counts were too large for MPI.
-# Then runs the training example: several ranks must have the losses of one rank, and a restarted run must
-# have the losses of a run that never stopped. Exits with 77 if there is no MPI.
+# Compiles and runs the test and the training example with each installed MPI: run.sh BUILD_FOLDER
+# [FLAG...]
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1") flags=("${@:2}")
@@ -12,10 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 . tests/mpi/environment.sh
-# Turns off the leak check: MPI leaks memory at its end, and the library leaks on purpose after a failure.
+# MPI leaks memory at its end, and the library leaks on purpose after a failure.
 export ASAN_OPTIONS=detect_leaks=0
 
-# The folders of the headers, and the tasks, that the test shares with the tests of other engines.
 shared=(-Wno-unused-parameter -Itests/support -Ic/comm/tests/support -Ic/src -Ic/testing/include
     c/comm/tests/support/tasks.c)
 compile() { # PROGRAM SOURCE FLAG...
@@ -26,7 +22,7 @@ run() { # PROGRAM RANKS ARGUMENT...
     timeout 120 "mpirun.$mpi" -n "$2" "$work/$1" "${@:3}"
 }
 
-# MPICH's ranks never yield to each other: more ranks than processors would take long.
+# MPICH's ranks never yield: more ranks than processors would take long.
 check_training() {
     local ranks=4
     [ "$mpi" = openmpi ] || ranks=2
@@ -34,7 +30,6 @@ check_training() {
     run train $ranks 200 --save 120 "$work/snapshot" >"$work/together"
     run train $ranks 200 --restore "$work/snapshot" >"$work/again"
     check_losses "$work" $ranks
-    # the loss must fall by half
     awk 'NR == 1 { first = $2 } END { exit !($2 < first / 2) }' "$work/alone"
 }
 

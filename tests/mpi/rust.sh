@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Tests the crate with its feature mpi, under each installed MPI: runs the test at 1, 2 and 3 ranks, and
-# the training example, whose losses must be equal to the losses without MPI. Exits with 77 if there is no
-# MPI, or no libclang for the crate mpi.
+# Tests the crate's feature mpi with each installed MPI; exits with 77 without MPI or libclang.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -9,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . tests/mpi/environment.sh
 
-# Uses a separate build folder for each MPI: the crate mpi-sys does not notice that MPICC has changed.
+# The crate mpi-sys does not notice a change of MPICC, so each MPI has a separate build folder.
 crate() { # COMMAND ARGUMENT...
     MPICC=mpicc.$mpi CARGO_TARGET_DIR=$target/mpi-$mpi \
         cargo "$1" --quiet --locked -p syncblob --features mpi "${@:2}"

@@ -1,18 +1,13 @@
-/* Tests communicators over MPI, at any number of ranks: their results, the arguments that they
-   refuse, and the statuses for failures of MPI. MPI's profiling interface wraps MPI's calls, so
-   that a test can make them fail. */
+/* Tests communicators over MPI; MPI's profiling interface makes calls fail. */
 #include "tasks.h"
 
 #include <pthread.h>
 #include <syncblob/mpi.h>
 
-/* --- claims ----------------------------------------------------------------------------- */
-
 static bool failed;
 static int my_rank, num_ranks;
 _Thread_local sb_error err;
 
-/* The functions behind the macros expect, expect_ok and expect_status. */
 void ranks_expect(bool claim, const char *text, const char *file, int line) {
     failed |= !claim;
     if (!claim)
@@ -32,17 +27,15 @@ uint64_t test_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* --- calls of MPI that a test can make fail ----------------------------------------------- */
-
 enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS, FREE, OTHER };
 
-static int fail_nth[OTHER + 1], freed, flying; /* flying: the number of requests in progress */
+static int fail_nth[OTHER + 1], freed, flying; /* `flying` counts the requests in progress */
 
 static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
 }
 
-/* Counts calls from threads that may not call MPI. Only one thread calls MPI at a time. */
+/* Counts calls from threads that must not call MPI. */
 static int forbidden;
 
 static void check_thread(void) {
@@ -89,8 +82,6 @@ CALL(Iallreduce, IALLREDUCE,
 SOME(Testsome, TESTSOME)
 SOME(Waitsome, WAITSOME)
 
-/* --- collectives ----------------------------------------------------------------------------- */
-
 static void every_engine_does_this(sb_comm *comm) {
     static const char *const devices[] = {"cpu", "sim:0"};
     static void (*const tasks[])(sb_comm * comm, void *arg) = {
@@ -104,7 +95,7 @@ static void every_engine_does_this(sb_comm *comm) {
     }
 }
 
-/* --- failures: the same call fails on every rank, so that no rank waits for ever ------------- */
+/* The same call fails on every rank: otherwise the other ranks would wait forever. */
 
 static sb_status call(sb_comm *comm, enum call which, struct net *net) {
     double value = 1;
@@ -191,7 +182,7 @@ static void *destroy_elsewhere(void *user) {
     return NULL;
 }
 
-/* Communicators that other threads have destroyed are freed later by a thread that may call MPI. */
+/* Only a thread that may call MPI frees destroyed communicators. */
 static void any_thread_may_destroy(void) {
     sb_comm *comms[3];
     const int before = freed, kept = only_main_may_call();

@@ -5,8 +5,6 @@
 #include <CL/cl_ext.h>
 #include <pthread.h>
 
-/* --- contexts with a chosen kind of memory ---------------------------------------------- */
-
 const sb_backend *opencl_backend(int32_t memory) {
     static int32_t kinds[SB_OPENCL_FINE_SVM + 1];
     static sb_backend tables[SB_OPENCL_FINE_SVM + 1];
@@ -40,8 +38,6 @@ cl_command_queue opencl_queue(const sb_context *context, const cl_queue_properti
     return queue;
 }
 
-/* --- planted failures ------------------------------------------------------------------ */
-
 static _Thread_local struct {
     const char *name;
     int64_t countdown;
@@ -62,7 +58,6 @@ const char *driver_fired(void) {
     return fault.fired;
 }
 
-/* Returns whether this call is to fail. */
 static bool is_due(const char *name) {
     if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
         return false;
@@ -71,8 +66,6 @@ static bool is_due(const char *name) {
     return fault.countdown == 0;
 }
 
-/* --- live objects ---------------------------------------------------------------------- */
-
 struct driver_live driver_live;
 
 void assert_nothing_is_live(void) {
@@ -80,19 +73,17 @@ void assert_nothing_is_live(void) {
     assert_memory_equal(&driver_live, &none, sizeof none);
 }
 
-/* The blocks of shared virtual memory. */
 struct memory {
     struct memory *next;
     cl_context context;
     char *host;
     size_t bytes;
-    cl_command_queue queue; /* the last queue that a function of unified memory has passed */
+    cl_command_queue queue;
 };
 static struct memory *memories;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Returns the memory of a pointer in a context (NULL: in any context). Must be called with the lock
- * held. */
+/* The caller must hold `lock`. */
 static struct memory *find(cl_context context, const void *ptr) {
     struct memory *memory = memories;
     while (memory && !((!context || memory->context == context) &&
@@ -101,16 +92,13 @@ static struct memory *find(cl_context context, const void *ptr) {
     return memory;
 }
 
-/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
-   is OpenCL's function. The linker's --wrap prescribes these names.
+/* The linker's --wrap prescribes these names.
    NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define WRAP(type, name, parameters)                                                               \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters
 
-/* PARAMETERSn(types) declares n parameters of the given types. ARGUMENTSn passes these parameters
-   on. */
 #define PARAMETERS1(a)                a p1
 #define PARAMETERS2(a, b)             a p1, b p2
 #define PARAMETERS3(a, b, c)          a p1, b p2, c p3
@@ -127,8 +115,6 @@ typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
 typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *svm_free)(cl_command_queue, cl_uint, void *[], void *);
 
-/* --- calls that return a code ---------------------------------------------------------- */
-
 #define CALL(n, name, ...)                                                                         \
     WRAP(cl_int, name, (PARAMETERS##n(__VA_ARGS__))) {                                             \
         return is_due(#name) ? fault.code : __real_##name(ARGUMENTS##n);                           \
@@ -144,16 +130,12 @@ CALL(3, clSetKernelArgSVMPointer, cl_kernel, cl_uint, const void *)
 CALL(1, clFlush, cl_command_queue)
 CALL(1, clFinish, cl_command_queue)
 
-/* --- events of commands that failed ---------------------------------------------------- */
-
 cl_int __real_clReleaseEvent(cl_event event);
 cl_int __real_clRetainEvent(cl_event event);
 
 enum { FAILED = 512 };
 
-/* The latest commands with a planted failure. Only the events of these commands report the failure,
-   as in drivers that continue with the next command. (pocl 3.1 aborts if a command that waits for
-   other commands fails.) */
+/* The failures are planted: pocl 3.1 aborts if a command that waits for other commands fails. */
 static struct {
     cl_event event;
     cl_int code;
@@ -204,8 +186,6 @@ WRAP(cl_int, clWaitForEvents, (cl_uint count, const cl_event *events)) {
     return result;
 }
 
-/* --- calls that queue a command -------------------------------------------------------- */
-
 cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
                                           const cl_event *list, cl_event *out);
 
@@ -215,7 +195,6 @@ static cl_int count_event(cl_int result, const cl_event *out) {
     return result;
 }
 
-/* Instead of a command that is to fail later, queues a marker, whose event reports the failure. */
 static cl_int queue_failure(cl_command_queue queue, cl_uint waits, const cl_event *list,
                             cl_event *out) {
     const cl_int result = __real_clEnqueueMarkerWithWaitList(queue, waits, list, out);
@@ -249,7 +228,6 @@ static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void 
         clSVMFree(user, ptrs[i]);
 }
 
-/* Frees the memory in a callback, so that the memory counts as live until the command runs. */
 cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, cl_uint waits, const cl_event *list, cl_event *out);
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
@@ -261,8 +239,6 @@ static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs
 }
 #define __real_clEnqueueSVMFree enqueue_svm_free
 QUEUE(5, clEnqueueSVMFree, cl_command_queue, cl_uint, void **, svm_free, void *)
-
-/* --- calls that create and release ----------------------------------------------------- */
 
 #define CREATE(n, type, name, counter, ...)                                                        \
     WRAP(type, name, (PARAMETERS##n(__VA_ARGS__), cl_int * code)) {                                \
@@ -338,15 +314,14 @@ WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
     __real_clSVMFree(context, ptr);
 }
 
-/* Replaces fdatasync: otherwise pocl waits until each compiled program is on the disk. */
+/* Without this replacement, pocl waits until each compiled program is on the disk. */
 int fdatasync(int file);
 
 int fdatasync(int file) {
     return 0;
 }
 
-/* --- Intel's unified shared memory, made of shared virtual memory: pocl 3.1 lacks it
- * --------------------------------------------------------------------- */
+/* pocl 3.1 lacks Intel's unified shared memory. */
 
 static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
                                     const cl_bitfield *properties, size_t bytes, cl_uint alignment,
@@ -360,8 +335,6 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
     return made;
 }
 
-/* Records `queue` (NULL: none) as the last user of the memory. Returns the previous user, a
-   reference that the caller must release, or NULL. */
 static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     pthread_mutex_lock(&lock);
     struct memory *memory = find(NULL, ptr);
@@ -380,8 +353,6 @@ static void use(cl_command_queue queue, const void *ptr) {
         (void)__real_clReleaseCommandQueue(old);
 }
 
-/* Frees memory after a wait for the last queue that used the memory. The work of earlier queues has
-   then run, too. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {
@@ -407,7 +378,6 @@ static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void
     return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
 }
 
-/* Writes zeros for an unknown pointer. */
 static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what, size_t bytes,
                                     void *out, size_t *out_bytes) {
     memset(out, 0, bytes);
@@ -423,8 +393,6 @@ static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint
     pthread_mutex_unlock(&lock);
     return CL_SUCCESS;
 }
-
-/* --- the extension --------------------------------------------------------------------- */
 
 WRAP(void *, clGetExtensionFunctionAddressForPlatform,
      (cl_platform_id platform, const char *name)) {

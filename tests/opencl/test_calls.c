@@ -1,6 +1,4 @@
-/* Makes every call of OpenCL fail in turn, in every operation, with each kind of memory. The status
-   must be documented, current bytes must remain, the operation must work when it is repeated,
-   and at the end no object of OpenCL may be live. */
+/* Makes every call of OpenCL fail in turn, in every operation. */
 #include "blobs.h"
 #include "driver.h"
 #include "pointers.h"
@@ -10,13 +8,11 @@ enum { COUNT = 600 };
 struct scene {
     sb_context *context;
     cl_command_queue queue;
-    sb_blob *blob;       /* data and diff at the device: 1 and 0.25 */
-    sb_mem *host, *both; /* the current bytes: `host` on the host, `both` on both sides */
+    sb_blob *blob;       /* data is 1 and diff is 0.25, both at the device */
+    sb_mem *host, *both; /* `host` is current on the host, `both` on both sides */
 };
 
 #define ON(scene) ((sb_stream)(scene)->queue)
-
-/* --- operations ------------------------------------------------------------------------ */
 
 static sb_status push_and_wait(struct scene *s, sb_error *err) {
     const sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
@@ -39,7 +35,6 @@ static sb_status end_both(struct scene *s) {
 
 enum { PREPARED = 1, WRITES = 2, CLEARS = 4 };
 
-/* The name, the kind and the call of each operation. */
 #define OPERATIONS(X)                                                                              \
     X(upload, 0, sb_mem_gpu(s->host, &(const void *){NULL}, err))                                  \
     X(upload_on, 0, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))                     \
@@ -70,8 +65,6 @@ static const struct operation {
     sb_status (*run)(struct scene *scene, sb_error *err);
     int kind;
 } operations[] = {OPERATIONS(ROW)};
-
-/* --- a trial --------------------------------------------------------------------------- */
 
 static void scene_open(struct scene *s, int32_t memory, int kind) {
     float *out;
@@ -113,7 +106,7 @@ static void scene_close(struct scene *s, size_t owned) {
 
 static bool is_documented(sb_status st, cl_int code) {
     if (st == SB_ERR_DEVICE_LOST)
-        return true; /* arithmetic in place returns this status, too */
+        return true;
     return st == SB_ERR_DEVICE_FAILURE ||
            (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
 }

@@ -1,5 +1,4 @@
-/* Tests which device and kind of memory are opened, that a failure leaves nothing open, and that
-   each kind of memory conforms. */
+/* Tests that each kind of OpenCL memory conforms. */
 #include "blobs.h"
 #include "child.h"
 #include "conforming.h"
@@ -78,8 +77,6 @@ TEST(a_failed_opening_leaves_nothing_open) {
                 assert_true(n < 100);
 }
 
-/* --- a device without doubles ---------------------------------------------------------- */
-
 TEST(without_doubles_the_host_adds_floats_and_64_bit_arithmetic_is_refused) {
     enum { COUNT = 100003 }; /* more than one piece */
     float *out;
@@ -108,12 +105,10 @@ TEST(without_doubles_the_host_adds_floats_and_64_bit_arithmetic_is_refused) {
     fake_device.hides_doubles = false;
 }
 
-/* --- forks ----------------------------------------------------------------------------- */
-
 static void use_in_child(void *mem) {
     const void *out;
     sb_context *context = sb_mem_context(mem), *another;
-    driver_fail(NULL, 1, DRIVER_NOW, CL_DEVICE_NOT_AVAILABLE); /* a call would fail, once */
+    driver_fail(NULL, 1, DRIVER_NOW, CL_DEVICE_NOT_AVAILABLE); /* any call would fail */
     child_wants(opencl_context(sb_opencl_backend(), &another, NULL) == SB_ERR_FORKED);
     child_wants(sb_mem_gpu(mem, &out, NULL) == SB_ERR_FORKED);
     child_wants(sb_mem_cpu(mem, &out, NULL) == SB_OK && *(const char *)out == 0x33);
@@ -124,13 +119,10 @@ static void use_in_child(void *mem) {
 
 TEST(a_forked_child_uses_nothing_of_the_driver) {
     sb_mem *mem = test_filled(open_context(opencl_backend(SB_OPENCL_SVM)), 100, 0x33);
-    (void)mem_pointer(mem, GPU_DATA); /* both sides are current */
+    (void)mem_pointer(mem, GPU_DATA);
     in_child(use_in_child, mem);
 }
 
-/* --- conformance ------------------------------------------------------------------------ */
-
-/* Creates a queue, which OpenCL does not order with other queues. */
 static sb_status stream_create(void *user, void *device, sb_stream *out, sb_error *err) {
     const sb_backend *backend = user;
     const sb_opencl_device *opencl = backend->extension(device, SB_OPENCL_DEVICE);
@@ -161,7 +153,7 @@ static void check(const char *name, int32_t memory) {
     options.stream_destroy = stream_destroy;
     options.fail_copy = fail_copy;
     options.user = &backend;
-    options.seconds = 1; /* few, since each round of random operations compiles the kernels */
+    options.seconds = 1; /* few, because each round of random operations compiles the kernels */
     assert_conforms(name, &backend, &options);
     assert_nothing_is_live();
 }

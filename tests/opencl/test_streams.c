@@ -8,19 +8,17 @@
 
 enum { COUNT = 1000, OWNED = 64 };
 
-/* A fixture with a context, its device, and a command queue of the caller. The fixture ends the
-   events and blocks that the test did not end. */
 struct place {
     const sb_backend *table;
     sb_context *context;
     void *device;
     const sb_opencl_device *opencl;
-    sb_stream own; /* the library's queue */
+    sb_stream own;
     cl_command_queue queue;
-    size_t owned_before; /* number of objects that the test already owned */
-    int64_t nth;         /* the query of wait_for_last_event that fails */
+    size_t owned_before;
+    int64_t nth; /* the number of the query that fails */
     void *events[OWNED], *blocks[OWNED];
-    cl_event callers[OWNED]; /* OpenCL's events of the test */
+    cl_event callers[OWNED];
     int num_callers;
 };
 
@@ -60,7 +58,6 @@ static void place_close(struct place *place) {
     assert_nothing_is_live();
 }
 
-/* Returns the index of `thing` or, if `thing` is NULL, the first unused index. */
 static int find(void *const things[OWNED], const void *thing) {
     int i = 0;
     while (i < OWNED && things[i] != thing)
@@ -90,7 +87,6 @@ TEST_ON(place, unsuitable_queues_are_refused) {
     place_end(&other);
 }
 
-/* The caller finds the memory as opencl.h describes, and fills a part of the memory. */
 TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
     const float one = 1;
     const size_t half = COUNT / 2, bytes = half * sizeof one;
@@ -104,7 +100,7 @@ TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
             cl_mem mem = f->opencl->buffer(f->device, out + half, &offset);
             result =
                 clEnqueueFillBuffer(f->queue, mem, &one, sizeof one, offset, bytes, 0, NULL, NULL);
-            assert_null(f->opencl->buffer(f->device, &offset, &offset)); /* not the device's */
+            assert_null(f->opencl->buffer(f->device, &offset, &offset));
         } else {
             result =
                 clEnqueueSVMMemFill(f->queue, out + half, &one, sizeof one, bytes, 0, NULL, NULL);
@@ -115,14 +111,11 @@ TEST_ON(place, commands_of_the_caller_work_on_the_memory) {
     }
 }
 
-/* --- queues that wait for an event of the caller ----------------------------------------- */
-
 struct blocked {
     cl_event user;
-    cl_int status; /* the event's end: CL_COMPLETE, or a failure */
+    cl_int status;
 };
 
-/* Makes later commands of a queue wait for a new event of the caller. */
 static struct blocked block(struct place *place, cl_command_queue queue) {
     cl_int result;
     cl_event *const events = &place->callers[place->num_callers];
@@ -132,8 +125,7 @@ static struct blocked block(struct place *place, cl_command_queue queue) {
     return (struct blocked){events[0], CL_COMPLETE};
 }
 
-/* Completes the event or makes the event fail. If the event fails, pocl also fails the commands
-   that wait for the event. */
+/* If the event fails, pocl also fails the commands that wait for the event. */
 static void unblock(const struct blocked *blocked, cl_int status) {
     assert_int_equal(clSetUserEventStatus(blocked->user, status), CL_SUCCESS);
 }
@@ -146,12 +138,9 @@ static void *unblock_soon(void *user) {
     return NULL;
 }
 
-/* --- failures of queued commands ------------------------------------------------------- */
-
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 
-/* Runs a test twice. The second time a caller may add commands to the library's queue, so that only
-   a marker shows the end of the library's work. */
+/* On a shared queue, only a marker shows the end of the library's work. */
 #define TEST_ON_BOTH(name)                                                                         \
     static void on_both_##name(struct place *f);                                                   \
     TEST_ON(place, name) {                                                                         \
@@ -225,7 +214,7 @@ static void release(struct place *f, void *ptr) {
     release_on(f, ptr, f->own);
 }
 
-/* After a failed command clFinish succeeds, and a marker that is queued later succeeds. */
+/* After a failed command, clFinish and later markers succeed. */
 TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     void *ptr = alloc(f);
     FAIL_COPY(f);
@@ -233,17 +222,16 @@ TEST_ON_BOTH(an_event_reports_the_failure_before_it_on_every_wait) {
     void *event = record(f);
     copy(f, ptr);
     void *next = record(f);
-    assert_ok(wait_for(f, next)); /* covers only the second copy */
+    assert_ok(wait_for(f, next));
     for (int i = 0; i < 3; i++) {
         assert_fails(wait_for(f, event));
         assert_int_equal(err.device_code, CL_OUT_OF_RESOURCES);
         assert_true(is_done(f, event));
     }
-    assert_ok(synchronize(f, f->own)); /* the failure is reported already */
+    assert_ok(synchronize(f, f->own)); /* the failure has already been reported */
 }
 
-/* In the first round the copy has a planted failure. In the second round the copy fails in the
-   driver: pocl 3.1 aborts if a command fails after the command's event was released. */
+/* pocl 3.1 aborts if a command fails after its event was released. */
 TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
     void *ptr = alloc(f);
     for (int in_driver = 0; in_driver < 2; in_driver++) {
@@ -253,7 +241,7 @@ TEST_ON_BOTH(a_wait_for_the_stream_reports_a_failure_once) {
         else
             FAIL_COPY(f);
         copy(f, ptr);
-        event_end(f, record(f)); /* no call waited for the event */
+        event_end(f, record(f));
         if (in_driver)
             unblock(&blocked, CL_OUT_OF_RESOURCES);
         assert_fails(synchronize(f, f->own));
@@ -284,7 +272,7 @@ static void wait_for_events(struct place *f, sb_stream stream) {
     }
 }
 
-/* A marker is a command, which costs as much as a small copy. */
+/* A marker costs as much as a small copy. */
 TEST_ON(place, only_shared_queues_need_markers) {
     driver_fail("clEnqueueMarkerWithWaitList", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
     wait_for_events(f, f->own);
@@ -296,7 +284,6 @@ TEST_ON(place, only_shared_queues_need_markers) {
     wait_for_events(f, f->own);
 }
 
-/* Queues a copy that fails, and ends without a wait. */
 static void *fail_on_a_thread(void *place) {
     struct place *f = place;
     void *ptr = alloc(f);
@@ -322,8 +309,7 @@ static sb_status on_a_new_thread(void *(*run)(void *), struct place *f) {
     return result ? *(const sb_status *)result : (sb_status)SB_OK;
 }
 
-/* If more than SB__OPENCL_FAILED failures are returned only to other threads, the device is lost. A
-   new thread may have the stack, and so the addresses, of a thread that has ended. */
+/* A new thread may get the stack, and so the addresses, of an ended thread. */
 TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     for (int i = 0; i < SB__OPENCL_FAILED; i++) {
         assert_ok(on_a_new_thread(fail_on_a_thread, f));
@@ -339,7 +325,6 @@ TEST_ON(place, failures_of_ended_threads_are_bounded_and_reach_no_new_thread) {
     assert_true(driver_live.events <= 2 * SB__OPENCL_FAILED + 2);
 }
 
-/* Another thread gets each failure first. */
 TEST_ON(place, failures_of_one_thread_displace_no_other_failure) {
     for (int i = 0; i < 2 * SB__OPENCL_FAILED; i++) {
         (void)fail_on_a_thread(f);
@@ -380,7 +365,7 @@ TEST_ON(place, a_failed_wait_of_a_sum_clears_no_failure) {
                   f->table->asum(f->device, SB_DTYPE_F32, 2, ptr, &sum, f->own, &err));
 }
 
-/* OpenCL may give a new queue the address of a queue that was released. */
+/* OpenCL may give a new queue the address of a released queue. */
 TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
     void *ptr = alloc(f);
     const sb_stream own = f->own;
@@ -398,8 +383,6 @@ TEST_ON(place, the_failure_of_a_released_queue_reaches_no_other_queue) {
     }
     f->own = own;
 }
-
-/* --- barriers that fail ---------------------------------------------------------------- */
 
 static const struct timespec moment = {0, 1000000};
 
@@ -419,8 +402,7 @@ static void assert_stays_pending(const struct place *place, void *event) {
     }
 }
 
-/* The library's queue has a copy that waits for `late`, then a barrier that fails if `user` fails.
-   In pocl the failed barrier ends before the copy. */
+/* In pocl, a failed barrier ends before the copy that the barrier waits for. */
 struct failing {
     struct blocked late, user;
     void *ptr, *failed, *copied;
@@ -432,12 +414,11 @@ static struct failing failing_make(struct place *f) {
     b.user = block(f, f->queue);
     b.failed = record_on(f, (sb_stream)f->queue);
     copy(f, b.ptr);
-    b.copied = record(f); /* later events need not report the copy */
+    b.copied = record(f);
     order(f, f->own, b.failed);
     return b;
 }
 
-/* Makes the barrier fail, and waits until the last command that the library queued has failed. */
 static void failing_fail(struct place *f, const struct failing *b) {
     unblock(&b->user, CL_OUT_OF_RESOURCES);
     wait_until_failed(opened(f)->own.tail);
@@ -458,18 +439,17 @@ TEST_ON_BOTH(an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barr
     assert_ok(wait_for(f, event));
     assert_true(is_done(f, b.copied));
     assert_ok(wait_for(f, elsewhere));
-    copy(f, b.ptr); /* removes the barrier from the list */
+    copy(f, b.ptr); /* the copy removes the barrier from the library's list */
     assert_false(sb__opencl_has_failed_barrier(opened(f), opened(f)->own.queue));
     assert_ok(synchronize(f, f->own));
     assert_ok(synchronize(f, other));
     (void)clReleaseCommandQueue(queue);
 }
 
-/* As the previous test, but for a barrier that the caller has queued and the library has not
-   recorded. */
+/* The library has not recorded the barrier that the caller has queued. */
 TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_work) {
     void *ptr = alloc(f);
-    assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is shared now */
+    assert_ptr_equal(f->table->own_stream(f->device), f->own); /* the queue is now shared */
     const struct blocked late = block(f, opened(f)->own.queue);
     copy(f, ptr);
     void *copied = record(f);
@@ -483,7 +463,6 @@ TEST_ON(place, an_event_behind_a_failed_barrier_of_the_caller_waits_for_earlier_
     ignore(synchronize(f, f->own));
 }
 
-/* A call of `free` on another thread, since the call may wait. */
 struct freeing {
     struct place *place;
     void *ptr;
@@ -510,7 +489,6 @@ static void free_after_the_copy(struct place *f, const struct failing *b, sb_str
     assert_int_equal(driver_live.blocks, 0);
 }
 
-/* The second barrier waits for the copy and for the first barrier, and fails if the first fails. */
 TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     for (int is_queued = 0; is_queued < 2; is_queued++) {
         cl_command_queue queue = opencl_queue(f->context, NULL);
@@ -535,7 +513,6 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     }
 }
 
-/* The caller's command fails while the library waits for the queue. */
 TEST_ON(place, a_wait_for_a_queue_drops_no_failure_of_the_caller) {
     const sb_stream stream = (sb_stream)f->queue;
     for (int allocates = 0; allocates < 2; allocates++) {
@@ -567,7 +544,6 @@ TEST_ON(place, an_alloc_gets_the_memory_of_failed_frees) {
     assert_int_equal(driver_live.blocks, 1);
 }
 
-/* The barrier fails before an older copy ends, so the barrier's record must stay until then. */
 TEST_ON(place, no_record_of_a_released_queue_remains) {
     cl_command_queue queue = opencl_queue(f->context, NULL);
     const struct failing b = failing_make(f);
@@ -583,7 +559,6 @@ TEST_ON(place, no_record_of_a_released_queue_remains) {
         assert_ptr_not_equal(at->queue, queue);
 }
 
-/* The library only makes the queue wait for another queue. */
 TEST_ON(place, a_failure_before_a_barrier_counts) {
     const sb_stream stream = (sb_stream)f->queue;
     const struct blocked blocked = block(f, f->queue), other = block(f, opened(f)->own.queue);

@@ -20,13 +20,11 @@ COMPILED = "cc first.c $(pkg-config --cflags --libs syncblob) -o first && ./firs
 PROGRAM = "```c\n#include <syncblob/syncblob.h>\nint main(void) { return sb_version() == 0; }\n```\n" \
     "```sh\ncmake -B b && cmake --install b --prefix ~/x\n"
 
-# The commands of the checks. {} stands for the arguments of selftest.py.
 CHECKS = {
     "compare": "abi/interface.py --cc gcc compare", "exports": "abi/interface.py --cc gcc exports core {}",
     "blocks": "documents/check_blocks.py {} page.md", "names": "documents/check_names.py page.md",
     "reference": "documents/check_reference.py", "release": "release/check.py",
 }
-# Each row: a file, a text in the file, its replacement, and a part of the report that the check must print.
 ROWS = {"abi": {
     "compare": [
         (BLOB, "const sb_blob *blob, int32_t start, int32_t end",
@@ -100,7 +98,6 @@ ROWS = {"abi": {
 }}
 HARD = "gcc -g -O2 -fPIC -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fcf-protection=full"
 LINKED = f"{HARD} -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,ibt,-z,shstk weak.c -o weak"
-# The kind of a binary, the command that makes it as the file "weak", and the complaint about it.
 WEAK = [
     ("library", LINKED, ""),
     ("library", f"{LINKED} -Wl,-z,norelro", "no RELRO"),
@@ -135,7 +132,6 @@ def expect(what, complaint, found):
 
 
 def copy_repository(to):
-    """Copies the repository's files, also files that are not committed. Adds a page, and commits all."""
     to.mkdir()
     shell(f"git -C {ROOT} ls-files -z -co --exclude-standard | tar -C {ROOT} --null -T - -c --ignore-failed-read | "
           "tar -x && git init -q && git add -A && git -c user.name=t -c user.email=t@t commit -qm all && "

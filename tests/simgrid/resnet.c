@@ -1,19 +1,9 @@
-/* Simulates the reducer in a training step of ResNet-50, with SimGrid's SMPI. During the backward
-   pass the 161 diffs become ready one after the other, the last layer's diffs first. Usage:
+/* Simulates the reducer in a training step of ResNet-50, with SimGrid's SMPI. Usage:
 
        smpirun ... resnet BUCKET_MIB
 
-   Each element of the simulation stands for FOLD elements of the net, and a host's bandwidth is
-   divided by FOLD, so that a thousand ranks fit into one machine's memory. The printed bytes and
-   seconds describe the net as if FOLD were 1. SMPI's own MPI_Iallreduce sends all data to all
-   ranks, unlike real MPI libraries, so c/mpi/engine.c is compiled with the blocking MPI_Allreduce.
-   From the duration of each bucket the program computes when the bucket would be complete if it
-   were sent during the backward pass. Rank 0 prints:
-
-       BUCKETS BYTES APART BESIDE NETWORK
-
-   The last three columns are the seconds of the step without overlap, of the step with overlap, and
-   of all all-reduces. */
+   Rank 0 prints the number of buckets, the bytes, and the seconds of the step without overlap, of
+   the step with overlap, and of all all-reduces. */
 #include "../bench/resnet_50.h"
 
 #include <syncblob/mpi.h>
@@ -38,16 +28,14 @@ static void need(bool claim, const char *text) {
 
 #define NEED(claim) need(claim, #claim)
 
-/* --- the network during the computation ---------------------------------------------------- */
-
 static struct {
     double blocked; /* seconds in MPI so far */
-    double began;   /* the start of the step */
-    double free_at; /* seconds from `began` until all buckets so far would be complete */
+    double began;
+    double free_at; /* seconds from `began` to the end of the last bucket */
     int buckets;
 } network;
 
-/* Replaces MPI_Iallreduce in c/mpi/engine.c. */
+/* Replaces MPI_Iallreduce: SMPI's own function sends all data to all ranks. */
 int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, MPI_Request *request) {
     const double before = MPI_Wtime(), ready_at = before - network.began - network.blocked;
@@ -60,18 +48,15 @@ int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype typ
     return code;
 }
 
-/* Replaces MPI_Query_thread in c/mpi/engine.c, because SMPI's ranks are threads of one process, but
-   SMPI reports that only the main thread may call MPI. */
+/* SMPI's ranks are threads, but SMPI reports that only the main thread may call MPI. */
 int simulated_query_thread(int *level) {
     *level = MPI_THREAD_SERIALIZED;
     return MPI_SUCCESS;
 }
 
-/* --- the step ------------------------------------------------------------------------------ */
-
 static sb_blob *blobs[BLOBS];
 
-/* Sums diffs that contain the rank's number plus one, so that every rank can check the mean. */
+/* Each diff contains the rank's number plus one, so that every rank can check the mean. */
 static double step(sb_reducer *reducer, float value, float mean) {
     network.began = MPI_Wtime();
     for (int i = BLOBS; i--;) {
@@ -107,7 +92,7 @@ int main(int argc, char **argv) {
     NEED(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err) == SB_OK);
     NEED(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err) == SB_OK);
     const int rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    network.free_at = network.blocked = network.buckets = 0; /* sb_reducer_create reduces, too */
+    network.free_at = network.blocked = network.buckets = 0; /* sb_reducer_create also reduces */
     const double seconds = step(reducer, (float)(rank + 1), (float)(size + 1) / 2);
     if (rank == 0)
         (void)printf("%d %lld %.6f %.6f %.6f\n", network.buckets, (long long)total * 4, seconds,

@@ -3,9 +3,7 @@
 
     simulate.py LIBSYNCBLOB_COMM.A LIBSYNCBLOB.A FOLDER [HOSTS...]
 
-HOSTS are 16, 128 and 1024 by default. The exit status is 77 if SimGrid is not installed, and 1 if a time
-is below the bound of an all-reduce, or if one large bucket on a flat network of 10 Gbit/s exceeds the
-bound by 5 %."""
+HOSTS are 16, 128 and 1024 by default. The exit status is 77 if SimGrid is not installed."""
 import itertools
 import pathlib
 import shutil
@@ -16,17 +14,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FOLD = 64
 COMPUTE_MS = 60
-# Our and SimGrid's name of an algorithm, the numbers of hosts, and the bucket sizes in MiB (128: one bucket).
+# our and SimGrid's name of the algorithm, numbers of hosts, bucket sizes in MiB (128: one bucket)
 CASES = [("halving", "rab_rdb", (16, 128, 1024), (1, 25, 128)), ("ring", "lr", (16, 128), (25,))]
 
-# Messages of all sizes have the platform's bandwidth and latency, without SimGrid's correction factors.
-# The simulated time does not include the time that the code takes on this machine's processor.
+# Turns off SimGrid's correction factors and the time that the code takes on this machine's processor.
 OPTIONS = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no",
            "--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
 DEFINED = ["MPI_Iallreduce=simulated_iallreduce", "MPI_Query_thread=simulated_query_thread",
            f"FOLD={FOLD}", f"COMPUTE_MS={COMPUTE_MS}"]
-# Every host has a link with a latency of 5 microseconds. "flat": the links lead to one switch of unlimited
-# bandwidth. "tree": each group of hosts has a switch with half as many uplinks as hosts.
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -34,7 +29,7 @@ PLATFORM = """<?xml version='1.0'?>
            bw="{bandwidth}Bps" lat="5us" sharing_policy="SPLITDUPLEX"{topology}/>
 </platform>
 """
-GROUP = {16: 4, 128: 16, 1024: 32}  # the number of hosts on each switch, by the total number of hosts
+GROUP = {16: 4, 128: 16, 1024: 32}  # hosts on each switch, by the number of all hosts
 
 
 def build(libraries, program):
@@ -46,7 +41,7 @@ def build(libraries, program):
 
 
 def simulate(folder, hosts, gbits, shape, name, bucket):
-    """Returns the number of buckets and the bytes of a step, and its three times in seconds."""
+    """Returns the numbers that resnet.c prints."""
     group = GROUP[hosts]
     tree = f' topology="FAT_TREE" topo_parameters="2;{group},{hosts // group};1,{group // 2};1,1"'
     (folder / "platform.xml").write_text(

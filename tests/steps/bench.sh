@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# ./dev bench. SYNCBLOB_VECTORS=portable or =avx2 measures as on a processor with narrower vectors.
+# ./dev bench. SYNCBLOB_VECTORS=portable or =avx2 measures code for processors with narrower vectors.
 
 bench_folder=$build/bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
 
@@ -21,7 +21,7 @@ check_instructions() { # [--write]
     python3 tests/bench/instructions.py "$bench_folder/tests/bench/operations" "$@"
 }
 
-# Runs two ranks of the default MPI, without the settings for ranks that share a processor.
+# Unsets settings of environment.sh that only ranks on a shared processor need.
 bench_comm() { # [ROUNDS]
     build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh
@@ -30,18 +30,15 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# Compares opencl:0 with plain OpenCL.
 bench_opencl() {
     build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
     "$bench_folder/tests/bench/bench_opencl"
 }
 
-# Measures the crate's cost beyond the C calls.
 bench_rust() {
     cargo run --quiet --release --locked -p syncblob-tests
 }
 
-# Compares the time and memory of a process that converts to ONNX with those of cp.
 bench_onnx() {
     local python model prototxt
     python=$(environment onnx)
@@ -51,7 +48,6 @@ bench_onnx() {
     "$python" tests/bench/peers/processes.py onnx "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
-# Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.
 # shellcheck disable=SC2120 # a step passes --check
 bench_python() { # [--check]
     local python model prototxt proto
@@ -76,7 +72,6 @@ bench_simgrid() { # [HOSTS...]
         "$build/simgrid/c/libsyncblob.a" "$build/simgrid/results" "$@"
 }
 
-# Compares the times of the page in Chromium with those of the command.
 bench_web() {
     need web_packages
     build_web

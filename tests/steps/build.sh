@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes builds, and runs the tests in their folders.
 
-# Runs a command and writes it into the log, for first_failure.py.
+# first_failure.py searches the log for "alone:".
 by_hand() { # COMMAND...
     echo "alone:$(printf ' %q' "${@/#"$PWD/"/}")"
     "$@" || return
@@ -29,8 +29,7 @@ build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
     by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-# Runs C tests with variables that the tests read. With SYNCBLOB_TEST_WHOLE=1 the tests use whole tables
-# rather than samples. SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
+# With SYNCBLOB_TEST_WHOLE=1, table-driven tests run all rows. SYNCBLOB_TEST_FULL=1 adds slow tests.
 c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local variables=() status=0
     while [[ $1 == *=* ]]; do
@@ -39,15 +38,14 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     done
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
-    # By default a program under ThreadSanitizer sleeps for a second at its end, for threads that still run.
-    # ctest runs one job more than there are processors, because some tests sleep.
+    # By default ThreadSanitizer sleeps for a second at exit.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j $((jobs + 1)) --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
     return $status
 }
 
-# Runs C tests under memcheck, which, unlike gcc's sanitizers, finds reads of uninitialised bytes.
+# Unlike gcc's sanitizers, memcheck finds reads of uninitialised bytes.
 memcheck=()
 memcheck() { # FOLDER OPTION-OF-CTEST...
     cat >"$build/$1/DartConfiguration.tcl" <<END
@@ -60,8 +58,7 @@ END
     c_tests "$@"
 }
 
-# Builds the library and a program in an environment where CMake finds a C compiler, but neither the
-# system's folders nor pkg-config.
+# Tests that CMake builds the library without pkg-config and without the system's folders.
 build_plainly() { # [SOURCES]
     local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
@@ -83,7 +80,6 @@ build_plainly() { # [SOURCES]
 
 # --- ./dev test NAME
 
-# Prints a test's name, such as behaviour.model_edit for tests/behaviour/test_model_edit.c.
 test_name() { # NAME|FILE
     local name=$1
     if [[ ${name/\/tests\//\/} =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
@@ -94,7 +90,6 @@ test_name() { # NAME|FILE
     echo "${name#test_}"
 }
 
-# Reads names of tests and prints their targets in the build folder debug. The target of a script is "all".
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
@@ -102,11 +97,11 @@ targets_of_tests() {
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 
-# Builds and runs the C tests whose names contain NAME, or the tests of FILE. Returns 3 if there are none.
+# Returns 3 if no C test matches.
 c_tests_named() { # NAME|FILE
     local pattern tests
     pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
-    case $1 in *.c) pattern+='(\.|$)' ;; esac # excludes tests whose names only begin like the file's
+    case $1 in *.c) pattern+='(\.|$)' ;; esac
     configure debug debug -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_NET=ON >/dev/null
     tests=$(ctest --test-dir "$build/debug" -N -R "$pattern" | sed -n 's/^ *Test *#[0-9]*: //p')
     [ -n "$tests" ] || return 3
@@ -114,8 +109,7 @@ c_tests_named() { # NAME|FILE
     SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
 }
 
-# Runs the Rust test files or functions whose names contain NAME. Returns 3 if there are none. Runs cargo on the
-# whole workspace, because the workspace's members enable each other's features.
+# Returns 3 if no Rust test matches. The members of cargo's workspace enable each other's features.
 rust_tests_named() { # NAME|FILE
     local name file targets=()
     name=$(test_name "$1")

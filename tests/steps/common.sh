@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Folders and functions that dev and the steps share. To be sourced in the repository's root.
+# Folders and functions that dev and the steps share. Source this file in the repository's root.
 
 export SYNCBLOB_CACHE=${SYNCBLOB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/syncblob}
 cache=$SYNCBLOB_CACHE
@@ -16,7 +16,6 @@ die() {
     exit 1
 }
 
-# Ends a step as skipped. A step calls it if something that the step needs is not available.
 skip() { # WHY
     echo "skipped: $*" >&2
     exit 77

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Tests the CUDA backend without a GPU, and builds the programs that test and measure it on a GPU.
 
-# Compares our declarations with NVIDIA's headers of CUDA 12 and 13.
 check_cuda_declarations() {
     local version headers folders
     sh tests/cuda/fake/list_constants.sh >"$build/constants.inc"
@@ -17,7 +16,7 @@ check_cuda_declarations() {
     done
 }
 
-# Tests the backend with NVIDIA's driver library from a release of Debian (SUITE), without a device.
+# Tests the backend with NVIDIA's real driver library, but without a device.
 check_real_driver() { # SUITE
     local library folder=$build/real-driver/$1 program=$build/asan/tests/cuda/fake/fake.open
     [ -x "$program" ] || skip "no program is built: CUDA's headers cannot be fetched"
@@ -34,12 +33,10 @@ check_real_driver() { # SUITE
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=${library%/*} "$program" --real-driver
 }
 
-# The glibc of RHEL 8; Ubuntu 20.04 has a newer glibc.
+# RHEL 8 has this version of glibc.
 gpu_glibc=2.28
 
-# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. The programs need only an old glibc and the
-# libraries in the folder lib beside them. zig links the programs without OpenBLAS and gcc's library.
-# --disable-new-dtags makes the loader search lib also for the dependencies of the libraries in lib.
+# With --disable-new-dtags the loader also searches the folder lib for the dependencies of the libraries in lib.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do
@@ -68,8 +65,7 @@ gather_gpu_programs() { # FROM TO
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
 }
 
-# Checks that no file of the bundle needs a newer glibc, or a library that is neither in the bundle nor part
-# of glibc.
+# The files of the bundle may need only an old glibc and each other.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
     for file in "$1"/{gpu.*,bench,ranks,probe,conformance,lib/*}; do
@@ -82,8 +78,7 @@ check_gpu_bundle() { # FOLDER
     done
 }
 
-# Runs the programs on the fake driver, without this environment's variables, with little device memory.
-# run.sh must find NCCL in the folder where a Python package installs it.
+# run.sh must find NCCL in the folder of a Python package.
 run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake packages=$build/gpu-packages
     mkdir -p "$packages/nvidia/nccl/lib"
@@ -93,7 +88,6 @@ run_gpu_programs() {
     grep -qxF "| NCCL's ranks | ok |" "$packages/results.md"
 }
 
-# Makes scripts that run the programs for aarch64 in an emulator.
 emulate_gpu_programs() { # FOLDER
     local sysroot=$cache/sysroot-arm64-libc program
     cross sysroot arm64 "$sysroot" libc6
@@ -105,7 +99,6 @@ emulate_gpu_programs() { # FOLDER
     done
 }
 
-# Runs the programs without a device, and the programs for aarch64 also on the fake driver.
 run_gpu_programs_elsewhere() {
     local folder status fakes=$build/gpu-build-aarch64/tests/cuda/fake emulated=$build/gpu-emulated
     emulate_gpu_programs "$emulated"

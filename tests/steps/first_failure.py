@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Prints the first test that failed in the log of a step, the assertion that failed, and the command that
-runs this test alone: first_failure.py COMMAND LOG
+"""Prints the first test that failed in the log of a step, and the command that runs this test alone:
+first_failure.py COMMAND LOG
 
-Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
-end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
-hand, and "alone:" after the command. After a failure outside such commands, the step's COMMAND is printed.
+Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python. In a step's log,
+"alone: COMMAND" precedes the output of a command that can be run by hand, and "alone:" follows the output.
+For a failure outside such output, prints the step's COMMAND.
 """
 import pathlib
 import re
 import sys
 
 END = 15
-RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's line before the output of a test
+RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# Patterns of failures, each with the number of lines to print. The first pattern that matches is used.
+# Each row has the pattern of a failure and the number of lines to print. The first match counts.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
@@ -30,7 +30,6 @@ FAILURES = [
 
 
 def first_failure(lines):
-    """Returns the index of the failure's first line, and the failure's lines."""
     for pattern, count in FAILURES:
         for i, line in enumerate(lines):
             if re.search(pattern, line):
@@ -48,7 +47,6 @@ def command_at(lines, at):
 
 
 def of_ctest(lines):
-    """Returns the lines of the first test that failed, and its command."""
     for i, line in enumerate(lines):
         test = RESULT.match(line)
         if test and re.search(r"\*\*\*(?!Skipped)", line):
@@ -65,7 +63,7 @@ def of_cargo(lines):
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:
         return None
-    # Tests the whole workspace, because the members of the workspace enable each other's features.
+    # The members of cargo's workspace enable each other's features.
     command = re.sub(r" -p \S+", " --workspace", f"cargo test --locked {program[1]}")
     test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
     if not test:

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The checkers of ./dev lint.
 
-# Prints all C and C++ files except proto/, which is generated.
+# proto/ contains generated files.
 c_files() {
     find c tests cuda fuzz bindings -name target -prune -o \
         \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print
@@ -15,15 +15,12 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Checks that only c/src/port and c/*/src/port.* distinguish operating systems. base.h may also distinguish
-# them, to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/conformance c/comm c/mpi c/opencl cuda proto |
         grep -v '^c/src/port/\|^c/\(comm\|conformance\|opencl\)/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
-# Checks the files in .github with the schemas that the checker includes.
 check_forge_files() {
     local python forms=.github/ISSUE_TEMPLATE
     python=$(environment lint)
@@ -40,14 +37,13 @@ check_forge_files() {
     fi
 }
 
-# Runs a checker only in a known version: other versions report other findings.
+# Each version of a checker has different findings.
 of_version() { # TOOL VERSION COMMAND...
     [[ $("$1" --version) == *" $2"* ]] || skip "$1: only the findings of version $2 are known"
     "${@:3}"
 }
 
-# Runs cppcheck on the configuration that contains all code. With one job cppcheck would also analyse calls
-# between files, and wrongly report that errors are written to NULL.
+# With one job, cppcheck analyses calls between files, and wrongly reports that errors are written to NULL.
 run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
@@ -58,12 +54,11 @@ run_cppcheck() {
         c/conformance/src c/comm/src c/opencl/src cuda
 }
 
-# Prints the sources in the compile database.
 database_files() {
     sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$build/lint/compile_commands.json" | sort -u
 }
 
-# Makes a compile database. It must have all sources except the matches of not_analysed.txt.
+# The database must have every file that matches no pattern of not_analysed.txt.
 compile_database() {
     local left_out pattern patterns=tests/project/lint/not_analysed.txt
     configure lint debug -DCMAKE_C_COMPILER=clang -DSYNCBLOB_NET=ON -DSYNCBLOB_OPENCL=ON \
@@ -72,7 +67,7 @@ compile_database() {
     if grep -vxE "$(grep -v '^#' $patterns)" <<<"$left_out"; then
         die "the compile database lacks these, and $patterns does not name them"
     fi
-    # clang-tidy would check a source once for each program that compiles it with the same macros.
+    # Otherwise clang-tidy would check a source several times, once for each program.
     python3 - "$build/lint/compile_commands.json" <<'END'
 import json, sys
 rows = json.load(open(sys.argv[1]))
@@ -90,7 +85,7 @@ check_links() {
     "${python%/*}/mdlinkcheck"
 }
 
-run_clang_tidy() { # FILES OPTION...: checks all files of the database whose paths match FILES
+run_clang_tidy() { # FILES OPTION...
     local files=$1 least log
     shift
     least=$(database_files | grep -cP "^($files)$")
@@ -100,21 +95,19 @@ run_clang_tidy() { # FILES OPTION...: checks all files of the database whose pat
         { echo "fewer than the $least files of $files"; return 1; }
 }
 
-# Checks the library. analyzer.h describes the error functions to clang's analyser, so the file that defines
-# these functions is excluded.
+# clang's analyser uses analyzer.h instead of the error functions' source.
 tidy_library() { # NODES: the analyser's limit for each function
     run_clang_tidy '(c/((testing|conformance|comm|opencl)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h" -extra-arg=-Xclang \
         -extra-arg=-analyzer-config -extra-arg=-Xclang "-extra-arg=max-nodes=$1"
 }
 
-# Checks tests and harnesses, after their generated sources are made.
 tidy_tests() {
     ninja -C "$build/lint" -t targets all | sed -n 's/\.inc: .*/.inc/p' | xargs ninja -C "$build/lint" >/dev/null
     run_clang_tidy '(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*'
 }
 
-# In .ci/run clippy wraps rustc: it checks while cargo compiles the tests, and nothing is compiled twice.
+# In .ci/run clippy wraps rustc and checks while cargo compiles the tests.
 run_clippy() {
     if [[ ${RUSTC_WORKSPACE_WRAPPER:-} == *clippy-driver ]]; then
         cargo test --workspace --all-targets --locked --no-run

@@ -7,7 +7,7 @@ is_at_least() { # VERSION MINIMUM
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]
 }
 
-# Adds the folder of Ubuntu's versioned Rust to PATH.
+# Ubuntu's versioned packages install Rust outside PATH.
 find_rust() {
     local folder
     for folder in /usr/lib/rust-1.*/bin; do
@@ -16,8 +16,7 @@ find_rust() {
     command -v cargo >/dev/null && command -v rustc >/dev/null
 }
 
-# Prints the names of packages of rustc, cargo and rustfmt that are new enough. Tries rustc-web, rustc, and
-# packages such as rustc-1.85.
+# The packages' names are rustc-web, rustc, or such as rustc-1.85.
 rust_packages() {
     local rustc version
     for rustc in rustc-web rustc $(apt-cache pkgnames rustc-1. | grep -E '^rustc-1\.[0-9]+$' | sort -Vr); do
@@ -30,7 +29,6 @@ rust_packages() {
     die "this distribution has no Rust $rust_needed or newer: install one (www.rust-lang.org)"
 }
 
-# Prints which packages of the groups are not installed.
 missing_packages() { # GROUP...
     local group names
     while IFS=: read -r group names; do
@@ -39,8 +37,7 @@ missing_packages() { # GROUP...
         comm -23 - <(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' | sed -n 's/^ii //p' | sort)
 }
 
-# Installs the packages of groups. Without apt it installs nothing, and a step whose tool is missing fails.
-# Omits packages that the distribution does not have: the steps that need these packages skip tests.
+# Installs groups of packages if the machine has apt.
 need() { # GROUP...
     local missing as_root=()
     command -v apt-get >/dev/null || return 0

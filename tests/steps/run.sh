@@ -3,9 +3,8 @@
 
 log_of() { echo "$build/log/${1//[^A-Za-z0-9]/-}"; }
 
-# Runs a program or a function of these scripts. Replaces three kinds of words with paths: python:NAME
-# (the Python of an environment in python.txt), download:KEY (a file of downloads.txt) and *.whl (the wheel
-# that matches).
+# Replaces the words python:NAME (an environment of python.txt), download:KEY (a file of downloads.txt) and *.whl
+# with paths.
 expand_and_run() { # WORD...
     local word words=() by_hand=()
     for word; do
@@ -20,7 +19,6 @@ expand_and_run() { # WORD...
     "${by_hand[@]}" "${words[@]}"
 }
 
-# Runs a step. Writes its output into build/log.
 step() { # NAME NEEDS RERUN COMMAND...
     local need needs rerun=$3 log status
     IFS=';' read -ra needs <<<"$2"

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Builds and tests for other processors (run by qemu-user), i386 (run by this processor) and Windows on
-# x86-64 (built by Debian's MinGW, run by wine).
+# Builds and tests for other processors, i386 and Windows (by qemu-user, natively and by wine).
 
 build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
     local needed=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
@@ -10,8 +9,7 @@ build_for() { # MACHINE ARCHITECTURE-OF-DEBIAN OPTION-OF-CMAKE... [-- TARGET...]
         "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/debian.cmake" "${@:3}"
 }
 
-# Runs C tests for another processor. qemu-user never frees a page, so a limit prevents a program from using
-# all of the machine's memory.
+# qemu-user never frees a page, so a limit prevents a program from using all memory.
 emulated_tests() { # MACHINE OPTION-OF-CTEST...
     ulimit -d 8000000
     c_tests "$@"
@@ -28,8 +26,6 @@ build_windows() { # [-- TARGET...]
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF "$@"
 }
 
-# Runs a command with wine, without wine's windows and messages. wine's files are in the build folder. Ends wine
-# after the command.
 in_wine() { # COMMAND...
     local status jobs=4 # a program under wine mostly waits
     local -
@@ -43,8 +39,7 @@ in_wine() { # COMMAND...
     return $status
 }
 
-# Checks that the DLLs export what the shared libraries export, and need only the system's DLLs and the
-# core's DLL.
+# The DLLs must export the same functions as the shared libraries, and need only system DLLs and the core's DLL.
 check_windows_dlls() {
     local library names
     for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing \
@@ -56,7 +51,6 @@ check_windows_dlls() {
     done
 }
 
-# Checks that CMake and pkg-config find the installed library, and that programs find its DLL by the path.
 check_windows_package() {
     local prefix=$build/windows/prefix client=$build/windows/client component kind flags
     rm -rf "$prefix" "$client"
@@ -84,8 +78,7 @@ END
         "$client" shared static pkg_config
 }
 
-# Builds the command for Windows with the first cargo in PATH, without clippy's wrapper, which belongs to
-# another compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
+# All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix
     env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \
@@ -94,14 +87,14 @@ windows_cargo() { # FOLDER WORD OPTION...
         cargo "$2" --locked --target $windows_target -p syncblob-cli "${@:3}"
 }
 
-# Makes bcryptprimitives.dll, which Rust's standard library needs and wine 8 lacks.
+# Rust's standard library needs bcryptprimitives.dll, which wine 8 lacks.
 make_random_dll() {
     mkdir -p "$build/windows"
     x86_64-w64-mingw32-gcc-posix -O2 -shared -static-libgcc tests/windows/bcryptprimitives.c \
         -o "$build/windows/bcryptprimitives.dll" -ladvapi32
 }
 
-# Returns whether Rust has the standard library of another system. If rustup is installed, fetches the library.
+# If rustup is installed, the function may fetch the standard library.
 has_rust_target() { # TARGET
     local folder
     folder=$(rustc --print sysroot)/lib/rustlib/$1/lib
@@ -110,7 +103,7 @@ has_rust_target() { # TARGET
     rustup target add "$1" && [ -d "$folder" ]
 }
 
-# Checks that a program prints the same JSON for a large model as the program of the Rust tests.
+# The command must print the same JSON for a large model as the program of the Rust tests.
 compare_command() { # COMMAND...
     local model here there
     model=$(download model)

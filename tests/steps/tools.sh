@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Commands of dev that run a tool: planted errors, proofs, coverage, fuzzers.
+# Commands of dev that run a tool.
 
 mutate() { # OPTION...
     local python headers=
@@ -20,29 +20,29 @@ prove() { # OPTION... [NAME...]
 }
 
 coverage() { # [OPTION-OF-GCOVR...]
-    local headers python
+    local headers part python
     python=$(environment coverage)
     headers=$(cuda_headers 13) || headers=
     build coverage coverage -DCMAKE_C_COMPILER=gcc "-DSYNCBLOB_CUDA_HEADERS=$headers"
     find "$build/coverage" -name '*.gcda' -delete
     ctest --test-dir "$build/coverage" -j "$jobs" --output-on-failure --no-tests=error
-    "${python%/*}/gcovr" --config tests/project/coverage/gcovr.cfg \
-        --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
+    for part in kit library; do
+        "${python%/*}/gcovr" --config "tests/project/coverage/$part.cfg" \
+            --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
+    done
 }
 
 build_fuzzers() {
     build fuzz fuzz >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
 }
 
-# Runs the fuzzers in C. The fuzzers in Rust take longer to build, so the crates' tests run their targets
-# instead.
+# Rust's fuzzers take long to build. The crates' tests run the same targets.
 fuzz_c() { # SECONDS
     build_fuzzers
     # shellcheck disable=SC2046 # names
     fuzz/run.sh "$build" "$cache/fuzz" "$1" $(basename -s .c fuzz/targets/*.c)
 }
 
-# Runs the fuzzers. Their corpora are in $cache/fuzz.
 fuzz() { # --selftest WORD... | SECONDS TARGET... | --merge
     build_fuzzers
     bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"

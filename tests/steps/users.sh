@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # Tests the documentation, the installed library, and programs that use it.
 
-# Makes the C reference as HTML in $build/reference; fails on a warning. Doxygen before 1.9.4 (Ubuntu
-# 22.04) warns of each parameter without a description.
+# Older versions of Doxygen warn of each parameter without a description.
 make_reference() {
     local version output status=0
     version=$(doxygen --version | cut -d' ' -f1)
@@ -47,21 +46,19 @@ run_consumers() {
     LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
-# Compares the nets that programs in C and C++ convert with the nets that the command converts.
 run_net_consumers() {
     install_library "$build/release/net"
     CC=gcc CXX=g++ tests/users/consumer/run.sh net "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
 }
 
-# Checks the hardening of the command syncblob. Its run path may contain only the folder of OpenBLAS.
+# The run path may contain only the folder of OpenBLAS.
 check_hardened_program() { # PROFILE
     local blas
     blas=$(readelf -d "$build/release/c/libsyncblob.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
     python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
 }
 
-# Makes a wheel. In the wheel of the profile dev, which only tests use, the C library is not optimised. Does not
-# use clippy's wrapper, because clippy has checked these crates in the workspace.
+# Only tests use the wheel of cargo's profile dev.
 make_wheel() { # PROFILE
     local python options=()
     [ "$1" != dev ] || options=(--config profile.dev.package.syncblob-sys.opt-level=0)
@@ -71,7 +68,6 @@ make_wheel() { # PROFILE
         "${options[@]}" --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Makes an environment with the wheel of the profile dev and the packages of an environment in python.txt.
 wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     local pip
     pip=$(environment pip)
@@ -81,7 +77,6 @@ wheel_environment() { # FOLDER PYTHON NAME OPTION-OF-VENV...
     "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$1/requirements.txt"
 }
 
-# Compares the Python module's type stubs with the module.
 check_python_stubs() {
     local folder=$build/python-stubs
     wheel_environment "$folder" python3 mypy
@@ -94,7 +89,6 @@ check_python_tvm() {
     PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest test_arrays.tvm_ffi
 }
 
-# Compares our declarations of DLPack's structs with dlpack.h, included in either order, in C and C++.
 check_dlpack_declarations() { # DLPACK/DLPACK.H
     local compiler language order
     for compiler in gcc clang; do
@@ -108,7 +102,6 @@ check_dlpack_declarations() { # DLPACK/DLPACK.H
     done
 }
 
-# Builds all of Caffe's code for the CPU twice: with bindings/caffe and with Caffe's own classes.
 build_caffe() { # TARGET [FOLDER OF CAFFE]
     local archive sources=${2:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
     if headers=$(cuda_headers 13); then options+=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi
@@ -133,7 +126,6 @@ run_caffe() {
     c_tests caffe/whole
 }
 
-# Records Caffe's answers to the nets of tests/users/onnx.
 write_answers() {
     local python
     build_caffe own_answers

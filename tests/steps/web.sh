@@ -12,14 +12,13 @@ make_node_modules() { # FOLDER FROM
     cp "$2/package-lock.json" "$1/installed"
 }
 
-# Prints the folder with the Node packages that a folder pins.
 node_modules() { # FOLDER
     local part=npm-${1//[^A-Za-z0-9.]/-}
     locked "$part" make_node_modules "$cache/$part" "$1"
     echo "$cache/$part/node_modules"
 }
 
-# Builds the command for the web page. Sets $made to a description of the compilers.
+# Sets $made to a description of the compilers.
 build_web_command() {
     local cargo=(cargo build --locked --target "$web_target" --profile web -p syncblob-cli)
     if has_rust_target $web_target; then
@@ -32,14 +31,14 @@ build_web_command() {
     fi
 }
 
-# Compiles the C sources by zig, which has the headers of the C library that Rust links for WASI.
+# zig has the headers of the C library that Rust links for WASI.
 build_by_zig() {
     make_zig wasm32-wasi
     by_hand env -u RUSTC_WORKSPACE_WRAPPER CC_wasm32_wasip1="$zig/cc-wasm32-wasi" AR_wasm32_wasip1="$zig/ar" "${cargo[@]}"
     made="$(rustc --version) with its own library for $web_target, and zig's clang"
 }
 
-# Compiles Rust's standard library too, and links Debian's C library for WASI.
+# Compiles Rust's standard library, and links Debian's C library for WASI.
 build_by_debian() {
     local libc=/usr/lib/wasm32-wasi include='-isystem /usr/include/wasm32-wasi' more=$CARGO_TARGET_DIR/wasi.o flags
     mkdir -p "$CARGO_TARGET_DIR"
@@ -60,7 +59,6 @@ build_web() {
     echo "$build/web/syncblob.html; for a server, $build/web/site; by $made"
 }
 
-# Tests that the page in a browser prints the same as the command for this machine.
 check_web() {
     local modules python
     modules=$(node_modules tests/users/web)

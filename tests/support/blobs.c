@@ -234,7 +234,7 @@ void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times) {
 }
 
 struct test_loan {
-    sb_context *context; /* NULL: host memory */
+    sb_context *context;
     void *ptr;
 };
 
@@ -289,8 +289,6 @@ void lent_free(struct lent *lent) {
         end_loan(lent->loan);
     lent->ptr = NULL;
 }
-
-/* --- blobs and memories ----------------------------------------------------------------------- */
 
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
     const void *in;
@@ -446,8 +444,6 @@ double value_at(int32_t dtype, const void *values, int64_t i) {
     return dtype == SB_DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* --- DLPack tensors --------------------------------------------------------------------------- */
-
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct tensor *tensor = self->manager_ctx;
     tensor->deleted += self == &tensor->versioned ? 1 : 1000;
@@ -503,8 +499,6 @@ static void device_writes(sb_blob *blob) {
 
 void (*const retirings[RETIRINGS])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
                                                  reads_from_the_device_again, device_writes};
-
-/* --- faults ----------------------------------------------------------------------------------- */
 
 const char *fault_name(enum fault fault) {
     static const char *const names[FAULTS] = {"allocation", "device now", "device later",

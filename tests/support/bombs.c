@@ -2,11 +2,9 @@
 
 #include <syncblob/model.h>
 
-/* Special values of bomb.count. NO_SHAPE: the message has no shape. PER_UNIT: the shape has an
-   element for each repeated unit. EMPTY: the shape has no elements. */
+/* Special values of bomb.count; PER_UNIT stands for an element for each repeated unit. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
-/* Replaces the message by a message whose only field is the old message. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
     *wire = (struct wire){0};

@@ -1,5 +1,4 @@
-/* Bombs: inputs for which a careless reader needs far more memory or time than the input's size
-   justifies. bomb_build builds a bomb of any size, without the library. */
+/* Bombs: small inputs for which a careless reader needs far too much memory or time. */
 #ifndef SB_TESTS_BOMBS_H
 #define SB_TESTS_BOMBS_H
 
@@ -11,7 +10,7 @@ struct bomb {
     uint32_t repeated_in; /* the field that contains the repeated bytes; 0: no field */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
-    const void *head, *tail; /* bytes of the message before and after the repeated bytes */
+    const void *head, *tail; /* bytes before and after the repeated bytes */
     size_t head_size, tail_size;
     int64_t count;      /* elements of the shape at the end, or a constant of bombs.c */
     uint32_t within[2]; /* fields that enclose the message, innermost first; 0: no field */

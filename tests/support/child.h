@@ -1,5 +1,4 @@
-/* Runs code in child processes, where child_wants replaces cmocka's assertions. Measures the memory
-   of this process, as Linux counts it. */
+/* Runs code in child processes, where child_wants replaces cmocka's assertions. */
 #ifndef SB_TESTS_CHILD_H
 #define SB_TESTS_CHILD_H
 
@@ -24,7 +23,6 @@ static inline void child_fails(const char *condition, int line) {
     _exit(write(2, text, (size_t)length) == length ? 1 : 3);
 }
 
-/* Asserts that a child, for which waitpid stored `status`, has exited with 0. */
 static inline void assert_child_status(int status) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_with("the child ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
@@ -45,7 +43,6 @@ static inline int status_in_child(void (*task)(void *arg), void *arg) {
     return status;
 }
 
-/* Runs task(arg) in a child and asserts that the child exits with 0. */
 static inline void in_child(void (*task)(void *arg), void *arg) {
     assert_child_status(status_in_child(task, arg));
 }

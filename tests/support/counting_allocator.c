@@ -7,8 +7,7 @@
 #define RUBBISH           0xA5
 #define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* larger blocks are filled only in part */
 
-/* The header in front of every block. The alignment of at least 64 bytes leaves room for the
-   header. */
+/* The alignment of at least 64 bytes leaves room for this header in front of every block. */
 struct block {
     uint64_t magic;
     size_t bytes, alignment;

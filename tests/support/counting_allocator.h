@@ -1,6 +1,5 @@
-/* Declarations that tests and fuzz targets share: an allocator that counts calls, caps memory and
-   fails on demand, aligned memory, and a function that ignores a status. These need only the
-   library's headers, not the library. */
+/* Declarations that tests and fuzz targets share; they need the library's headers, but not the
+   library. */
 #ifndef SB_TESTS_COUNTING_ALLOCATOR_H
 #define SB_TESTS_COUNTING_ALLOCATOR_H
 
@@ -15,8 +14,7 @@
 #include <malloc.h>
 #endif
 
-/* The state of the allocator. Initialise the struct with COUNTING_ALLOCATOR_INIT. Read its members
-   only while no other thread allocates. A block without SB_ALLOC_ZEROED is filled with rubbish. */
+/* Read the members only while no other thread allocates. */
 struct counting_allocator {
     pthread_mutex_t lock;
     int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, including failed calls */
@@ -35,8 +33,7 @@ struct counting_allocator {
 
 sb_allocator counting_allocator_table(struct counting_allocator *counting);
 
-/* Allocates aligned memory, which free() does not accept on Windows. `alignment` is a power of two
-   of at least a pointer's size. */
+/* free() does not accept the memory on Windows. */
 static inline void *test_aligned_alloc(size_t alignment, size_t bytes) {
 #ifdef _WIN32
     return _aligned_malloc(bytes, alignment);
@@ -54,20 +51,18 @@ static inline void test_aligned_free(void *block) {
 #endif
 }
 
-/* Ignores a status that does not matter to the test. A cast to void would not silence the warning
-   of SB_MUST_CHECK. */
+/* Ignores a status; a cast to void would not silence the warning of SB_MUST_CHECK. */
 static inline void ignore(sb_status status) {
     (void)status;
 }
 
-/* The objects ("things") that the running test owns. test_end_all destroys the objects, the newest
-   first and lent memory last. rig_close destroys the objects made since rig_open. A fuzz target
-   links fuzz/support/loan.c, which keeps no list of objects, and must free each object. */
+/* Makes the running test the owner of an object. Fuzz targets link fuzz/support/loan.c instead and
+   must free each object. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
 /* Destroys the thing now. */
 void test_end(void *thing);
-/* Removes the thing from the test's list. Returns false if the list did not contain the thing. */
+/* Returns false if the test did not own the thing. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
 /* Destroys the test's objects except the `first` oldest objects. */

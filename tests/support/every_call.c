@@ -9,12 +9,9 @@
 #include <syncblob/sim_comm.h>
 #include <unistd.h>
 
-/* --- storage that the test lends ------------------------------------------------------------- */
-
-/* Storage that the test lends to the world's objects, directly or as a DLPack tensor. */
 struct lent_piece {
     struct world *world;
-    sb_context *context; /* the context of device memory; NULL: host memory */
+    sb_context *context;
     void *ptr;
     int64_t shape[2];
     sb_dl_managed_versioned versioned_tensor;
@@ -36,7 +33,7 @@ static void end_piece(void *user, void *ptr) {
         w->callback(w);
 }
 
-/* Allocates a piece. In a forked child the device has no memory, so the piece is host memory. */
+/* A forked child has no device memory, so the piece is then host memory. */
 static struct lent_piece *piece(struct world *w, size_t bytes, bool on_device) {
     struct lent_piece *p = calloc(1, sizeof *p);
     void *values = malloc(bytes);
@@ -59,7 +56,7 @@ static bool note(struct world *w, sb_status st) {
     return st == SB_OK;
 }
 
-/* Frees a piece that no call has accepted, so no call will run the piece's deleter. */
+/* Frees a piece that no call has accepted. */
 static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
@@ -69,7 +66,6 @@ static void take_back(struct world *w, struct lent_piece *p) {
     free(p);
 }
 
-/* Frees the piece if the call failed, because the failed call has not accepted the piece. */
 static bool settle(struct world *w, struct lent_piece *p, sb_status st) {
     if (note(w, st))
         return true;
@@ -87,7 +83,6 @@ static bool lend(struct world *w, sb_mem *mem, sb_side side, uint32_t flags) {
                                                                           end_piece, p, NULL));
 }
 
-/* Returns a new reference to the memory of the blob's data or diff; NULL on failure. */
 static sb_mem *memory(struct world *w, sb_blob *blob, sb_part part) {
     sb_mem *mem = NULL;
     return note(w, sb_blob_mutable_mem(blob, part, &mem, NULL)) ? sb_mem_retain(mem) : NULL;
@@ -111,7 +106,6 @@ static void end_legacy_tensor(sb_dl_managed *self) {
     end_piece(self->manager_ctx, ((struct lent_piece *)self->manager_ctx)->ptr);
 }
 
-/* Makes a tensor of 2 x 3 floats. */
 static struct lent_piece *tensor(struct world *w) {
     struct lent_piece *p = piece(w, 6 * sizeof(float), false);
     p->shape[0] = 2;
@@ -129,8 +123,6 @@ static struct lent_piece *tensor(struct world *w) {
         (sb_dl_managed){.dl_tensor = t, .manager_ctx = p, .deleter = end_legacy_tensor};
     return p;
 }
-
-/* --- sources and sinks ---------------------------------------------------------------- */
 
 static void visit(struct world *w, enum world_visit where) {
     if (w->visit)
@@ -207,8 +199,6 @@ static sb_status lend_blob(void *user, int64_t layer, int64_t index, const sb_bl
     return SB_OK;
 }
 
-/* --- destruction ----------------------------------------------------------------------- */
-
 static void end_reducer(struct world *w) {
     sb_reducer *reducer = w->reducer;
     w->reducer = NULL;
@@ -226,8 +216,6 @@ static void forget(struct world *w, sb_context *context) {
 
 enum { ENDS = 1, IS_CONST = 2 };
 
-/* --- the calls -------------------------------------------------------------------------- */
-
 #define MOST_CALLS 256
 
 struct every_call every_call[MOST_CALLS];
@@ -239,7 +227,6 @@ static void add(const char *name, void (*run)(struct world *), int flags) {
     every_call[every_call_count++] = (struct every_call){name, run, flags & ENDS, flags & IS_CONST};
 }
 
-/* Storage for the results of the calls below. */
 struct results {
     const void *read;
     void *written;
@@ -268,7 +255,6 @@ static const struct results no_results = {.value = 1,
                                           .solver_info = SB_SOLVER_INFO_INIT};
 static const int64_t few[] = {2, 3}, ones[] = {1, 1};
 
-/* Defines a call of the function `name` and adds the call to the list. */
 #define CALL(name, flags, ...)            CALL_AT(name, flags, __COUNTER__, __VA_ARGS__)
 #define CALL_AT(name, flags, number, ...) CALL_OF(name, flags, number, __VA_ARGS__)
 #define CALL_OF(name, flags, number, ...)                                                          \
@@ -282,14 +268,12 @@ static const int64_t few[] = {2, 3}, ones[] = {1, 1};
         add(#name, call_##number, flags);                                                          \
     }
 
-/* Defines two calls: in one, `mem` is the memory of the blob's data; in the other, of its diff. */
 #define MEM(name, flags, ...)                                                                      \
     MEM_OF(name, flags, SB_DATA, __VA_ARGS__) MEM_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define MEM_OF(name, flags, part, ...)                                                             \
     CALL(name, flags, sb_mem *mem = memory(w, w->blob, part); if (!mem) return; __VA_ARGS__;       \
          sb_mem_release(mem))
 
-/* Defines two calls: in one, `part` is SB_DATA; in the other, SB_DIFF. */
 #define BOTH(name, flags, ...)                                                                     \
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
@@ -352,7 +336,6 @@ CALL(sb_blob_destroy, ENDS, sb_blob *b = w->blob; w->blob = NULL; end_reducer(w)
 CALL(sb_blob_destroy, ENDS, sb_blob *b = w->other; w->other = NULL; end_reducer(w);
      sb_blob_destroy(b))
 
-/* Defines a call that creates a blob or a model in the world's context, and destroys the object. */
 #define CREATES(name, kind, ...)                                                                   \
     CALL(name, 0, sb_##kind *made;                                                                 \
          if (note(w, name(w->context, __VA_ARGS__, &made, &r.err))) sb_##kind##_destroy(made))
@@ -378,7 +361,6 @@ CALL(sb_blob_to_proto, IS_CONST, char to[1024];
 CALL(sb_blob_save_sink, IS_CONST, const sb_sink s = sink_of(w);
      note(w, sb_blob_save_sink(w->blob, &s, SB_PROTO_WRITE_DIFF, NULL, &r.err)))
 
-/* Defines four calls. Each makes a tensor of one side of one part, and deletes the tensor. */
 #define EXPORT(name, flags, type)                                                                  \
     EXPORT_OF(name, flags, type, SB_SIDE_CPU) EXPORT_OF(name, flags, type, SB_SIDE_GPU)
 #define EXPORT_OF(name, flags, type, side)                                                         \
@@ -387,7 +369,6 @@ EXPORT(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned)
 EXPORT(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned)
 EXPORT(sb_blob_to_legacy_dlpack, 0, sb_dl_managed)
 
-/* Defines calls that pass a tensor, which is a member of a piece, to the library. */
 #define IMPORT(kind, member)                                                                       \
     CALL(sb_blob_from_##kind, 0, struct lent_piece *p = tensor(w);                                 \
          settle(w, p, sb_blob_from_##kind(w->blob, SB_DATA, &p->member, 0, &r.err)))               \
@@ -447,12 +428,12 @@ const char *const not_in_every_call[] = {
     "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features", "sb_status_name",
     "sb_status_text", "sb_version", "sb_version_string", "sb_context_options_init",
     "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* functions that create an object of a kind that struct world has, and use no other object */
+    /* functions that only create an object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
     /* functions that register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
-    /* a function that the calls above use to destroy each write that they begin */
+    /* the calls above destroy each write that they begin */
     "sb_write_destroy",
     /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",
@@ -461,8 +442,6 @@ const char *const not_in_every_call[] = {
     "sb_nccl_id_create",
     /* a function that concerns only simulated ranks */
     "sb_sim_comm_fail", NULL};
-
-/* --- the world -------------------------------------------------------------------------- */
 
 static void borrow(struct world *w, sb_mem *mem, enum world_storage storage) {
     const bool on_host = storage <= WORLD_HOST_WRITABLE;

@@ -1,8 +1,4 @@
-/* A list of calls of all functions of the libraries except not_in_every_call, on one set of objects
-   (the world). Tests make these calls in callbacks, in forked children, and while allocations and
-   device operations fail. For instance, a deleter frees lent storage and then makes a call from the
-   list. The list includes the functions of libsyncblob-comm, because a deleter may call them while
-   libsyncblob-comm writes to memories of the core. */
+/* A list of calls of the libraries' functions on one set of objects, the world. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
@@ -19,29 +15,27 @@ enum world_visit {
     WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
-/* The objects on which the calls work. After a call has destroyed an object, the object's member is
-   NULL. */
+/* After a call has destroyed an object, the object's member is NULL. */
 struct world {
-    struct rig rig;      /* only the allocator and the context, which the world owns */
+    struct rig rig;      /* only the allocator and the context are used */
     sb_context *context; /* of a simulated device */
     sb_stream stream;
     sb_blob *blob, *other;
     sb_model *model;
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
-    char path[64];                    /* of a file that the calls write and read */
+    char path[64];
     void (*callback)(struct world *); /* called by a source's `close`, and by deleters at the end */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses this member */
-    bool keeps;        /* if true, the test makes no call that destroys an object */
-    int lent, deleted; /* numbers of pieces that the test has lent, and that deleters have freed */
+    bool keeps;        /* the test makes no call that destroys an object */
+    int lent, deleted; /* numbers of lent pieces and of freed pieces */
     sb_status status;  /* the first failure since the test set SB_OK */
     bool has_output;   /* a call that failed has stored a result */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
 
-/* The storage that the blobs' memories borrow. */
 enum world_storage {
     WORLD_HOST_READ_ONLY,   /* head at the host */
     WORLD_HOST_OUTDATED,    /* read-only, head at the device */
@@ -51,27 +45,25 @@ enum world_storage {
     WORLD_STORAGES
 };
 
-/* Creates the objects, with blobs of 2 x `columns`. If `has_room`, the blobs' capacity exceeds
-   their count. `flags` are the new context's, SB_CONTEXT_*. */
+/* If `has_room`, the capacity of the blobs exceeds their count. `flags` are SB_CONTEXT_*. */
 void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns,
                 uint32_t flags);
-/* Reads and writes both blobs on both sides and saves the model, so that a sanitizer can report an
-   access outside their storage. Asserts that no blob's count exceeds its capacity. */
+/* Reads and writes both blobs and saves the model, so that a sanitizer can report an invalid
+   access. */
 void world_use(struct world *world);
 /* Destroys the objects and asserts that a deleter has run for each lent piece. */
 void world_close(struct world *world);
 
 struct every_call {
-    const char *name; /* of the exported function */
+    const char *name;
     void (*run)(struct world *world);
-    bool ends;     /* destroys one of the objects */
-    bool is_const; /* changes none of the objects */
+    bool ends;
+    bool is_const;
 };
 
 extern struct every_call every_call[];
 extern int every_call_count;
-/* Names of the exported functions that every_call[] leaves out, ended by NULL; every_call.c gives
-   the reason for each group. */
+/* Names of the functions that every_call[] leaves out, ended by NULL. */
 extern const char *const not_in_every_call[];
 
 #endif

@@ -1,11 +1,7 @@
-"""Downloads a source distribution without running any of its code.
+"""Downloads a source distribution: fetch_sdist.py NAME VERSION SHA256 FOLDER
 
-    fetch_sdist.py NAME VERSION SHA256 FOLDER
-
-`pip download` would run the package's setup.py. This program asks pip only
-for the file's address, with pip's configuration of indexes, proxies and
-certificates. It verifies the checksum and puts the file into FOLDER. It uses pip's
-internal functions: run it with the pip version that ./dev pins.
+`pip download` would run the package's setup.py. The program uses internal
+functions of the pip version that ./dev pins.
 """
 
 import hashlib

@@ -58,8 +58,6 @@ static sb_status fire(struct test_fault *fault, sb_error *err) {
     return sb_error_fill(err, fault->status, 5, "planted by the test");
 }
 
-/* --- sources ------------------------------------------------------------------------ */
-
 static void raise_to(_Atomic size_t *most, size_t value) {
     size_t seen = atomic_load(most);
     while (value > seen && !atomic_compare_exchange_weak(most, &seen, value))
@@ -109,8 +107,6 @@ sb_source test_source_of(struct test_source *s, const struct wire *wire) {
     return source;
 }
 
-/* --- sinks ---------------------------------------------------------------------------- */
-
 static sb_status write_bytes(void *user, const void *bytes, size_t size, sb_error *err) {
     struct test_sink *s = user;
     s->writes++;
@@ -129,8 +125,6 @@ sb_sink test_sink_of(struct test_sink *s) {
     sink.write = write_bytes;
     return sink;
 }
-
-/* --- progress --------------------------------------------------------------------------- */
 
 static int32_t report(void *user, uint64_t done, uint64_t total) {
     struct test_progress *p = user;

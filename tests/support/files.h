@@ -1,5 +1,5 @@
-/* Files that a test writes and reads back. Also sources, sinks and progress callbacks that work on
-   memory, count calls and fail at the n-th call. */
+/* Files of a test, and sources, sinks and progress callbacks in memory that count calls and can
+   fail. */
 #ifndef SB_TESTS_FILES_H
 #define SB_TESTS_FILES_H
 
@@ -11,14 +11,11 @@
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
-/* Asserts that `found` has the bytes of `expected`. */
 void assert_wire(const struct wire *found, const struct wire *expected);
-/* Returns the number of files in a folder. */
 int files_in(const char *folder);
 bool file_holds(const char *path, const char *text);
 
-/* Returns whether the system can replace a file that is open; prints a message if not. Wine 8
-   and Windows before version 10 cannot replace open files. */
+/* Wine 8 and Windows before version 10 cannot replace open files. */
 #ifdef _WIN32
 bool file_is_replaced_while_open(void);
 #else
@@ -27,9 +24,7 @@ static inline bool file_is_replaced_while_open(void) {
 }
 #endif
 
-/* --- sources, sinks and progress -------------------------------------------------------------- */
-
-/* Each call decrements `left`, and the call that makes it 0 returns `status`. */
+/* Each call decrements `left`, and the call that makes `left` 0 returns `status`. */
 struct test_fault {
     _Atomic int left; /* 0: no call fails */
     sb_status status;
@@ -38,16 +33,16 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* if not NULL: reads from the fault.left-th on return its bytes */
+    const struct wire *other;  /* if not NULL, the bytes from read number fault.left on */
     struct test_fault fault;   /* counts calls of read_at and, unless `other` is set, of version */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;
-    _Atomic size_t bytes;   /* sum of the sizes of all reads */
+    _Atomic size_t bytes;
     _Atomic size_t largest; /* most bytes of one read */
     bool outside;           /* a read requested 0 bytes, or bytes past the end */
 };
 
-/* Returns a source of `wire`'s bytes. Members of `s` that the test does not set must be 0. */
+/* Members of `s` that the test does not set must be 0. */
 sb_source test_source_of(struct test_source *s, const struct wire *wire);
 
 struct test_sink {
@@ -61,12 +56,11 @@ struct test_sink {
 sb_sink test_sink_of(struct test_sink *s);
 
 struct test_progress {
-    int cancels_at; /* number of the report that cancels, counted from 1; 0: no report cancels */
+    int cancels_at; /* number of the report that cancels, from 1; 0: no report cancels */
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */
-    bool wrong;            /* `done` fell or exceeded `total`, a known `total` changed, or a report
-                              came after the report that cancelled */
+    bool wrong;            /* a report was wrong, or came after the report that cancelled */
 };
 
 sb_progress test_progress_of(struct test_progress *p);

@@ -1,5 +1,4 @@
-/* F16 and BF16 numbers for tests, without the library's code: conversions of numbers that are
-   exactly representable, and a table of reductions with their rounded results. */
+/* F16 and BF16 numbers for tests, computed without the library's code. */
 #ifndef SB_TESTS_HALVES_H
 #define SB_TESTS_HALVES_H
 
@@ -12,7 +11,7 @@ static inline bool is_half(sb_dtype dtype) {
     return dtype == SB_DTYPE_F16 || dtype == SB_DTYPE_BF16;
 }
 
-/* Encodes `value`: 0, or a normal number that the dtype represents exactly. */
+/* `value` must be 0 or a normal number that the dtype represents exactly. */
 static inline uint16_t half_of(sb_dtype dtype, double value) {
     const float exact = (float)value;
     uint32_t bits;
@@ -31,7 +30,6 @@ static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     return half & 0x8000 ? -value : value;
 }
 
-/* These read and write element i of an array of F32, F64, F16 or BF16. */
 static inline double get_value(sb_dtype dtype, const void *values, int64_t i) {
     if (is_half(dtype))
         return value_of_half(dtype, ((const uint16_t *)values)[i]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each function of the headers, except functions
-that every_call.c names, and functions with an argument that struct world does not provide. every_call.c
-includes these calls. tests/survival/callbacks reports functions that are missing from every_call.
+"""Prints calls of the functions of the headers, for every_call.c: make_calls.py EVERY_CALL INCLUDE...
+
+The output omits functions that every_call.c names, and functions that need objects outside struct world.
 """
 import pathlib
 import re
@@ -33,7 +33,6 @@ NAMED = {"const int64_t *indices": "ones", "int32_t axis": "0", "int32_t start":
 
 
 def types(text):
-    """Yields the type and the name of each parameter."""
     for part in " ".join(text.split()).split(", "):
         found = re.fullmatch(r"(.*?)(\w+)", part)
         yield found.groups() if found else (part, "")
@@ -51,8 +50,7 @@ def arguments(text):
 
 
 def call(returns, name, text):
-    """Returns a call, or None if an argument is unknown or if the function may destroy or create an object:
-    it returns void, or it returns a pointer and its first argument is not const."""
+    """Returns None for a function with an unknown argument, or that may destroy or create an object."""
     given = list(arguments(text))
     if None in given or returns == "void" or ("*" in returns and not text.startswith("const ")):
         return None

@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
-"""make_refusals.py INCLUDE...: prints the calls that tests/survival/input/test_refusals.c includes.
-For each pointer that a header does not mark [nullable], one call passes NULL. For each parameter
-`flags` or `part`, one call passes a variable of that name. For each `int64_t`, one call passes the
-variable `number`; for each array of `int64_t`, one call passes the variable `numbers`. Each call is the
-argument of a macro; if the test has not defined the macro, the call expands to nothing. The last lines
-undefine the macros.
+"""Prints the calls that tests/survival/input/test_refusals.c includes: make_refusals.py INCLUDE...
+
+Each call is the argument of a macro. A macro that the test does not define expands to nothing.
 """
 import pathlib
 import re
@@ -22,10 +19,10 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
          "sb_source *": "&w->source", "sb_sink *": "&w->sink", "sb_deleter": "keep",
          "sb_dl_managed_versioned *": "&w->tensor.versioned",
          "sb_dl_managed *": "&w->tensor.legacy", "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
-# NULL is valid for these parameters; for instance, a NULL `context` is the built-in context.
+# NULL is valid for these parameters.
 NEVER = {"context", "user", "err"}
 MACROS = ["REFUSES", "FLAGS", "PART", "FLAG", "NUMBER"]
-# These functions accept large numbers, or cannot check a number that is the length of an array.
+# These functions accept large numbers, or cannot check the length of an array.
 ANY_NUMBER = {"sb_blob_reshape", "sb_blob_create_shaped", "sb_comm_all_reduce",
               "sb_comm_all_reduce_blobs", "sb_comm_broadcast_blobs", "sb_reducer_create",
               "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also"}
@@ -57,7 +54,6 @@ def given(kind, name, nullable, inits):
 
 
 def known_flags(comment):
-    """Returns the flags that a function accepts according to the comment in its header."""
     return re.findall(r"\bSB_\w+", FLAGS.search(comment)[1])
 
 

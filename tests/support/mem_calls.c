@@ -27,7 +27,6 @@ bool call_is_about_device(enum call call) {
     return kind->purpose == MOVE || (kind->side == SB_SIDE_GPU && kind->purpose != EVICT);
 }
 
-/* Makes a call that returns a pointer; `...` is the memory, or a blob and a part. */
 #define CALL_FOR_POINTER(noun, ...)                                                                \
     const void **in = (const void **)out;                                                          \
     switch (call) {                                                                                \

@@ -1,5 +1,4 @@
-/* The calls on a memory, or on a blob's memory, numbered and described as data, so that tests can
-   loop over all calls. */
+/* The calls on a memory, or on a blob's memory, as data, so that tests can loop over all calls. */
 #ifndef SB_TESTS_MEM_CALLS_H
 #define SB_TESTS_MEM_CALLS_H
 
@@ -29,7 +28,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* the number of calls that return a pointer; also calls on blobs */
+    POINTER_CALLS = SET_CPU /* the calls before SET_CPU return a pointer, and work on blobs, too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
@@ -47,7 +46,7 @@ extern const struct call_kind call_kinds[CALLS];
 /* Returns whether the call fails in every state if there is no device. */
 bool call_is_about_device(enum call call);
 
-/* The arguments of a call. Only SET_* calls use the members from `ptr` to `user`. */
+/* Only SET_* calls use the members from `ptr` to `user`. */
 struct call_arguments {
     sb_stream stream;
     void *ptr;
@@ -57,11 +56,9 @@ struct call_arguments {
     void *user;
 };
 
-/* Makes the call. If the call returns a pointer, stores the pointer in `*out`. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 
-/* Makes one of the POINTER_CALLS on the blob's data or diff. */
 sb_status blob_call(sb_blob *blob, sb_part part, enum call call, sb_stream stream, void **out,
                     sb_error *err);
 

@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 
-/* The parameters of the slots of backends. */
 #define SLOT_EVENT   (void *device, void *event, sb_error *err)
 #define SLOT_QUERY   (void *device, void *event, int32_t *out_done, sb_error *err)
 #define SLOT_STREAM  (void *device, sb_stream stream, sb_error *err)
@@ -31,27 +30,24 @@
     (void *device, sb_dtype dtype, int64_t count, double alpha, void *x, sb_stream stream,         \
      sb_error *err)
 
-/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. The device
-   does not order threads, because its counters are relaxed atomics. */
+/* A device without streams, events, pinned memory or arithmetic. The relaxed atomics do not
+   synchronise threads. */
 struct plain {
     _Atomic int opened, closed;
     _Atomic int live;        /* blocks that are allocated */
     _Atomic int self_copies; /* copies whose source equals the destination */
     _Atomic int32_t ordinal;
     int trims, afters;
-    sb_status status; /* returned by the slots scale and upload of a test */
-    sb_status after;  /* returned by the slot after_default of a test */
+    sb_status status; /* the result of a test's slots scale and upload */
+    sb_status after;  /* the result of a test's slot after_default */
 };
 
-/* The backend's slot `free`; a test may also call this function in other slots. */
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 /* Returns the backend, which opens "plain:N" for any N. */
 sb_backend plain_backend(struct plain *plain);
-/* Creates a context on a device of the backend `table`. */
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err);
-/* Creates a context as create_with_backend does, asserts that the context's device has the name
-   `device`, and releases the context. */
+/* Creates a context, asserts that its device has the name `device`, and releases the context. */
 sb_status try_device(const sb_backend *table, const char *device, sb_error *err);
 
 #endif

@@ -5,8 +5,7 @@
 #include "mem_calls.h"
 #include "support.h"
 
-/* These make one of the POINTER_CALLS and return its pointer. The call takes `stream` if its name
-   ends with _ON. */
+/* The functions whose names end with _ON pass `stream` to the call. */
 static inline void *mem_pointer_on(sb_mem *mem, enum call call, sb_stream stream) {
     const struct call_arguments arguments = {.stream = stream};
     void *ptr = NULL;

@@ -5,15 +5,13 @@
 #include "blobs.h"
 #include "state_table.h"
 
-/* Values of the bytes in memories. */
 #define CURRENT 0x11 /* the bytes of a current side */
 #define STALE   0x22 /* the bytes of a side that is not current */
 #define LENT    0x33 /* the bytes that the call under test lends */
 
 struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
-    bool is_coherent;       /* the device's memory is host-coherent: if both sides have
-                               SB_STORAGE_OWNED, they are one storage */
+    bool is_coherent;       /* if both sides have SB_STORAGE_OWNED, they are one storage */
 };
 
 /* States that cover every head except LOST, and every kind of storage. */
@@ -29,10 +27,9 @@ struct scene {
 
 bool is_read_only(int32_t kind);
 
-/* Opens a context on "sim:0", with pinned host memory if the host's storage in `start` is pinned,
-   and a memory in the state `start`. Current sides hold CURRENT, other sides STALE. */
+/* The context has pinned host memory if the state needs it. Current sides hold CURRENT, other sides
+   STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
 
 #endif

@@ -8,8 +8,6 @@
 static struct shim_target target;
 static struct shim *shims;
 
-/* --- devices --------------------------------------------------------------------------------- */
-
 struct shim *shim_of(const void *device) {
     target.lock();
     struct shim *shim = shims;
@@ -49,10 +47,7 @@ static void close_device(void *device) {
     target.backend.close(device);
 }
 
-/* --- slots ----------------------------------------------------------------------------------- */
-
-/* Counts the call and decrements the countdown of each armed fault. The first fault whose countdown
-   reaches 0 takes effect. */
+/* The first armed fault whose countdown reaches 0 takes effect. */
 static struct shim_call begin(void *device, int32_t op, sb_dtype dtype, const sb_stream *stream) {
     struct shim *shim = shim_of(device);
     struct shim_call call = {op, dtype, stream, SHIM_NO_FAULT};
@@ -67,7 +62,7 @@ static struct shim_call begin(void *device, int32_t op, sb_dtype dtype, const sb
     return call;
 }
 
-/* Returns the slot's status, or an error if the call must fail but no driver call has failed. */
+/* Returns an error if the call must fail but no driver call has failed. */
 static sb_status end(void *device, const struct shim_call *call, sb_status st, sb_error *err) {
     const bool failed = target.disarm(shim_of(device), call);
     if (failed || st != SB_OK || call->mode == SHIM_NO_FAULT)
@@ -101,7 +96,6 @@ SLOT(scale, SCALE, dtype, &stream, SLOT_SCALE, dtype, count, alpha, x, stream, e
 SLOT(asum, ASUM, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
 SLOT(sumsq, SUMSQ, dtype, NULL, SLOT_SUM, dtype, count, x, out, stream, err)
 
-/* Allocates a buffer. Frees the buffer if the call must fail but no driver call has failed. */
 static sb_status alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     void *made = NULL;
     const struct shim_call call = begin(device, SB_SIM_ALLOC_PINNED, 0, NULL);
@@ -114,8 +108,6 @@ static sb_status alloc_pinned(void *device, size_t bytes, void **out, sb_error *
     return st;
 }
 
-/* --- the extension table --------------------------------------------------------------------- */
-
 static sb_sim_fault *faults(void *device, int32_t *out_count) {
     *out_count = SHIM_FAULTS;
     return shim_of(device)->faults;
@@ -126,7 +118,6 @@ static const int64_t *calls(const void *device, int32_t *out_count) {
     return shim_of(device)->calls;
 }
 
-/* Returns a pointer to `stream` (NULL: to a free element) in shim->streams, or NULL if absent. */
 static sb_stream *place_of(void *device, sb_stream stream) {
     sb_stream *place = shim_of(device)->streams, *const past = place + SHIM_STREAMS;
     while (place < past && *place != stream)
@@ -157,8 +148,6 @@ static sb_sim_device controls;
 static const void *extension(void *device, const char *name) {
     return strcmp(name, SB_SIM_DEVICE) == 0 ? &controls : NULL;
 }
-
-/* --- contexts -------------------------------------------------------------------------------- */
 
 static sb_backend backend;
 

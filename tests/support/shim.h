@@ -1,7 +1,5 @@
-/* Runs tests of the simulated device on another backend: the linker redirects the tests' calls of
-   sb_context_create to shim.c (--wrap). For "sim:N", a context opens the other backend, with the
-   functions that the tests request from a simulated device. The calls of each slot of the backend
-   are counted, and a driver call within a chosen call of a slot can be made to fail. */
+/* Runs tests of the simulated device on another backend. The linker redirects calls of
+   sb_context_create to shim.c (--wrap), which opens the other backend's device for "sim:N". */
 #ifndef SB_TESTS_SHIM_H
 #define SB_TESTS_SHIM_H
 
@@ -12,12 +10,11 @@
 
 enum { SHIM_FAULTS = 4, SHIM_STREAMS = 128 };
 
-/* The state of an open device. */
 struct shim {
     void *device; /* of the other backend */
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[SHIM_FAULTS];
-    sb_stream streams[SHIM_STREAMS]; /* created by the test; `close` destroys them */
+    sb_stream streams[SHIM_STREAMS]; /* the test's streams, which `close` destroys */
     sb_sim_schedule schedule;        /* only shim_target uses this member */
     uint64_t random;                 /* only shim_target uses this member */
     struct shim *next;
@@ -33,12 +30,10 @@ struct shim_call {
 };
 #define SHIM_NO_FAULT (-1)
 
-/* The other backend, on which the tests run. */
 struct shim_target {
     sb_backend backend;
-    /* `faults` and `calls` are NULL. shim.c passes only streams of the test to `stream_destroy`. */
+    /* `faults` and `calls` are NULL; `stream_destroy` gets only streams of the test. */
     sb_sim_device controls;
-    /* These acquire and release the lock that protects the shims. */
     void (*lock)(void);
     void (*unlock)(void);
     /* Called before a slot. If a fault is due, makes a driver call of the slot fail. */
@@ -47,7 +42,7 @@ struct shim_target {
     bool (*disarm)(struct shim *shim, const struct shim_call *call);
 };
 
-/* Each program defines this function, which is called once. */
+/* Each program defines this function. */
 struct shim_target shim_target(void);
 
 #endif

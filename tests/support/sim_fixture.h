@@ -19,7 +19,6 @@ struct sim {
     sb_stream own;
 };
 
-/* Opens a device, whose schedule is eager until the test sets another schedule. */
 static inline void sim_open(struct sim *f) {
     assert_ok(sb_context_create(&CONTEXT_OPTIONS(.device = "sim:0"), &f->context, &err));
     f->table = &f->context->backend;
@@ -47,7 +46,6 @@ static inline sb_stream new_stream(struct sim *f) {
     return stream;
 }
 
-/* Allocates memory on `stream`, as the library does. */
 static inline char *new_memory(struct sim *f, size_t bytes, sb_stream stream) {
     void *ptr = NULL;
     assert_ok(f->table->alloc(f->device, bytes, stream, &ptr, &err));
@@ -117,7 +115,7 @@ static inline void fail_call(struct sim *f, int32_t op, int64_t nth, int32_t mod
     assert_ok(sb_sim_fail(f->context, op, nth, mode, &err));
 }
 
-/* Calls operation `op` on 64 bytes; ignores `dst` or `src` if the operation does not use it. */
+/* Calls operation `op` on 64 bytes; `dst` or `src` may be unused. */
 static inline sb_status operate(struct sim *f, int32_t op, void *dst, void *src, sb_stream stream,
                                 sb_error *err) {
     const sb_backend *t = f->table;

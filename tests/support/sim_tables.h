@@ -4,11 +4,9 @@
 
 #include <syncblob/backend.h>
 
-/* Returns a device with host-coherent memory. @return [borrowed] a constant */
 const sb_backend *coherent_table(void);
 
-/* Returns a device with a stream that is being captured, as for a CUDA graph: recording an event on
-   the stream fails, and so does a wait for the stream. Other work succeeds. */
+/* A captured stream, as for a CUDA graph, refuses events and waits. */
 sb_backend captured_table(void);
 
 extern sb_stream captured_stream; /* NULL: no stream is captured */

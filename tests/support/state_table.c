@@ -1,7 +1,5 @@
 #include "state_table.h"
 
-/* --- cells ----------------------------------------------------------------------------------- */
-
 static state_newest side_of(enum call call) {
     return call_kinds[call].side == SB_SIDE_CPU ? HOST : DEVICE;
 }
@@ -18,7 +16,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
     const enum purpose purpose = call_kinds[call].purpose;
     if (work == REFUSE)
         return newest;
-    if (work == COPY) /* the side gets the other side's bytes, even if they are stale */
+    if (work == COPY) /* the side gets the other side's bytes, even stale bytes */
         newest = newest & ~side ? newest | side : NOBODY;
     else if (work == ZERO)
         newest = newest == NOBODY ? side : newest & ~side;
@@ -55,8 +53,6 @@ struct state_cell state_cell(int32_t head, enum call call) {
     return (struct state_cell){work, after == NOBODY ? head : heads[after]};
 }
 
-/* --- plans ----------------------------------------------------------------------------------- */
-
 bool table_is_current(int32_t head, int32_t side) {
     return sides_of_head(head) & (side == SB_SIDE_CPU ? HOST : DEVICE);
 }
@@ -71,7 +67,6 @@ bool table_is_one(const struct memory_state *state) {
            state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
 }
 
-/* A pointer for writing and a copy need writable storage. */
 static bool needs_writable(enum purpose purpose, enum work work) {
     return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
            purpose == OVERWRITE;
@@ -124,7 +119,6 @@ struct plan table_plan(const struct memory_state *state, enum call call) {
     return call == CLEAR ? plan_clear(state) : plan_cell(state, call);
 }
 
-/* Makes the host side share the library's device storage, unless the host has other storage. */
 static void share(struct memory_state *state, bool was_one) {
     struct side *host = &state->side[SB_SIDE_CPU], *device = &state->side[SB_SIDE_GPU];
     if (was_one && device->kind != SB_STORAGE_OWNED)

@@ -1,15 +1,10 @@
-/* A second implementation of SyncedMemory's state table, as a reference: the purpose of each call,
-   the sides that hold the newest bytes, and the rules for storage that is missing or read-only. The
-   reference uses only the public constants of the library. */
+/* A second implementation of SyncedMemory's state table, as a reference for tests. */
 #ifndef SB_TESTS_STATE_TABLE_H
 #define SB_TESTS_STATE_TABLE_H
 
 #include "mem_calls.h"
 
-/* --- cells: a head and a call ---------------------------------------------------------------- */
-
-/* The sides that hold the newest bytes: bit 0 the host, bit 1 the device. NOBODY if the head is
-   UNINITIALIZED or LOST. */
+/* The sides that hold the newest bytes. NOBODY if the head is UNINITIALIZED or LOST. */
 typedef unsigned state_newest;
 enum { NOBODY, HOST, DEVICE, BOTH_SIDES };
 
@@ -19,49 +14,44 @@ enum work {
     ALLOC, /* storage of unspecified contents on the call's side */
     COPY,  /* one transfer to the call's side */
     ADOPT, /* the caller's storage on the call's side */
-    FREE,  /* the storage of the call's side is freed */
+    FREE,
     REFUSE
 };
 
 struct state_cell {
     enum work work;
-    int32_t head; /* the head after the call */
+    int32_t head;
 };
 
 state_newest sides_of_head(int32_t head);
-/* Returns the sides that hold the newest bytes after `work` and the effect of the call. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
-/* Returns the table's cell for a head and any call except CLEAR and SYNCHRONIZE. */
+/* `call` must not be CLEAR or SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
-
-/* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
 struct loan; /* each file that includes this header defines struct loan */
 
 struct side {
-    int32_t kind;      /* SB_STORAGE_* */
-    struct loan *loan; /* the loan of borrowed storage */
+    int32_t kind; /* SB_STORAGE_* */
+    struct loan *loan;
 };
 
 struct memory_state {
     size_t bytes;
     int32_t head;
     struct side side[2];
-    bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
-                         side is lent */
+    bool is_coherent; /* both sides are one storage, unless a side is lent */
     bool is_apart;    /* the host has separate storage, because the sides could not share storage */
 };
 
-/* The work of a call on a memory in a state. */
 struct plan {
     sb_status status; /* SB_OK, or the reason why the table refuses the call */
-    int32_t head;     /* the head after the call */
-    int32_t side;     /* the side on which the call works */
-    bool allocates;   /* the library allocates storage on that side */
-    bool on_device;   /* the allocated storage is memory of the device */
-    bool copies;      /* bytes are copied from the other side */
-    bool waits;       /* the call waits instead of copying: both sides are one storage */
-    bool moves;       /* current bytes move from the side's read-only storage to new storage */
+    int32_t head;
+    int32_t side;
+    bool allocates;
+    bool on_device; /* the allocated storage is memory of the device */
+    bool copies;
+    bool waits; /* the call waits instead of copying: both sides are one storage */
+    bool moves; /* current bytes move from the side's read-only storage to new storage */
     bool zeroes;
     bool drops; /* the side no longer uses its old storage */
     bool adopts;
@@ -69,11 +59,10 @@ struct plan {
 
 struct plan table_plan(const struct memory_state *state, enum call call);
 
-/* Applies the plan to the state; `fresh` is the new storage if the plan allocates or adopts.
-   Returns the loan that has ended, or NULL. */
+/* `fresh` is the new storage if the plan allocates or adopts. Returns the loan that has ended, or
+   NULL. */
 struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh);
 
-/* Returns whether both sides are one storage. */
 bool table_is_one(const struct memory_state *state);
 bool table_is_current(int32_t head, int32_t side);
 bool table_is_borrowed(int32_t kind);

@@ -9,8 +9,6 @@ void counting_allocator_assert_clean(struct counting_allocator *counting) {
     assert_int_equal(counting->violations, 0);
 }
 
-/* --- assertions ------------------------------------------------------------- */
-
 void support_fail(const char *file, int line, const char *format, ...) {
     char text[512];
     va_list args;
@@ -69,8 +67,6 @@ void support_check_status(sb_status expected, sb_status found, const sb_error *e
         support_fail(file, line, "%s\n  %s", expression, fault);
 }
 
-/* --- files and numbers --------------------------------------------------------- */
-
 #ifndef SB_SOURCE_DIR
 #define SB_SOURCE_DIR "."
 #endif
@@ -94,8 +90,6 @@ uint64_t test_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* --- the cases that a test runs -------------------------------------------------------------- */
-
 static bool is_on(const char *variable) {
     const char *value = getenv(variable);
     return value && *value && strcmp(value, "0") != 0;
@@ -108,8 +102,6 @@ bool test_is_quick(void) {
 bool test_is_full(void) {
     return is_on("SYNCBLOB_TEST_FULL");
 }
-
-/* --- objects that the running test owns ----------------------------------------------------- */
 
 struct owned {
     void *thing;
@@ -140,7 +132,6 @@ void test_own_loan(void *thing, void (*end)(void *thing)) {
     add_owned((struct owned){thing, end, true});
 }
 
-/* Removes the latest entry with this address from the list. */
 static struct owned remove_owned(const void *thing) {
     struct owned found = {0};
     pthread_mutex_lock(&owned_lock);
@@ -181,8 +172,6 @@ void test_end_after(size_t first) {
     end_after(first, true);
 }
 
-/* --- the fixture of the running test --------------------------------------------------------- */
-
 static struct {
     void *fixture;
     void (*close)(void *fixture);
@@ -212,8 +201,6 @@ int test_end_all(void **state) {
     return 0;
 }
 
-/* --- the tests of the program ----------------------------------------------------------------- */
-
 static struct CMUnitTest tests[64]; /* cmocka skips entries without a name */
 static int lines[64], num_tests;
 
@@ -230,5 +217,6 @@ void test_add(const char *name, void (*function)(void **state), int line) {
 }
 
 int run_all_tests(void) {
+    cmocka_set_test_filter(getenv("SYNCBLOB_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

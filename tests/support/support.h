@@ -1,5 +1,4 @@
-/* Declarations that all C tests share: cmocka with the headers that it needs, common headers of the
-   C library, assertions for sb_error, and the paths of real files. */
+/* Declarations that all C tests share, with the headers that cmocka needs. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 
@@ -46,21 +45,20 @@
     __attribute__((constructor)) static void add_##name(void) {                                    \
         test_add(#name, function, __LINE__);                                                       \
     }
-/* Defines a test: `TEST(the_claim) { ... }`. Tests run in the order of their lines. */
+/* Tests run in the order of their lines. */
 #define TEST(name)                                                                                 \
     static void name(void **state);                                                                \
     TEST_ADD_(name, name)                                                                          \
     static void name(void **state)
 
-/* Defines a test with a fixture, `struct kind *f`. The test runs between kind_open(f) and
-   kind_close(f), which asserts that no object or buffer leaked. */
+/* Defines a test with a fixture, `struct kind *f`. kind_close(f) asserts that nothing leaked. */
 #define TEST_ON(kind, name)                                                                        \
     static void name(struct kind *f);                                                              \
     static void close_of_##name(void *fixture) {                                                   \
         kind##_close(fixture);                                                                     \
     }                                                                                              \
     static void on_##name(void **state) {                                                          \
-        static struct kind fixture; /* static: its objects are freed even after a failure */       \
+        static struct kind fixture; /* static: freed even after a failure */                       \
         kind##_open(&fixture);                                                                     \
         test_open_fixture(&fixture, close_of_##name);                                              \
         name(&fixture);                                                                            \
@@ -75,14 +73,13 @@ void test_close_fixture(void);
 void test_skip(void) __attribute__((noreturn));
 
 void test_add(const char *name, void (*function)(void **state), int line);
-/* Runs all tests of the program. `main` calls this function; most programs use main.c. */
+/* Runs all tests of the program; most programs use main.c. */
 int run_all_tests(void);
 
 /* Asserts that every block was freed, and that all calls had valid arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error that assert_status and similar macros check on this thread. A callback in a checked
-   call needs another sb_error. */
+/* The error that assert_status checks. A callback in a checked call needs another sb_error. */
 extern _Thread_local sb_error err;
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
@@ -91,9 +88,8 @@ extern _Thread_local sb_error err;
 #define CONTEXT_OPTIONS(...)                                                                       \
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
 
-/* These assert the status of `expr`, a call with the argument `&err`. They also assert that a
-   successful call does not write `err`, and that a failed call writes all of `err`. Do not use
-   these macros for a call without an error argument. */
+/* `expr` must be a call with the argument `&err`. The call must write all of `err`, but only if it
+   fails. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \
@@ -115,31 +111,24 @@ extern _Thread_local sb_error err;
         assert_status(expected, expr);                                                             \
         assert_non_null(strstr(err.message, (part)));                                              \
     } while (0)
-/* Asserts that the call reports the argument `name` as NULL. */
 #define assert_names_null(name, expr) assert_error(SB_ERR_INVALID_ARGUMENT, expr, name " is NULL")
 
 void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,
                           const char *expression, const char *file, int line);
 
-/* Fails the running test with a formatted message. */
 #define fail_with(...) support_fail(__FILE__, __LINE__, __VA_ARGS__)
 void support_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-/* Stores the path of a real file in `buffer`; returns `buffer`. The file's folder is
-   SYNCBLOB_TEST_DATA, by default ../shared/data relative to the source root. If the file is absent,
-   prints a message and returns NULL. */
+/* Returns the path of a file in the folder SYNCBLOB_TEST_DATA, or NULL if the file is absent. */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* These functions report which cases of a test to run. The default is a sample, which takes a
-   second or two, also with a sanitizer. SYNCBLOB_TEST_WHOLE=1: all cases. SYNCBLOB_TEST_FULL=1:
-   also cases that take minutes or 9 GiB of memory. An empty variable or 0 means off. */
+/* By default a test runs a sample of its cases; SYNCBLOB_TEST_WHOLE=1 runs all cases.
+   SYNCBLOB_TEST_FULL=1 adds cases that take minutes or 9 GiB of memory. */
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* These skip the running test and print the reason: the test is not in the sample, or it needs a
-   64-bit size_t. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \

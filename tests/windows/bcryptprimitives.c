@@ -1,4 +1,4 @@
-/* Replaces bcryptprimitives.dll on old Wine, with the only function that Rust's std calls. */
+/* A bcryptprimitives.dll for old Wine, with the only function that Rust's std calls. */
 #include <windows.h>
 
 #include <ntsecapi.h>

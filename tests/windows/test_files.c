@@ -1,4 +1,5 @@
-/* Tests files on Windows: paths in UTF-8, files that other programs have open, system errors. */
+/* Tests files on Windows: paths in UTF-8, files that other programs have open, and system
+   errors. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -15,7 +16,7 @@
 
 struct folder {
     char path[MAX_PATH], file[MAX_PATH + 8];
-    wchar_t wide[MAX_PATH + 64]; /* the file's path */
+    wchar_t wide[MAX_PATH + 64];
 };
 
 static void folder_open(struct folder *folder) {
@@ -28,7 +29,6 @@ static void folder_open(struct folder *folder) {
     assert_true(MultiByteToWideChar(CP_UTF8, 0, folder->file, -1, folder->wide, MAX_PATH + 8) > 0);
 }
 
-/* Removes the test's file and then the folder, which fails if the folder contains other files. */
 static void folder_close(struct folder *folder) {
     (void)SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_NORMAL);
     (void)DeleteFileW(folder->wide);
@@ -47,7 +47,6 @@ static sb_status write_file(const char *path, double first, sb_error *err) {
     return sb_blob_save_file(new_blob(300, first), path, 0, err);
 }
 
-/* Returns the first value in the file; -1 if the file cannot be loaded. */
 static float read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(1, 0);
     const float *p = NULL;
@@ -64,14 +63,11 @@ static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) 
     return handle;
 }
 
-/* --- paths ------------------------------------------------------------------------------ */
-
 static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
     assert_true(MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1032) > 0);
     return wide;
 }
 
-/* Writes a file twice, reads it, and removes it by its path in wide characters. */
 static void assert_path_works(const char *path, const wchar_t *wide) {
     assert_ok(write_file(path, 3, &err));
     assert_ok(write_file(path, 4, &err));
@@ -126,7 +122,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(SetCurrentDirectoryA(here));
 }
 
-/* Windows uses all characters of a path after the prefix \\?\ literally, even a final dot. */
+/* After the prefix \\?\, Windows uses all characters of a path literally, even a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
@@ -137,9 +133,6 @@ TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     }
 }
 
-/* --- errors ----------------------------------------------------------------------------- */
-
-/* Asserts that the message begins with the caller's path, cut to 80 bytes. */
 static void assert_begins_with_path(const sb_error *err, const char *path) {
     char quoted[96];
     (void)snprintf(quoted, sizeof quoted, "\"%.80s", path);
@@ -174,8 +167,6 @@ TEST_ON(folder, test_errors_have_the_words_of_other_systems) {
     }
 }
 
-/* --- files that are open ----------------------------------------------------------------- */
-
 TEST_ON(folder, test_a_file_that_is_not_shared) {
     assert_ok(write_file(f->file, 1, &err));
     HANDLE other = open_with(f, GENERIC_READ, 0);
@@ -203,7 +194,6 @@ static DWORD WINAPI write_over(void *arg) {
     return 0;
 }
 
-/* A writer waits while another writer has the file open for a short time. */
 TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];
@@ -257,8 +247,6 @@ TEST_ON(folder, test_a_file_that_changes_while_it_is_open) {
     assert_reports(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err), "changed");
     sb_model_destroy(model);
 }
-
-/* --- bytes ------------------------------------------------------------------------------ */
 
 TEST_ON(folder, test_a_handle_is_a_descriptor) {
     sb_source source = SB_SOURCE_INIT;

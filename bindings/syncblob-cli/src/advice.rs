@@ -1,4 +1,4 @@
-//! Returns advice to print after the message of a failure.
+//! Advice that is printed after the message of a failure.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
 
-/// Returns "did you mean" and the most similar name, or an empty text if no name is similar.
+/// Returns "did you mean" and the most similar name, or an empty text.
 pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(requested, name);
     let best = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -16,7 +16,6 @@ pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// Returns advice to append to the message of a failure about `file`.
 pub fn about(file: &Path, failure: &Failure) -> &'static str {
     if file.is_dir() {
         return "; it is a folder: give a file in it, or run `syncblob verify -r` on the folder";
@@ -24,7 +23,7 @@ pub fn about(file: &Path, failure: &Failure) -> &'static str {
     on(failure)
 }
 
-/// Returns advice to append to the failure's message, or an empty text.
+/// Returns an empty text if there is no advice.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
         Failure::Library(error) => on_error(error),
@@ -38,19 +37,17 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The offset in the library's error about a file that is too large for a protobuf message.
+/// If a file is too large for a protobuf message, the library's error has this offset.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
-/// In the library's messages, this text precedes the name of the format that the library detected.
+/// In the library's messages, this text precedes the name of the detected format.
 const KNOWN: &str = "; this is ";
 
-/// Returns the name of the format that the library detected, from the error's message.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Returns the message and the status's name as one text. If the library detected a format, the
-/// text begins with "this is" and that format.
+/// If the library detected a format, the text begins with "this is" and the format.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {
@@ -59,8 +56,8 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file that caused this error is a prototxt: the library detected this from
-/// the bytes, or the bytes are malformed and the name ends in .prototxt.
+/// Returns whether the file that caused this error is a prototxt: either the library detected a
+/// prototxt, or the bytes are malformed and the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed

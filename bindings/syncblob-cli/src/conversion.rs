@@ -15,8 +15,9 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// The options of a conversion. Each method sets the option of `syncblob convert` with the same
-/// name, and error messages mention these options. Conversions print nothing and handle no signals.
+/// The options of a conversion. Each method has the name of the option of `syncblob convert` that
+/// it sets. Error messages contain the names of these options. Conversions print nothing and handle
+/// no signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};
@@ -45,8 +46,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Creates options that detect the input's format from its content, choose the output's format
-    /// by its extension, and do not change values.
+    /// Creates default options: the input's content and the output's extension determine the
+    /// formats, and values do not change.
     pub fn new() -> Self {
         Self::default()
     }
@@ -76,7 +77,8 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose output name matches one of the patterns passed to this method.
+    /// Adds a pattern. Only tensors whose name in the output matches an added pattern are
+    /// converted.
     ///
     /// # Errors
     /// Fails if `pattern` is not a valid pattern, for example `[`.
@@ -92,9 +94,9 @@ impl Conversion {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence for each kind of data that only the input has. The
-    /// sentences may contain names from the input. The output is written to a temporary
-    /// file, which is renamed when it is complete.
+    /// Converts one file. Returns a warning for each kind of lost data. Warnings may contain names
+    /// from the input. The output is written to a temporary file, which is renamed when it is
+    /// complete.
     ///
     /// # Errors
     /// Fails if a file cannot be read, converted or written. The output is then unchanged.
@@ -132,8 +134,8 @@ impl Conversion {
     }
 }
 
-/// The reason why a file was not converted. The text contains the file, the error and advice, and
-/// may contain names from the file.
+/// The reason why a file was not converted. The text contains the file's path, the error and
+/// advice, and may contain names from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(String);
 

@@ -36,14 +36,13 @@ use crate::{advice, complain, Status};
 
 /// Convert weights between Caffe's formats, safetensors and NumPy's, and nets into ONNX
 ///
-/// The content of IN determines its format. The extension of OUT selects the output: .caffemodel,
+/// The content of IN determines its format. The extension of OUT selects its format: .caffemodel,
 /// .solverstate, .binaryproto, .safetensors, .npz, .npy. The command holds one tensor at a time in
 /// memory. OUT is written to a temporary file, which is renamed when it is complete.
 ///
-/// The command converts weights: blobs, with the names, types and order of their
-/// layers, the name of the net, and the counters of a solver. It leaves out a net's
-/// parameters and connections, and all diffs. It writes a .caffemodel in Caffe's
-/// current form.
+/// The command converts weights: all blobs, the names, types and order of layers, the name of the
+/// net, and the counters of a solver. A net's parameters and connections, and all diffs, are left
+/// out. A .caffemodel is written in Caffe's current form.
 ///
 /// If OUT is an .onnx file, the command converts the whole net: layers, parameters and weights.
 /// FILE is then the prototxt and the model, or a model alone. A model contains its net, but rarely
@@ -51,8 +50,8 @@ use crate::{advice, complain, Status};
 /// converted, nothing is written, and every such layer is listed.
 ///
 /// A .safetensors file stores the layers in its metadata, so you can convert it
-/// back. A .npz or .npy file stores only the names of tensors, so the layers of a
-/// .caffemodel made from it have no types.
+/// back. A .npz or .npy file stores only the names of tensors, so a .caffemodel made from such a
+/// file has layers without types.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
@@ -80,7 +79,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "SCHEME")]
     names: Option<Scheme>,
 
-    /// Store all values as this type, instead of the type that each has in IN
+    /// Store all values as this type, instead of their types in IN
     ///
     /// Each value is rounded to the type's nearest value. Values beyond the type's range become
     /// infinite; standard error reports their number.
@@ -181,11 +180,10 @@ impl From<DtypeArgument> for Dtype {
     }
 }
 
-/// The files and options of a conversion of weights.
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of the input. If None, it is detected.
+    /// The format of the input. If None, the content determines the format.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
@@ -195,7 +193,8 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// Receives sentences about data that only the input has. Sentences may contain the input's names.
+/// Receives a warning, such as a sentence about lost data. Warnings may contain names from the
+/// input.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -231,7 +230,6 @@ fn wrong(text: &str) -> Status {
 }
 
 impl Arguments {
-    /// Returns whether an option is set that applies only to weights.
     fn are_for_weights(&self) -> bool {
         let formats = self.from.is_some() || self.to.is_some();
         formats || self.dtype.is_some() || self.names.is_some() || !self.only.is_empty()
@@ -306,12 +304,11 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format for the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
 
-/// Converts the weights. For a dry run, returns the plan instead.
+/// Converts the weights. For a dry run, only returns the plan.
 pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let Task { input, output, note, .. } = *task;
     let format = task.wishes.format;
@@ -349,7 +346,6 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// Adds the path and advice to a failure about the input.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
@@ -358,7 +354,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Adds the path to a failure, unless the failure's text already contains the path.
+/// Adds the path, unless the failure's text already contains the path.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::File(_) | Failure::Interrupted => failure,
@@ -384,7 +380,7 @@ fn report_losses(source: &Source, note: Note) {
     }
 }
 
-/// Prints the result of a dry run: one line for each input and output of the net, then a total.
+/// Prints the result of a dry run.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +395,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints the result of a dry run: one line for each tensor, then a total.
+/// Prints the result of a dry run.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

@@ -60,10 +60,10 @@ Exit status:
      devices are still listed
   2  wrong usage";
 
-/// The maximum number of devices to open of one backend, which may accept any device number.
+/// The maximum number of devices to open per backend, because a backend may accept every device
+/// number.
 const MAX_DEVICES: usize = 32;
 
-/// A device, or the reason why it cannot be opened.
 struct Device<'a> {
     name: String,
     library: Option<&'a Path>,
@@ -104,8 +104,8 @@ fn load(library: &Path) -> Result<&'static str> {
     unsafe { syncblob::load_backend(library) }
 }
 
-/// Adds the backend's devices from number 0 on, until a device does not exist. If the backend has
-/// no device, adds device 0 with the reason.
+/// Adds the backend's devices 0, 1 and so on, until a device does not exist. If the backend has no
+/// device, adds device 0 with the error.
 fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Path>) {
     for number in 0..=MAX_DEVICES {
         let device = Device::open(format!("{backend}:{number}"), library);
@@ -148,7 +148,7 @@ impl<'a> Device<'a> {
         single.and(double)
     }
 
-    /// Scales and sums one value on the device. A type with a wrong sum is not listed.
+    /// Adds the type to `arithmetic` if the device computes a correct sum.
     fn compute<T: Float + From<u8>>(&mut self, context: &Context) -> Result<()> {
         let mut blob = Blob::<T>::in_context(context).full([1], T::from(3))?;
         if context.has_device() {
@@ -162,7 +162,6 @@ impl<'a> Device<'a> {
         Ok(())
     }
 
-    /// Returns the cells of the table.
     fn cells(&self) -> [String; 6] {
         let library = self.library.map(Path::to_string_lossy);
         let [memory, streams] = match (self.opened, self.is_shared, self.has_streams) {

@@ -95,7 +95,6 @@ fn allowed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// One difference between two tensors or their layers.
 pub struct Difference<'a> {
     /// The name by which the tensors were paired.
     pub tensor: &'a str,
@@ -120,7 +119,6 @@ pub enum What<'a> {
     },
 }
 
-/// Totals over the compared tensors.
 #[derive(Default)]
 pub struct Summary {
     pub tensors: usize,
@@ -130,7 +128,6 @@ pub struct Summary {
     pub max_rel: f64,
 }
 
-/// The reason why the comparison ended early.
 enum Stop {
     Output(io::Error),
     File(Which, Failure),
@@ -165,7 +162,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// Compares the files. Returns the number of differences.
+/// Returns the number of differences.
 fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize, Stop> {
     let a = Source::open(&arguments.a, None).map_err(of(Which::A))?;
     let b = Source::open(&arguments.b, None).map_err(of(Which::B))?;
@@ -202,7 +199,6 @@ fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
 
-/// A tensor of one file.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     source: &'a Source,
@@ -254,7 +250,7 @@ impl<P: Print> Comparison<'_, P> {
         Ok(())
     }
 
-    /// Compares the descriptions of two tensors. Does not load their values.
+    /// Compares the types, shapes and element types of two tensors, without loading values.
     fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
         if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
             self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
@@ -331,7 +327,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors with equal numbers of values, one part at a time. A blob with a diff has
+/// Compares two tensors that have equally many values, one part at a time. A blob with a diff has
 /// only one part.
 fn compare(
     parts: &[Part],

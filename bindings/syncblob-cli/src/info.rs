@@ -1,4 +1,4 @@
-//! Computes the data that `info` prints, while one blob at a time is in memory.
+//! Computes the data that `info` prints, with one blob at a time in memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub struct Info {
 }
 
 /// A blob's type, and the indices of its first entries in `dims` and `stats`. A blob has `axes`
-/// entries in `dims`, and an entry in `stats` for its data, if any, and for its diff, if any.
+/// entries in `dims`. In `stats` a blob has an entry for its data, if any, then an entry for its
+/// diff, if any.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -37,7 +38,6 @@ struct Kept {
     has_diff: bool,
 }
 
-/// One blob and the sums over its values.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub shape: &'a [usize],
@@ -52,7 +52,6 @@ impl Blob<'_> {
     }
 }
 
-/// The blobs of one layer, or all blobs of a file.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     info: &'a Info,
@@ -70,7 +69,6 @@ impl<'a> Blobs<'a> {
 }
 
 impl Info {
-    /// Iterates over a net's layers with their blobs.
     pub fn layers(&self) -> impl Iterator<Item = (Layer<'_>, Blobs<'_>)> {
         let mut rest = &self.blobs[..];
         self.model.layers().map(move |layer| {
@@ -80,7 +78,6 @@ impl Info {
         })
     }
 
-    /// Returns the blobs that do not belong to a layer.
     pub fn others(&self) -> Blobs<'_> {
         match self.model.format() {
             Format::Caffemodel => Blobs { info: self, kept: &[] },
@@ -190,7 +187,7 @@ impl Reader {
         })
     }
 
-    /// Reads a file. Fails at the first error in the file.
+    /// Fails at the first error in the file.
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
         let file = file.as_os_str().to_string_lossy().into_owned();

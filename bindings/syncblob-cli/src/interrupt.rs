@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// Records signals. Dropping an `Interrupt` restores the previous actions and raises a recorded
-/// signal again, unless `settle` was called and the signal's action would end the program.
+/// Records signals. Dropping an `Interrupt` restores the previous actions, then raises a recorded
+/// signal again. After `settle`, a signal whose action would end the program is not raised.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -20,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Begins to record signals. Before this call, signals have the program's own actions.
+    /// Before this call, signals have the program's own actions.
     pub fn listen(&self) -> io::Result<()> {
         if self.listening.get().is_none() {
             let _first = self.listening.set(Listening::new()?);
@@ -28,7 +28,6 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Fails if a signal has arrived.
     pub fn check(&self) -> Result<()> {
         #[cfg(test)]
         if self.arrived.get() {
@@ -40,7 +39,7 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. From now on, signals do not end the program, because its exit
+    /// Marks the work as complete. From now on, signals do not end the program, because the exit
     /// status would report a failure although the work is complete. The program's own handler still
     /// runs.
     pub fn settle(&self) {
@@ -49,8 +48,7 @@ impl Interrupt {
         }
     }
 
-    /// Returns a progress callback for a call of the library. The callback cancels the call if a
-    /// signal has arrived.
+    /// The callback cancels a call of the library if a signal has arrived.
     pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
         |_, _| match action::arrived() {
             false => ControlFlow::Continue(()),
@@ -61,7 +59,6 @@ impl Interrupt {
 
 #[cfg(test)]
 impl Interrupt {
-    /// Acts as if a signal had arrived.
     pub fn arrive(&self) {
         self.arrived.set(true);
     }

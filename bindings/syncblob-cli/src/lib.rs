@@ -81,8 +81,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status for output that cannot be printed: 1, or 2 for `diff` and `verify`,
-    /// whose status 1 reports differences or findings.
+    /// Returns the exit status for output that cannot be printed: 1. For `diff` and `verify` the
+    /// status is 2, because their status 1 reports differences or findings.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -97,8 +97,9 @@ impl Command {
 /// it needs about as much memory as the largest blob.
 ///
 /// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
-/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
-/// safetensors, npz and npy the tensors with shapes, types and counts.
+/// For a prototxt, the command lists the layers of phase TEST, their bottoms and tops, and the
+/// shapes. For safetensors, npz and npy files, the command lists the tensors with shapes, types and
+/// counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if a file was not: nothing is \
     printed for it, and the others are read;\n2 for wrong usage.",
@@ -214,7 +215,6 @@ fn not_printed(error: &io::Error, status: Status) -> Status {
     status
 }
 
-/// Prints an error about a subcommand's arguments, with the usage of the subcommand.
 fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) -> Status {
     let mut command = Arguments::command();
     command.build();
@@ -222,7 +222,6 @@ fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) 
     wrong_usage(&subcommand.error(kind, text))
 }
 
-/// Prints an error about the arguments, or the help that was requested.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
         true => error.print().or(Ok(())), // a failure to print cannot be printed
@@ -270,8 +269,8 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the library does not know the file's format, another format's error may be
-                // better.
+                // If the library did not detect a format, the error of another format's reader may
+                // be more helpful.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -312,12 +311,12 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
+/// If standard error is closed or full, only the exit status reports the failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// Prints a failure of several lines. Only the first line begins with "syncblob: ".
+/// Only the first line begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));
@@ -326,13 +325,12 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Prints a note. A note does not change the exit status. This function can serve as a [`convert::Note`].
+/// A note does not change the exit status. This function can serve as a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// Reports a failure about a file, with advice. Escapes the text, because it may contain a path or
-/// names from the file.
+/// Escapes the text, because it may contain a path or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let advice = advice::about(file, failure);
@@ -350,7 +348,6 @@ fn describe(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the lines of examples in the help.
     fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.clone().render_long_help().to_string();
         let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);

@@ -1,5 +1,5 @@
-//! Makes the names that `convert` writes for a model's layers and blobs in other formats. Programs
-//! can use these names without converting a file.
+//! Makes the names that `convert` gives to a model's layers and blobs in other formats, without
+//! converting a file.
 
 use syncblob::Model;
 
@@ -7,7 +7,7 @@ use crate::source::name_of_no_layer;
 pub use crate::source::Names;
 
 /// Returns unique names of the layers: the second `conv` is `conv#2`, and layer 7 is `#7` if it has
-/// no name. The names are the bytes of the file, which need not be UTF-8.
+/// no name. The names consist of the file's bytes and need not be UTF-8.
 pub fn layer_names(model: &Model) -> Names {
     Names::new(model.layers().map(|layer| layer.name_bytes()))
 }

@@ -24,14 +24,12 @@ pub struct Listing {
     pub problems: Vec<String>,
 }
 
-/// A blob with its shape, if the shape is known.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub name: &'a str,
     pub shape: Option<&'a Shape>,
 }
 
-/// Formats the shape.
 impl fmt::Display for Blob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
@@ -45,15 +43,13 @@ impl fmt::Display for Blob<'_> {
 }
 
 impl Listing {
-    /// Reads the net of a prototxt.
     pub fn read(path: &Path) -> Result<Self> {
         let options = options();
         let text = options.limits.read_prototxt(path)?;
         Net::from_prototxt(&text, &options).map(Self::new).map_err(failure)
     }
 
-    /// Returns the net that a model contains. Returns None if its layers have no connections or do
-    /// not form a net.
+    /// Returns None if the model's layers have no connections or do not form a net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
         // With these limits, the net needs little memory compared with the layers of a large model.

@@ -23,14 +23,15 @@ pub struct Target {
     /// The path with links resolved, so that saving through a link replaces the link's target.
     path: PathBuf,
     folder: PathBuf,
-    /// The existing file that will be replaced, if any.
+    /// The metadata of the existing file that will be replaced, if any.
     old: Option<Metadata>,
     force: bool,
 }
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // `asked` is the file that the system opens: a link in /proc may lead to an unnamed file.
+        // `asked` is the file that the system would open. A link in /proc may lead to a file
+        // without a name.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is not a regular file".into()));
@@ -63,9 +64,9 @@ impl Target {
         Ok(Self { path, folder, old, force })
     }
 
-    /// Writes the file under a hidden name in the same folder, syncs it and renames it. Fails if a
-    /// signal arrives. After a failure, no new file remains. If only the sync of the folder fails,
-    /// passes that failure to `note` and succeeds, because the file is in place.
+    /// Writes a hidden file in the same folder, syncs the file and renames it. Fails if a signal
+    /// arrives. After a failure, no new file remains. Reports a failure to sync the folder
+    /// only to `note`, because the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -78,8 +79,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
-    /// If this file cannot be renamed, removes `other`, unless `other` has replaced an old file.
+    /// Writes two files. This file refers to `other`, so `other` gets its name first. If this file
+    /// cannot be renamed, removes `other`, unless `other` has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -104,7 +105,7 @@ impl Target {
     }
 
     /// Like `write`, but the library writes and syncs the file. Closes the temporary file first,
-    /// because Windows does not replace an open file.
+    /// because Windows cannot replace an open file.
     pub fn save(
         &self,
         interrupt: &Interrupt,
@@ -132,7 +133,7 @@ impl Target {
         Ok(())
     }
 
-    /// Creates a hidden file in the same folder, with the permissions of the replaced file, if any.
+    /// The hidden file has the permissions of the replaced file, if any.
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
@@ -213,7 +214,6 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// Returns a folder and the targets for two files in it.
     fn pair(force: bool) -> (tempfile::TempDir, [Target; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let targets = ["out", "out.data"].map(|name| {
@@ -261,7 +261,7 @@ mod tests {
                 assert_eq!(contents(folder.path()), wanted, "{force} {stop} {fail}");
             }
         }
-        // Another process creates a file of this name while the two files are written.
+        // Another process creates the file `out` while the two files are written.
         let (folder, [out, data]) = pair(false);
         let path = folder.path().join("out");
         let written = out.write_with(&data, &Interrupt::default(), &|_| {}, |_, _| {

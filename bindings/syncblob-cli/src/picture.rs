@@ -33,7 +33,7 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels (24 MiB). A small archive can unpack to more values.
+/// The maximum number of pixels: 24 MiB. A small archive can unpack to many more values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// Small pictures are enlarged until their longer side has about this many pixels.
@@ -61,7 +61,6 @@ impl Tiles {
         })
     }
 
-    /// Returns the first `count` tiles.
     pub fn at_most(self, count: usize) -> Self {
         Self { count: self.count.min(count), ..self }
     }
@@ -71,20 +70,19 @@ impl Tiles {
         columns.clamp(1, self.count)
     }
 
-    /// Returns the picture's width and height in values. Lines as wide as one value separate tiles.
+    /// Lines as wide as one value separate tiles.
     fn size(self) -> (usize, usize) {
         let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
     }
 
-    /// Returns the number of values that are shown.
     pub fn values(self) -> usize {
         self.count * self.channels * self.height * self.width
     }
 
     /// Draws the tiles side by side. Scales values so that the smallest is black and the largest
-    /// white, except for one image with values from 0 to 255. Each value becomes a
-    /// square with sides of `scale` pixels; if `scale` is None, chooses the size.
+    /// white; one image with values from 0 to 255 is not scaled. Each value becomes a square with
+    /// sides of `scale` pixels; if `scale` is None, chooses the size.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -116,7 +114,6 @@ impl Tiles {
     }
 }
 
-/// A partly drawn picture.
 struct Drawing {
     tiles: Tiles,
     channels: Channels,
@@ -125,7 +122,7 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// For each pixel of the current tile: whether a channel is not finite, so the pixel becomes
+    /// For each pixel of the current tile: whether a channel is not finite. Such a pixel becomes
     /// magenta.
     spoiled: Vec<bool>,
 }
@@ -161,7 +158,6 @@ impl Drawing {
     }
 }
 
-/// The smallest and the largest finite value.
 struct Range {
     min: f64,
     max: f64,
@@ -181,7 +177,6 @@ impl Range {
     }
 }
 
-/// Converts values to the bytes of a colour.
 struct Colour(Range);
 
 impl Colour {

@@ -15,7 +15,7 @@ use crate::{advice, complain_of, note, Status};
 ///
 /// A .caffemodel holds the layers of its net with their parameters and connections, so
 /// a lost prototxt can be restored. The text is in Caffe's current form, even if an old
-/// version of Caffe wrote the file. It includes the layers for training, but rarely the
+/// version of Caffe wrote the file. The text includes the layers for training, but rarely the
 /// shapes of the inputs.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the net was printed; 1 if it was not; 2 for wrong usage.",

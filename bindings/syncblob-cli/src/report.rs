@@ -60,7 +60,7 @@ Exit status:
      report is then unchanged
   2  wrong usage";
 
-/// The maximum numbers of pictures and of a picture's filters, so that the page opens quickly.
+/// The maximum number of pictures, and of filters in a picture, so that the page opens quickly.
 const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// A failure, and the file that it is about.
+/// A failure, and the file that caused the failure.
 type Stop<'a> = (&'a Path, Failure);
 
 fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Stop<'a>> {
@@ -105,7 +105,6 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     written.map_err(|failure| (&**failed, failure))
 }
 
-/// Returns the net that a model contains.
 fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     match source.notes.kind {
         Some(Kind::Caffemodel) => Listing::of_model(&Arc::new(Model::open(file).ok()?)),
@@ -160,8 +159,8 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     Ok(Row { layer, tensor: Some(tensor), summary, note })
 }
 
-/// Returns whether to draw a tensor. Filters with many channels are not drawn, nor are the matrices
-/// and vectors that old files store as 1 x 1 x height x width.
+/// Returns whether to draw a tensor. Does not draw filters with many channels, or matrices and
+/// vectors, which old files store as 1 x 1 x height x width.
 fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     let is_weights = matches!(source.notes.kind, Some(Kind::Caffemodel | Kind::Solverstate));
     match tensor.shape[..] {
@@ -171,7 +170,6 @@ fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     }
 }
 
-/// Draws the first tensors for which a picture is useful.
 fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     let drawable = |(index, tensor): (usize, &Tensor)| {
         let tiles = Tiles::of(&tensor.shape)?;

@@ -62,7 +62,7 @@ Exit status:
 /// The text at the bottom of a manual page.
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
-/// Runs the command. `program` is the definition of the arguments.
+/// `program` is the definition of the arguments.
 pub fn run(command: &Command, program: clap::Command) -> io::Result<Status> {
     match command {
         Command::Completions(arguments) => completions(arguments, program),

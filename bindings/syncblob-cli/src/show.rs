@@ -20,11 +20,11 @@ use crate::Status;
 /// With --output the command draws a PNG picture: the mean image, or the filters of
 /// the first convolution, side by side. The smallest value of all is drawn black and the largest
 /// white, unless there is one image with values from 0 to 255. If a filter has neither 1 nor 3
-/// channels, each channel is drawn alone. At most 1024 filters or channels are drawn. A value that
-/// is NaN or infinite is magenta.
+/// channels, each channel is drawn separately. At most 1024 filters or channels are
+/// drawn. A value that is NaN or infinite is magenta.
 ///
-/// Without --output the command prints a histogram of each blob, its mean, its standard deviation
-/// and its largest values.
+/// Without --output the command prints for each blob a histogram, the mean, the standard deviation
+/// and the largest values.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if FILE was shown; 1 if it cannot be read or shown, or \
     the picture cannot be written;\n2 for wrong usage.",
@@ -85,7 +85,6 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// The reason why the command ended early.
 enum Stop<'a> {
     /// Standard output could not be written.
     Output(io::Error),
@@ -96,7 +95,6 @@ fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
     move |failure| Stop::File(file, failure)
 }
 
-/// Returns the requested tensors with their indices.
 fn chosen<'a>(
     arguments: &Arguments,
     source: &'a Source,

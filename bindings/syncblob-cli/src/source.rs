@@ -22,7 +22,7 @@ pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
-/// An opened file. The values of a tensor are in memory only while the tensor is loaded.
+/// The values of a tensor are in memory only while the tensor is loaded.
 pub struct Source {
     pub format: FileFormat,
     /// The file's data except the tensors.
@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// The name of a type of the file's format that blobs do not support.
+    /// The name, in the file's format, of a type that blobs do not support.
     Other(String),
 }
 
@@ -78,14 +78,14 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
-/// The maximum number of values that callers request at a time if they do not need all at once.
+/// The number of values that callers request at a time, unless they need all values at once.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
 pub trait Parts {
     /// Returns the next values, at most `most` if the format can be read in parts, and None after
-    /// the last values. The blob has the tensor's shape if it contains all values, or else one
-    /// axis. For a tensor without values, returns one empty blob.
+    /// the last values. A blob of all values has the tensor's shape; any other blob has one axis.
+    /// For a tensor without values, returns one empty blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
@@ -137,7 +137,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// Returns the layer of a tensor, or None if the tensor belongs to no layer.
+    /// Returns None if the tensor belongs to no layer.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }
@@ -219,9 +219,9 @@ pub enum Failure {
     Io(io::Error),
     /// The bytes are malformed.
     Malformed(String),
-    /// The file or the request is not supported. The text mentions an alternative.
+    /// The file or the request is not supported. The text may mention an alternative.
     Unsupported(String),
-    /// One of the failures above as a text, which contains the file's path.
+    /// The text of another failure, with the file's path.
     File(String),
     /// A signal stopped the command.
     Interrupted,

@@ -1,6 +1,6 @@
 //! Standard output that reports an error if nothing can be printed. Rust's own standard output
-//! would report success, because the runtime replaces a closed descriptor with /dev/null, and
-//! ignores the error if the descriptor is open only for reading.
+//! would report success: Rust's runtime replaces a closed descriptor with /dev/null, and ignores
+//! the error of a descriptor that is open only for reading.
 
 use std::io::{self, StdoutLock, Write};
 

@@ -71,8 +71,8 @@ fn half_of(value: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
-/// The number of values in a block. Within a block, values are added without compensation for
-/// rounding. The sums of blocks are added with compensation.
+/// The number of values in a block. The sums of blocks are added with compensation for rounding.
+/// The values in a block are added without compensation.
 const BLOCK: usize = 256;
 /// The number of partial sums of a block. Compilers vectorise these sums.
 const LANES: usize = 8;

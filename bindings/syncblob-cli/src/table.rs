@@ -23,8 +23,8 @@ pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// Writes one line about the file, then a table, then notes, then an empty line. To save memory, formats the rows
-/// several times: first for the columns' widths, then for the output.
+/// Writes one line about the file, then a table, then notes, then an empty line. To save memory,
+/// formats the rows once for the columns' widths, and again for the output.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a row of a table. The columns from index `numbers` on are right-aligned.
+/// The columns from index `numbers` on are right-aligned.
 pub fn write_cells<const N: usize>(
     out: &mut impl Write,
     cells: &[String; N],

@@ -26,7 +26,6 @@ pub fn format_of(path: &Path) -> Option<FileFormat> {
     Some(format).filter(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Writes a line about the file, and a table of its tensors.
 pub fn write(out: &mut impl Write, file: &str, source: &Source) -> io::Result<()> {
     let rows: Vec<_> = source.tensors.iter().map(cells).collect();
     let headings = HEADINGS.map(String::from);

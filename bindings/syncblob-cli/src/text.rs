@@ -11,8 +11,8 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns whether a name in an archive is safe: a program that unpacks the archive creates the
-/// file below the chosen folder, and can print the name unchanged.
+/// Returns whether a name in an archive is safe: unpacking creates the file below the chosen
+/// folder, and printing the name does not control a terminal.
 pub fn is_plain(name: &str) -> bool {
     let is_drive = name.as_bytes().get(1) == Some(&b':');
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
@@ -22,7 +22,7 @@ pub fn is_plain(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// Returns the text with escaped unprintable characters, such as `\u{1b}`.
+/// Returns the text with unprintable characters escaped, such as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return text.into();

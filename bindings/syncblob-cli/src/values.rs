@@ -30,7 +30,7 @@ macro_rules! values {
                 }
             }
 
-            /// Returns the values in the range, which must be within bounds.
+            /// The range must be within bounds.
             pub fn slice(self, range: Range<usize>) -> Self {
                 match self {
                     $(Self::$name(values) => Self::$name(&values[range]),)*
@@ -54,7 +54,7 @@ macro_rules! match_values {
 }
 pub(crate) use match_values;
 
-/// Evaluates the expression with the values as a slice of their element type.
+/// Evaluates `$body`, in which `$slice` is the slice of values in their element type.
 macro_rules! each {
     ($values:expr, $slice:ident => $body:expr) => {
         syncblob::for_each_dtype!($crate::values::match_values, ($values) $slice ($body))
@@ -62,7 +62,6 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// The two payloads of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Data,
@@ -127,8 +126,8 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor, for repeated reading. If the data has only one part, this part stays in
-/// memory; otherwise each pass reads the file again.
+/// The data of a tensor, which can be read repeatedly. If the data has only one part, the part
+/// stays in memory; otherwise each pass reads the file again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,
@@ -138,12 +137,10 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Reads all values of a tensor.
     pub fn new(source: &'a Source, index: usize) -> Self {
         Self::of_first(source, index, usize::MAX)
     }
 
-    /// Reads at most the first `count` values.
     pub fn of_first(source: &'a Source, index: usize, count: usize) -> Self {
         Self { source, index, count, only: None }
     }

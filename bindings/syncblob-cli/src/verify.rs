@@ -15,16 +15,17 @@ use crate::{FormatArgument, Status};
 
 /// Check that files are complete and safe, and their values finite
 ///
-/// Each finding is a line: the file, the layer, the blob, the finding and its position. The command
-/// finds
+/// Each finding is a line: the file, the layer, the blob, the problem and the problem's position.
+/// The command finds
 ///
 /// - malformed bytes, and blobs whose values are missing;
 ///
 /// - values that are NaN or infinite, or too large for the float that Caffe
 ///   computes with;
 ///
-/// - equal names of two layers with blobs, two tensors or two members of an archive;
-///   names that are not UTF-8, that control a terminal, or that an archive would unpack
+/// - two layers with blobs, two tensors, or two members of an archive that have the same name;
+///
+/// - names that are not UTF-8, that control a terminal, or that an archive would unpack
 ///   outside the chosen folder;
 ///
 /// - files without any blob.

@@ -1,4 +1,4 @@
-//! Tests archives of NumPy arrays, which may be small files with large unpacked contents.
+//! Tests archives of NumPy arrays.
 
 mod program;
 
@@ -10,7 +10,6 @@ use program::{command, json_lines, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Writes an archive with one member for each name. `write` writes the bytes of each member.
 fn archive(path: &Path, names: &[&str], write: impl Fn(&mut dyn Write)) {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -29,8 +28,7 @@ fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
     out.write_all(text.as_bytes()).unwrap();
 }
 
-/// Writes one array of 3 x 900,000 values from 0 to 6, which is read in several parts. `others` are
-/// the offsets and values of elements that have other values.
+/// Commands read this array in several parts. `others` lists offsets and the values at the offsets.
 fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
     let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
     for &(at, value) in others {
@@ -113,7 +111,6 @@ fn a_damaged_part_is_a_finding() {
 /// Names that would be unpacked outside the chosen folder, or that would control a terminal.
 const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
 
-/// Writes a safetensors file with one tensor of this name.
 fn safetensors(files: &Files, name: &str) -> PathBuf {
     let header = serde_json::json!({
         name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] },
@@ -150,8 +147,7 @@ fn unsafe_names_are_not_written_into_an_archive() {
 fn names_that_are_too_long_for_an_archive_are_refused() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // A member's name may have 65,535 bytes, including `.npy`. With `.0`, which `convert` appends
-    // to a layer's name, a name is one byte too long.
+    // A member's name may have 65,535 bytes. `convert` appends `.0` and `.npy` to a layer's name.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -182,7 +178,6 @@ fn unsafe_names_are_findings() {
         out.write_all(&[0; 4]).unwrap();
     });
     for name in NAMES {
-        // Tests the name of an array, then the same name of a member that is not an array.
         for (member, shown) in
             [(format!("{name}.npy"), name.into()), (name.into(), name.to_string())]
         {
@@ -198,7 +193,6 @@ fn unsafe_names_are_findings() {
     assert_eq!(run(command("verify", &[], &[&path])).0, 0);
 }
 
-/// Reads an array of 64 MiB, in an archive of 65 KB, with less than 64 MiB of memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_the_unpacked_size() {
@@ -232,21 +226,20 @@ fn memory_does_not_grow_with_the_unpacked_size() {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(0), "{words:?}: {text}");
     }
-    // An array in Fortran's order would need memory for all values, so its values are not read.
+    // Commands do not read values in Fortran's order, because they would need memory for all
+    // values.
     let file = zeros("fortran.npz", "(16, 524288)", true);
     for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(refused), "{words:?}: {text}");
         assert!(words.len() > 3 || text.contains("in Fortran's order"), "{text}");
     }
-    // This picture would exceed the size limit of pictures.
     let file = zeros("image.npz", "(2, 2048, 2048)", false);
     let picture = files.path("image.png");
     let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
     assert!(status == Some(1) && text.contains("pixels"), "{text}");
 }
 
-/// Returns a shape with `count` axes of one element each, separated by commas.
 fn axes(count: usize) -> String {
     vec!["1"; count].join(",")
 }
@@ -282,7 +275,6 @@ fn too_many_axes_are_refused_before_anything_is_printed() {
     }
 }
 
-/// Replaces the name `from` with `to` in the member's header and in the archive's directory.
 fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     for at in 0..bytes.len() - from.len() {
@@ -293,7 +285,6 @@ fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     files.write("same.npz", &bytes)
 }
 
-/// Asserts that every command that opens the file fails with a message that contains `what`.
 fn assert_refused(files: &Files, file: &Path, what: &str) {
     let (status, out, _) = run(command("verify", &["--json"], &[file]));
     let findings = json_lines(&out);
@@ -332,7 +323,6 @@ fn members_that_share_a_name_are_findings() {
 fn tensors_that_share_a_name_are_findings() {
     let entry = r#""a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#;
     let header = format!("{{{entry},{entry}}}");
-    // The tensors are empty, so the file ends after the header.
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let files = Files::new();
     let file = files.write("same.safetensors", &bytes);

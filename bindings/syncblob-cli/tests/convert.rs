@@ -12,14 +12,14 @@ use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
 use syncblob_cli::conversion::{Conversion, FileFormat, Scheme};
 
-/// Runs a conversion that must succeed. Returns its standard error.
+/// Returns the standard error of a conversion that must succeed.
 fn convert(options: &[&str], from: &Path, to: &Path) -> String {
     let (status, out, err) = run(command("convert", options, &[from, to]));
     assert_eq!((status, out.as_str()), (0, ""), "{err}");
     err
 }
 
-/// Runs a conversion that must fail and leave no file. Returns its standard error.
+/// Returns the standard error of a conversion that must fail and leave no file.
 fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     let before = listing(to.parent().unwrap());
     let (status, out, err) = run(command("convert", options, &[from, to]));
@@ -28,7 +28,6 @@ fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     err
 }
 
-/// Returns the names and sizes of the files in a folder.
 fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -39,12 +38,10 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// The contents of a model: the net's name; each layer's name, type and blobs; the blobs without a
-/// layer. `Values` represents a blob by its shape, its type and the bits of its values.
+/// The net's name; each layer's name, type and blobs; the blobs without a layer.
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
-/// Loads a blob with the element type that the command would use.
 fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
     let stored = stored.unwrap();
     values(&match stored.info().dtype() {
@@ -74,8 +71,6 @@ fn values(blob: &BlobAny) -> Values {
     (blob.shape().to_vec(), blob.dtype(), bits)
 }
 
-/// Writes a net with difficult cases: a layer without blobs, two layers with the same name, a layer
-/// without a name, doubles, values that are not finite, and an empty blob.
 fn odd_net(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("odd \"net\" 重み").unwrap();
@@ -113,7 +108,7 @@ fn a_net_survives_a_round_trip_through_safetensors() {
     }
 }
 
-/// Writes a NetParameter with one blob in each layer. Each blob stores NVCaffe's raw_data.
+/// Each blob stores its values in NVCaffe's field raw_data.
 fn raw_net(files: &Files) -> PathBuf {
     let field = |key: &[u8], bytes: &[u8]| [key, &[bytes.len() as u8], bytes].concat();
     let blob = |count: u8, raw_type: u8, raw: &[u8]| {
@@ -260,7 +255,6 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive has no metadata, and contains only the history's blobs, named by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -270,7 +264,6 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     assert!(refuse(&[], &odd_net(&files), &files.path("x.solverstate")).contains("history.0"));
 }
 
-/// Writes a net with a BatchNorm whose factor is `factor`, followed by a Scale.
 fn normed_net(files: &Files, factor: f32) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let blob = |values: &[f32]| Blob::<f32>::from_slice([values.len()], values).unwrap();
@@ -287,8 +280,7 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
     path
 }
 
-/// A layer: its name, its type, its bottom and top, its parameters as an encoded field of
-/// LayerParameter, and the shapes of its blobs. Each blob has the values 1, 2, 3 and so on.
+/// `parameters` is an encoded field of LayerParameter.
 struct Row<'a> {
     name: &'a str,
     layer_type: &'a str,
@@ -318,8 +310,6 @@ fn connected_net(files: &Files, name: &str, rows: &[Row]) -> PathBuf {
 /// The encoded `transpose: true` of an InnerProductParameter.
 const TRANSPOSE: &[u8] = &[0x30, 1];
 
-/// Writes a net with a BatchNorm and its Scale, a BatchNorm without a Scale, and an InnerProduct
-/// whose parameters are `inner_product`.
 fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     let row =
         |name, layer_type, ends, blobs| Row { name, layer_type, ends, parameters: &[], blobs };
@@ -336,7 +326,6 @@ fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     connected_net(files, "torch.caffemodel", &rows)
 }
 
-/// Returns the name and the shape of each tensor that `--dry-run` lists.
 fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String)> {
     let to = file.with_extension(extension);
     let options = [&["--dry-run"], options].concat();
@@ -413,7 +402,6 @@ fn a_net_with_pytorchs_names_keeps_its_results_in_a_round_trip() {
     convert(&["--dtype=f32"], &between, &again);
     for between in [&between, &again] {
         convert(&["--force"], between, &back);
-        // The stored statistics are 1 and 2, and the factor is 1.
         assert_eq!(contents(&back), contents(&net));
     }
 }
@@ -437,7 +425,6 @@ fn tensors_with_ambiguous_names_are_refused() {
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
-    // Changes the value of a constant tensor, as another program might.
     let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
@@ -547,7 +534,6 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
-    // If other tensors are omitted, a tensor still has its old layer and number.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let text = refuse(&[], &bias, &files.path("x.caffemodel"));
@@ -631,7 +617,7 @@ fn an_existing_file_needs_force() {
     convert(&["--force"], &mean, &out);
     assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
     if cfg!(unix) {
-        // Replaces the input with the output. Windows cannot replace an open file.
+        // Windows cannot replace an open file.
         convert(&["--force", "--dtype=f64"], &mean, &mean);
         assert_eq!(contents(&mean).2[0].1, Dtype::F64);
     }
@@ -681,7 +667,7 @@ fn wrong_usage_is_status_2() {
     assert_eq!((status, help.contains("syncblob convert resnet.caffemodel")), (0, true));
 }
 
-/// Writes a sparse safetensors file with one tensor `fc.0` of this shape. All values are 0.
+/// The file is sparse: its values are 0 and use no disk space.
 fn hole(files: &Files, name: &str, shape: &[u64]) -> PathBuf {
     let bytes = 4 * shape.iter().product::<u64>();
     let mut header = format!(

@@ -10,7 +10,6 @@ use program::{command, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Converts a file that must be refused. Returns the message.
 fn refusal(file: &Path) -> String {
     let out = file.with_extension("out");
     let arguments = command("convert", &["--to=npz"], &[file, &out]);
@@ -54,8 +53,7 @@ fn inconsistent_safetensors_files_are_refused() {
         let reason = refusal(&files.write("lie.safetensors", &bytes));
         assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // This file claims a header of 2^62 bytes. An option sets the format, so the format is not
-    // detected.
+    // The file claims a header of 2^62 bytes.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -76,7 +74,7 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// The beginning of an npy file of version 2. The length field claims a header of 4 GiB.
+/// The length field claims a header of 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]
@@ -109,7 +107,6 @@ fn zip(bytes: &[u8], method: CompressionMethod) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// Changes the recorded size of the only member in an archive.
 fn with_size(mut archive: Vec<u8>, size: u32) -> Vec<u8> {
     let directory = archive.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     for field in [22, directory + 24] {
@@ -152,8 +149,7 @@ fn inconsistent_npz_archives_are_refused() {
     }
 }
 
-/// Tests that the output must not be an open file without a name. The text of the system's link to
-/// such a file is not a path.
+/// Linux appends " (deleted)" to the link of a removed file, and shows a socket's number as a link.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_refused_as_out() {

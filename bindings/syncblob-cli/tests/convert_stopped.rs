@@ -1,5 +1,4 @@
-//! Tests that `syncblob convert` leaves the old file unchanged if a signal stops the command or the
-//! disk is full. The tests need Unix's signals and programs.
+//! Tests that `convert` leaves the old file unchanged if a signal stops it or the disk is full.
 #![cfg(unix)]
 
 mod program;
@@ -15,7 +14,7 @@ use program::{command, run, Files};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_syncblob");
 
-/// Writes a sparse safetensors file with `tensors` tensors of `mib` MiB each. All values are 0.
+/// The file is sparse: its values are 0 and use no disk space.
 fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     let bytes = mib << 20;
     let entry = |index: u64| {
@@ -38,7 +37,6 @@ fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     path
 }
 
-/// Returns the command's hidden files that are in the folder of `file`.
 fn leftovers(file: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(file.parent().unwrap()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -49,11 +47,11 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
     paths.filter(is_hidden).collect()
 }
 
-/// Starts the program. Returns when a part of the output has been written to a hidden file.
+/// Returns when a part of the output has been written to a hidden file.
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // Restores the default actions, because a background shell or nohup ignores these signals.
+    // A background shell and nohup ignore these signals, so the child restores the default actions.
     // SAFETY: `signal` may be called between fork and exec.
     unsafe {
         program.pre_exec(|| {
@@ -82,7 +80,6 @@ fn send(signal: &str, child: &Child) {
 const TENSORS: u64 = 16;
 const MIB: u64 = 12;
 
-/// Tests that each signal leaves the old file unchanged if it arrives while `out` is written.
 fn stopped(input: &Path, out: &Path) {
     for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
         fs::write(out, b"old").unwrap();
@@ -104,7 +101,6 @@ fn a_signal_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Tests a signal that arrives while one tensor is written.
 #[test]
 fn a_signal_stops_the_writing_of_one_large_tensor() {
     let files = Files::new();
@@ -114,7 +110,6 @@ fn a_signal_stops_the_writing_of_one_large_tensor() {
     }
 }
 
-/// Tests a signal that arrives while the weights of a net are written, part by part.
 #[test]
 fn a_signal_stops_the_writing_of_a_net() {
     let files = Files::new();
@@ -134,7 +129,6 @@ fn a_kill_leaves_the_old_file_and_a_hidden_file() {
         assert_eq!(fs::read(&out).unwrap(), b"old");
         let left = leftovers(&out);
         assert!(!left.is_empty());
-        // The hidden file does not prevent another run.
         let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
         assert_eq!(status, 0, "{err}");
         assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
@@ -143,7 +137,6 @@ fn a_kill_leaves_the_old_file_and_a_hidden_file() {
     }
 }
 
-/// Runs the command twice: its standard error is first a pipe, then a terminal.
 #[test]
 fn progress_is_shown_only_on_a_terminal() {
     let files = Files::new();
@@ -166,7 +159,7 @@ fn progress_is_shown_only_on_a_terminal() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a write beyond the file size limit. The default action of SIGXFSZ would end the program.
+/// The default action of SIGXFSZ would end the program.
 #[test]
 fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
@@ -190,7 +183,6 @@ fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// A script that runs a command in a namespace where the folder $1 is a file system of 1 MiB.
 const ON_A_SMALL_DISK: &str = "
     mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
     cd \"$1\" && printf old > \"$3\"

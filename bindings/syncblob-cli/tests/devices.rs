@@ -28,7 +28,6 @@ fn built_in_devices_are_listed() {
     assert_eq!(rows[3][0], "cuda:0");
 }
 
-/// A device that cannot be opened is listed with the library's reason.
 #[test]
 fn json_has_every_key_of_the_schema() {
     let (status, out, err) = devices(&["--json"], &[]);
@@ -54,8 +53,6 @@ fn json_has_every_key_of_the_schema() {
     assert!(cuda["opened"] == true || cuda["status"] == "SB_ERR_NO_DEVICE", "{cuda}");
 }
 
-/// Tests a library whose backend has a device of every number, but no arithmetic. Also tests that a
-/// library without a backend is an error, and that the devices of other libraries are still listed.
 #[test]
 fn devices_of_a_library_are_listed() {
     let sources = ["-std=c17", "-Ic/include", "bindings/syncblob-tests/src/backend.c"];
@@ -82,7 +79,6 @@ fn devices_of_a_library_are_listed() {
     assert_eq!(devices.last(), Some(last));
 }
 
-/// Tests a library with the OpenCL backend, built here. The first device, if any, must be usable.
 #[test]
 fn opencl_devices_are_listed() {
     let headers = ["-std=c17", "-Ic/include", "-Ic/opencl/include", "-include", "CL/cl.h"];

@@ -12,7 +12,6 @@ fn diff(options: &[&str], a: &Path, b: &Path) -> (i32, String, String) {
     run(command("diff", options, &[a, b]))
 }
 
-/// Returns the differences, and the summary.
 fn json(options: &[&str], a: &Path, b: &Path) -> (Vec<Value>, Value) {
     let options: Vec<&str> = ["--json"].into_iter().chain(options.iter().copied()).collect();
     let (status, out, err) = diff(&options, a, b);

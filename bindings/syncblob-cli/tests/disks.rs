@@ -1,5 +1,4 @@
-//! Tests writing to file systems on which calls fail or are missing. The exit status must report
-//! whether the output is the old or the new file. No other file may remain in the output's folder.
+//! Tests writing to file systems on which system calls fail or are missing.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -14,8 +13,7 @@ use std::process::Command;
 
 use program::{disk_library, Files};
 
-/// Each kind of file that the program writes: the command, the words between input and output, the
-/// output's name, and whether the library writes the file (and then also syncs the folder).
+/// The command, its options, the output's name, and whether the C library writes the output.
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -26,19 +24,16 @@ const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("show", &["-o"], "x.png", false),
 ];
 
-/// The result of running the program.
 struct Run {
     status: Option<i32>,
     err: String,
-    /// The system calls that failed, or at which a signal was raised.
+    /// Lists the system calls that failed, or at which a signal was raised.
     log: String,
 }
 
-/// A folder on a fake file system. The input is in another folder.
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file, the input for all outputs but x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -109,8 +104,7 @@ impl Disk {
     }
 }
 
-/// Returns a disk, or None if the preloaded library cannot make the program's calls fail, because
-/// the program is linked statically or runs in an emulator.
+/// Returns None if the program is linked statically or runs in an emulator, where preloading fails.
 fn disk() -> Option<Disk> {
     disk_library()?;
     let disk = Disk::new();
@@ -235,7 +229,6 @@ fn a_correct_mode_need_not_be_changed() {
     }
 }
 
-/// Each run has a separate seed, so that a failure can be reproduced.
 #[test]
 fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     let Some(disk) = disk() else { return };
@@ -318,8 +311,7 @@ fn path_of(path: &Path) -> std::ffi::CString {
     std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// Sets an access list. If the file system does not support lists, prints the error and returns
-/// false.
+/// If the file system does not support access lists, prints the error and returns false.
 fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
     let path = path_of(path);
     // SAFETY: the texts end in NUL, and the list has `list.len()` bytes.
@@ -344,8 +336,7 @@ fn list_of(path: &Path) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// For each kind of file that the command writes without the library: replaces a file that has an
-/// access list, then calls `check` with the path.
+/// Calls `check` after each kind of output has replaced a file that has an access list.
 fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
@@ -372,8 +363,7 @@ fn the_access_list_of_the_old_file_is_kept() {
     });
 }
 
-/// Tests that the group receives no rights if the new file cannot have the old file's list. The
-/// group bits of the old file's mode are the list's mask, which may exceed the group's rights.
+/// The group bits of the old file's mode are the list's mask, which may exceed the group's rights.
 #[test]
 fn without_the_old_list_the_group_has_no_rights() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {
@@ -402,7 +392,7 @@ fn a_default_list_of_a_folder_grants_no_rights_to_a_replaced_file() {
         assert_eq!(list_of(&out), None, "{name}");
         assert_eq!(fs::metadata(&out).unwrap().mode() & 0o777, 0o640, "{name}");
         fs::remove_file(&out).unwrap();
-        // A new file has the default list of its folder, whichever program creates it.
+        // A new file gets the default list of its folder.
         assert_eq!(disk.run(save, false, &[]).status, Some(0), "{name}");
         assert!(list_of(&out).is_some(), "{name}");
         fs::remove_file(&out).unwrap();

@@ -16,11 +16,10 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// The environment variable that contains the task of a child process, which runs this test again.
+/// The environment variable for the task of a child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable that contains the path of a file. In this file `disk_library` logs the
-/// calls at which it raised a signal.
+/// The environment variable for the file in which `disk_library` logs raised signals.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -45,7 +44,6 @@ fn convert(from: &Path, to: &Path) -> u8 {
     syncblob_cli::run(words).code()
 }
 
-/// Runs this test again in a child process, which runs the task.
 fn host(task: &str) -> ExitStatus {
     let name = "the_program_handles_its_signals_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());
@@ -59,8 +57,6 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Runs the task. If the signal does not end the process, checks how often the program's own
-/// handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;
@@ -104,7 +100,6 @@ fn as_host(task: &str) {
     }
 }
 
-/// Waits until the program's own handler has run, on any thread, after the command has ended.
 fn wait_until_seen() {
     while SEEN.load(Ordering::Relaxed) == 0 {
         thread::sleep(Duration::from_millis(1));

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
-/// Returns the kinds of files that `info` cannot read: all kinds but prototxts.
+/// Excludes prototxts, which `info` can read.
 fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
     kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
 }
@@ -21,7 +21,7 @@ fn messages_contain_the_kind_of_the_file_without_a_guess() {
         let path = folder.path().join("net.caffemodel");
         fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
-        let lines = if words.contains("HDF5") { 5 } else { 1 }; // a program in Python follows
+        let lines = if words.contains("HDF5") { 5 } else { 1 }; // a Python program follows
         assert_eq!((status, out.as_str(), err.lines().count()), (1, "", lines), "{err}");
         let (_, text) = err.split_once(": this is ").unwrap_or_else(|| panic!("{words}: {err}"));
         assert!(text.starts_with(&words), "{words}: {err}");
@@ -57,7 +57,7 @@ fn a_refusal_of_an_unknown_kind_asks_whether_the_file_was_cut_off() {
     assert!(!err.contains(": this is ") && err.contains("; was it cut off"), "{err}");
 }
 
-/// Returns the bytes of a field of a protobuf message. The field's number is from 1 to 15.
+/// `number` is from 1 to 15.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -70,7 +70,6 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns an ONNX file as exporters write it: all nodes, then the name of the graph.
 fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();
@@ -179,13 +178,12 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
             let (status, printed, err) = run(arguments);
             let text = printed + &err;
             if arguments[0] == "info" && text.contains(": this is a safetensors file") {
-                continue; // `info` does not read this kind of file
+                continue;
             }
             assert!(status != 0 && text.contains(words), "{arguments:?}, {bytes:?}: {text}");
             assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");
         }
     }
-    // If the bytes of a file identify a format, that format is reported, whatever the file's name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();
@@ -193,7 +191,6 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
     assert!(err.contains(": this is a Git LFS pointer to 12 bytes"), "{err}");
 }
 
-/// Tests sparse files of 5 GiB, whose first bytes alone can show the format.
 #[test]
 fn messages_about_too_large_files_contain_the_kind_and_no_suspicion() {
     let folder = tempfile::tempdir().unwrap();

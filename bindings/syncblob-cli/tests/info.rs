@@ -74,7 +74,7 @@ impl Files {
         self.path("n.solverstate")
     }
 
-    /// Writes a blob of 4 elements with only one value. Commands can list, but not load, the blob.
+    /// The blob has one value but 4 elements. Commands can list, but not load, the blob.
     fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
@@ -198,13 +198,12 @@ fn the_option_as_replaces_the_detection() {
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // A protobuf parser would ignore the fields of another message, but the library refuses them.
+    // A plain protobuf parser would accept a net as a solver's state.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
 }
 
-/// Runs `info` with standard output or standard error redirected to a full device.
 #[cfg(unix)]
 fn info_into_nothing(
     file: &Path,

@@ -6,8 +6,8 @@ use std::fs;
 
 use program::{run, Files};
 
-/// The command line, with names of test files; the status; a part of the expected message; and a
-/// part of a former, unhelpful message that must not be printed (empty if there was none).
+/// The command line, the status, a part of the message, and a text that the message must not
+/// contain.
 const MISTAKES: [(&str, i32, &str, &str); 30] = [
     (
         "verify models",

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use program::{fields, run, Files};
 use serde_json::{json, Value};
 
-/// Returns a prototxt with an input `data` of 1 x 3 and these layers.
 fn prototxt(layers: &str) -> String {
     format!(
         "name: 'tiny' layer {{ name: 'data' type: 'Input' top: 'data' \
@@ -21,7 +20,7 @@ const FC: &str = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'f
     inner_product_param { num_output: 2 bias_term: false } }";
 const PROB: &str = "layer { name: 'prob' type: 'Softmax' bottom: 'fc' top: 'prob' }";
 
-/// A folder with a net and its weights: a matrix with two rows and three columns.
+/// The net's weights are a matrix with two rows and three columns.
 struct Folder {
     files: Files,
     model: PathBuf,
@@ -37,7 +36,6 @@ impl Folder {
         Self { files, model, out }
     }
 
-    /// Splits a command line into words. Replaces the names of files with their paths.
     fn words(&self, line: &str) -> Vec<OsString> {
         let word = |word: &str| match word.split_once('.') {
             Some((name, _)) if !name.starts_with(['-', '0', '1']) => self.files.path(word).into(),
@@ -85,7 +83,6 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // Sorts the layers, because each layer must follow the layers that make its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -113,7 +110,6 @@ fn nets_are_converted() {
             (vec![input.into()], vec![output.into()]),
             "{line}"
         );
-        // A dry run lists the same inputs and outputs, and writes nothing.
         let (status, out, err) = folder.run(&format!("{line} --dry-run --force"));
         assert_eq!((status, &*err), (0, ""), "{line}");
         for (end, what) in [(input, "input"), (output, "output")] {
@@ -140,7 +136,6 @@ fn weights_are_written_as_floats_or_as_halves() {
     }
 }
 
-/// Tests the metadata: the program that wrote the file, and the names and digests of the inputs.
 #[test]
 fn metadata_contains_the_sources() {
     let folder = Folder::new();
@@ -170,7 +165,7 @@ fn metadata_contains_the_sources() {
     }
 }
 
-/// Tests that a pipe is not opened again for a digest, because the second open would read no bytes.
+/// A second opening of the pipe, for a digest, would read no bytes.
 #[cfg(unix)]
 #[test]
 fn a_pipe_has_a_name_but_no_digest() {
@@ -199,7 +194,6 @@ fn omitted_layers_are_noted() {
     assert!(err.starts_with("syncblob: note: layer 'acc' (Accuracy): left out"), "{err}");
 }
 
-/// Layers that cannot be converted: two of unknown types, and one with an unknown parameter.
 const UNKNOWN: &str = "layer { name: 'odd' type: 'Odd' bottom: 'data' top: 'odd' } \
     layer { name: 'py' type: 'Python' bottom: 'fc' top: 'py' } \
     layer { name: 'p' type: 'Pooling' bottom: 'image' top: 'p' pooling_param { kernel_size: 1 odd: 3 } }";
@@ -357,18 +351,15 @@ fn the_prototxt_of_a_model_is_printed() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("blobs"), "{text}");
-    // The printed text describes the net of the model.
     folder.files.write("found.prototxt", text.as_bytes());
     assert_eq!(folder.run("convert found.prototxt net.caffemodel found.onnx").0, 0);
     assert_eq!(folder.run("convert net.caffemodel net.onnx").0, 0);
     let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
     let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
     assert_eq!(graphs[0], graphs[1]);
-    // The printed text already has the current form, so upgrading does not change it.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
-/// Returns the net that `info --json` prints for a file.
 fn listed(folder: &Folder, file: &str) -> Value {
     let (status, out, err) = folder.run(&format!("info --json {file}"));
     assert_eq!((status, &*err, out.lines().count()), (0, "", 1));
@@ -428,8 +419,6 @@ fn info_lists_nets_with_known_shapes() {
     }
 }
 
-/// Tests a model whose layers have no bottoms and tops. Also tests that the error of a malformed
-/// prototxt is reported.
 #[test]
 fn info_lists_no_net_for_a_model_without_connections() {
     let folder = Folder::new();
@@ -491,7 +480,6 @@ fn a_file_without_a_net_has_no_prototxt() {
     }
 }
 
-/// Tests that names in a prototxt are escaped in messages and in the output.
 #[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
@@ -517,8 +505,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if writing the .onnx fails because the model turns out to be
-/// malformed.
+/// The command finds the malformed weights only while it writes the .onnx file.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();
@@ -542,7 +529,6 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // The output must not be a link to an input file.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

@@ -1,4 +1,4 @@
-//! Tests that an .onnx file contains the model's weights, whether the program or the system copies
+//! Tests that an .onnx file contains the model's weights if the program, or the system, copies
 //! them.
 
 mod program;
@@ -48,7 +48,6 @@ fn weights_equal_those_of_the_model() {
     }
 }
 
-/// Returns how often `bytes` occurs in `all`.
 fn count(all: &[u8], bytes: &[u8]) -> usize {
     all.windows(bytes.len()).filter(|part| part[..64] == bytes[..64] && *part == bytes).count()
 }

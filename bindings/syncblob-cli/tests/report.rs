@@ -11,7 +11,6 @@ use browser::Browser;
 use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, Format, Model, Payload};
 
-/// Writes the report of a file. Returns its path.
 fn report(files: &Files, file: &Path) -> PathBuf {
     let output = files.path("report.html");
     let options = ["--force", "-o", output.to_str().unwrap()];
@@ -22,7 +21,6 @@ fn report(files: &Files, file: &Path) -> PathBuf {
 const HOSTILE: &str =
     "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
 
-/// Writes a net with names that are HTML tags, with filters, a layer without blobs, and NaN.
 fn hostile(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name(HOSTILE).unwrap();
@@ -51,7 +49,6 @@ fn the_page_needs_no_other_file_and_shows_names_as_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "titles of the page and a histogram");
 }
 
-/// Tests that the page contains the drawing's texts and SVG paths.
 #[test]
 fn a_net_with_connections_is_drawn() {
     let files = Files::new();
@@ -69,7 +66,6 @@ fn a_net_with_connections_is_drawn() {
     assert!(!page.contains("<h2>Net</h2>"), "it has no connections");
 }
 
-/// Writes a chain of ReLU layers, whose names are HTML tags.
 fn chain(files: &Files, layers: u64) -> PathBuf {
     let texts = |pairs: &[(u64, &[u8])]| -> Vec<u8> {
         pairs.iter().flat_map(|&(number, text)| field(number, text)).collect()
@@ -146,7 +142,7 @@ fn a_signal_leaves_no_file() {
     assert_eq!(names(), ["net"]);
 }
 
-/// Opens a page in the browser. Returns how many rows and pictures the page has.
+/// Returns how many rows and pictures the page has.
 fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     browser.open(page);
     assert_eq!(browser.complaints(), [] as [String; 0]);
@@ -156,7 +152,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The browser must apply the style, because the page's policy contains the style's hash.
+    // The page's policy contains the style's hash. A wrong hash would disable the style.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
@@ -205,20 +201,17 @@ fn a_browser_draws_a_net() {
     assert_eq!(browser.evaluate(colour), "none");
 }
 
-/// Returns the first cell of each visible row, in order. Hostile names become "hostile".
 fn shown(browser: &mut Browser) -> String {
     let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
         .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
     browser.evaluate(names).as_str().unwrap().to_owned()
 }
 
-/// Returns the element name and the text of the focused element.
 fn focused(browser: &mut Browser) -> String {
     let element = "document.activeElement.tagName + ' ' + document.activeElement.textContent";
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Tests searching and sorting with the keyboard, beginning at the top of the page.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

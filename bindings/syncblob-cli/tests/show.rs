@@ -13,7 +13,7 @@ fn show(options: &[&str], file: &Path) -> (i32, String, String) {
     run(command("show", options, &[file]))
 }
 
-/// Returns the width, the height and the pixels (red, green, blue) of a PNG file.
+/// Returns the width, the height and the pixels (red, green, blue).
 fn decoded(path: &Path) -> (usize, usize, Vec<[u8; 3]>) {
     let mut reader =
         png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();

@@ -1,4 +1,4 @@
-//! Tests that the exit status reports output that could not be printed.
+//! Tests that the exit status reports a failure to print the output.
 #![cfg(unix)]
 
 mod program;

@@ -14,7 +14,6 @@ fn verify(options: &[&str], files: &[&Path]) -> (i32, String, String) {
     run(command("verify", options, files))
 }
 
-/// Returns the findings in one file. Asserts that the command prints nothing else.
 fn findings(file: &Path) -> Vec<Value> {
     let (status, out, err) = verify(&["--json"], &[file]);
     let findings = json_lines(&out);
@@ -140,8 +139,7 @@ fn other_formats_are_detected_unless_a_format_is_set() {
     assert_eq!(json_lines(&out)[0]["status"], "SB_ERR_MALFORMED");
 }
 
-/// Returns the inputs of all fuzzers: stored files, and seeds that a Python script generates. If
-/// Python is not installed, returns only the stored files.
+/// If Python is not installed, returns only the stored inputs.
 fn corpora(files: &Files) -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let made = files.path("made");

@@ -1,14 +1,14 @@
 /**
  * Reads Caffe's models in OpenCV 5, which no longer has an importer for them. The functions have
- * the same names as in OpenCV 4. They convert a net to ONNX in memory, and OpenCV reads the result.
- * Programs link libsyncblob-net (pkg-config syncblob-net, or the component net of CMake's package
- * syncblob) and the dnn module of OpenCV 4 or 5.
+ * the same names as in OpenCV 4. Each function converts a net to ONNX in memory, and OpenCV reads
+ * the result. Programs link libsyncblob-net (pkg-config syncblob-net, or the component net of
+ * CMake's package syncblob) and the dnn module of OpenCV 4 or 5.
  *
  *     cv::dnn::Net net = syncblob::readNetFromCaffe("deploy.prototxt", "face.caffemodel");
  *
  * If the prototxt is empty, the net stored in the model is read. Options (net.h) set the shapes of
- * inputs if the net does not contain them. If a net cannot be read or converted, the calls throw
- * cv::Exception, whose message lists all layers that cannot be converted.
+ * inputs if the net does not contain these shapes. If a net cannot be read or converted, the calls
+ * throw cv::Exception, whose message lists all layers that cannot be converted.
  */
 #ifndef SYNCBLOB_OPENCV_HPP
 #define SYNCBLOB_OPENCV_HPP

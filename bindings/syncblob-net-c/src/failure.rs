@@ -10,8 +10,8 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The maximum number of characters of the first problem in the message of an error that has
-/// several problems.
+/// The message of an error with several problems quotes at most this many characters of the first
+/// problem.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]
@@ -60,18 +60,19 @@ impl Failure {
     /// `err` is NULL or points to memory for an error.
     unsafe fn report(self, err: *mut sys::sb_error) -> sys::sb_status {
         let message = CString::new(printable(&self.message)).unwrap_or_default();
-        // SAFETY: the message ends in NUL, and `err` is as promised.
+        // SAFETY: the message ends in NUL, and the caller promises that `err` is valid.
         let status =
             unsafe { sys::sb_error_fill(err, self.status, self.device_code, message.as_ptr()) };
         if let Some(offset) = self.offset.filter(|_| !err.is_null()) {
-            // SAFETY: `err` is as promised, and the call above has written the whole struct.
+            // SAFETY: `err` is valid, and `sb_error_fill` has written the whole struct.
             unsafe { (*err).offset = i64::try_from(offset).unwrap_or(-1) };
         }
         status
     }
 }
 
-/// Converts a text to one line of printable ASCII with escapes, like messages of the C library.
+/// Converts a text to one line of printable ASCII, like the C library's messages. Escapes other
+/// characters.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -146,7 +147,6 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work` and returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
         // SAFETY: `error` has memory for an sb_error, and an sb_error of zeros is valid.

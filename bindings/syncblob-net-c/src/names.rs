@@ -32,7 +32,7 @@ impl Texts {
     }
 }
 
-/// Returns a list as the two members of a C struct: a pointer and a count.
+/// Returns a list as a pointer and a count, for two members of a C struct.
 pub fn list(texts: &[sb_text]) -> (*const sb_text, i64) {
     (texts.as_ptr(), texts.len() as i64)
 }

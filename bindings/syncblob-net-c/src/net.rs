@@ -60,13 +60,14 @@ impl sb_net {
 ///  a prototxt, opens the net that is stored in the model.
 ///  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
 ///      which rarely contains the shapes of its inputs, so `options` must usually contain them
-///  @param model [borrowed, nullable] a caffemodel; do not change or destroy it before the net.
-///      sb_model_open_bytes opens a caffemodel in memory. NULL: a net without weights
+///  @param model [borrowed, nullable] a caffemodel, which must live and stay unchanged until the
+///      net is destroyed. sb_model_open_bytes opens a caffemodel in memory. NULL: a net without
+///      weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
 ///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
 ///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options that
-///  set an unknown member, a layer type that its old generation lacks, a model without a net),
+///  set an unknown member, a layer type that the old generation lacks, a model without a net),
 ///  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
 ///  layer's message above 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
 ///  model's file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL.
@@ -208,7 +209,7 @@ pub(crate) unsafe fn shapes(
 pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
     if !net.is_null() {
         let end = || {
-            // SAFETY: `sb_net::give` made the net, and the caller no longer uses it.
+            // SAFETY: `sb_net::give` made the net, and the caller no longer uses the net.
             drop(unsafe { Box::from_raw(net) });
             Ok(())
         };

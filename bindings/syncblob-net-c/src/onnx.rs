@@ -17,7 +17,7 @@ use crate::types::{sb_net_problem, sb_onnx_options};
 /// Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
 ///  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
-///  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+///  @param buffer [borrowed, nullable when capacity is 0] receives the file. The contents are
 ///      unspecified after a failure other than BUFFER_TOO_SMALL
 ///  @param capacity the size of `buffer` in bytes
 ///  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// Like sb_net_save_onnx, but writes into a sink. sb_sink describes the file after a failure.
+/// Like sb_net_save_onnx, but writes into a sink. See sb_sink for the sink's contents after a
+///  failure.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param sink [borrowed]
 ///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
@@ -147,7 +148,7 @@ unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     let texts =
         crate::names::Texts::new(onnx.warnings().iter().chain(&overflow).map(String::as_str));
-    // SAFETY: the caller keeps the contract, and the texts live until the call returns.
+    // SAFETY: the caller keeps this function's contract, and the texts outlive the call.
     texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
@@ -231,7 +232,7 @@ fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
         .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "the file exceeds the address space"))
 }
 
-/// The rest of the caller's buffer, which has not been written.
+/// The part of the caller's buffer that is still to be written.
 struct Buffer {
     at: *mut u8,
     left: usize,

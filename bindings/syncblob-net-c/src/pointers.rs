@@ -19,7 +19,7 @@ const MAX_STRUCT_SIZE: usize = 4096;
 /// The struct is `repr(C)` and has no destructor. Each member is valid if all its bits are 0.
 pub unsafe trait Grows: Copy {
     const NAME: &'static str;
-    /// The size of the struct in the first version of the library that contains it.
+    /// The size of the struct in the first version of the library that contains the struct.
     const FIRST: usize;
 }
 
@@ -79,7 +79,8 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// Copies the caller's struct of any version. Copies missing members from `defaults`.
+/// Copies the caller's struct, which may have the size of any version. Missing members get the
+/// values in `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or points to a struct that begins with its size in bytes.
@@ -91,7 +92,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     // SAFETY: the caller keeps this function's contract.
     let size = unsafe { size_of_given(given)? };
     let shared = size.min(size_of::<T>());
-    // SAFETY: both structs have `shared` bytes, and any bytes are valid for their members.
+    // SAFETY: both structs have at least `shared` bytes, and every value of the bytes is valid.
     unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut known).cast(), shared) };
     // SAFETY: the caller keeps this function's contract.
     let tail = unsafe { slice::from_raw_parts(given.cast::<u8>().add(shared), size - shared) };
@@ -108,7 +109,8 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     }
 }
 
-/// Fills the caller's struct of any version. Sets to 0 the members that this version lacks.
+/// Fills the caller's struct, which may have the size of any version. Members that this version
+/// lacks become 0.
 ///
 /// # Safety
 /// `out` is NULL or points to a struct that begins with its size in bytes.

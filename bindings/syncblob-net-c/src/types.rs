@@ -26,7 +26,7 @@ pub struct sb_net_options {
     /// sizeof(sb_net_options) of the caller
     pub struct_size: usize,
     /// [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-    ///  net. Required for each input whose shape the net does not contain
+    ///  net. A shape is required for each input whose shape the net lacks
     pub inputs: *const sb_net_blob,
     /// elements of `inputs`
     pub num_inputs: i64,
@@ -42,15 +42,16 @@ pub struct sb_net_options {
     pub level: i32,
     /// the maximum depth of nested messages; 0: 32
     pub max_depth: i32,
-    /// the maximum bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB
+    /// the maximum size in bytes of a prototxt, and of a model's messages without blobs; 0:
+    ///  16 MiB
     pub max_bytes: usize,
     /// the maximum number of layers; 0: 100,000
     pub max_layers: i64,
-    /// the maximum number of values in all fields; each needs about 100 bytes; 0: 2,000,000
+    /// the maximum number of values in all fields; a value needs about 100 bytes; 0: 2,000,000
     pub max_fields: i64,
 }
 
-/// The description of a net. Its texts and lists are valid until the net is destroyed.
+/// The description of a net. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_summary {
@@ -74,7 +75,7 @@ pub struct sb_net_summary {
     pub num_layers: i64,
 }
 
-/// The description of a layer. Its texts and lists are valid until the net is destroyed.
+/// The description of a layer. The texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_layer {
@@ -88,14 +89,14 @@ pub struct sb_net_layer {
     pub bottoms: *const sb_text,
     /// elements of `bottoms`
     pub num_bottoms: i64,
-    /// [borrowed] names of the blobs that the layer writes; if it works in place, one of them
-    ///  is also a bottom
+    /// [borrowed] names of the blobs that the layer writes. A layer that works in place writes one
+    ///  of its bottoms
     pub tops: *const sb_text,
     /// elements of `tops`
     pub num_tops: i64,
 }
 
-/// A layer that cannot be converted. Its texts are valid until the callback returns.
+/// A layer that cannot be converted. The texts are valid until the callback returns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_problem {
@@ -109,12 +110,12 @@ pub struct sb_net_problem {
     pub reason: sb_text,
 }
 
-/// A callback for each layer that cannot be converted. It is called on the thread that converts,
-///  and must not throw or longjmp.
+/// A callback for each layer that cannot be converted. The callback runs on the thread that
+///  converts, and must not throw or longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
-/// A callback for a warning. It is called on the thread that converts, and must not throw or
+/// A callback for a warning. The callback runs on the thread that converts, and must not throw or
 ///  longjmp. `text` is [borrowed] until the callback returns.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
@@ -140,11 +141,11 @@ pub struct sb_onnx_options {
     pub outputs: *const sb_text,
     /// elements of `outputs`; 0: the outputs of the net
     pub num_outputs: i64,
-    /// [borrowed] a name for the inputs' first axis, whose size is then variable. Empty: the size
-    ///  is fixed
+    /// [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
+    ///  Empty: the size is fixed
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-    ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
+    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+    ///  mean_height 0, a number for each channel; otherwise for each channel of each pixel
     pub mean: *const f32,
     /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
     pub num_mean: i64,
@@ -152,18 +153,18 @@ pub struct sb_onnx_options {
     pub mean_height: i64,
     /// columns of a mean image; 0 if mean_height is 0
     pub mean_width: i64,
-    /// the factor by which pixels are multiplied after the mean is subtracted; 0: none
+    /// the factor by which pixels are multiplied after the mean is subtracted; 0: no factor
     pub scale: f32,
     /// 1: images have the channel order RGB, although the net needs BGR
     pub swap_rb: i32,
-    /// 1: the weights and the computation are 16-bit floats; inputs and outputs remain 32-bit
+    /// 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit
     pub half: i32,
     /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
-    ///  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
-    ///  layer's parameters
+    ///  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
+    ///  the layer's parameters
     pub custom: i32,
-    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob
-    ///  without a known shape cannot be an output, and no layer that needs its shape can read it
+    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob of
+    ///  unknown shape can be neither an output nor a bottom of a layer that needs the shape
     pub shapes: *const sb_net_blob,
     /// elements of `shapes`
     pub num_shapes: i64,

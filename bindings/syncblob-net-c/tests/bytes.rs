@@ -1,4 +1,4 @@
-//! Checks that the C functions write the same bytes as the crate.
+//! Tests that the C functions write the same bytes as the crate.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -25,7 +25,6 @@ fn real(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// Converts with the C functions. A first call returns the size of the buffer.
 fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
     let path = |path: &PathBuf| CString::new(path.to_str().unwrap()).unwrap();
     let (prototxt, model) = (path(prototxt), path(model));

@@ -1,4 +1,4 @@
-//! Checks that the checked-in header equals the header that cbindgen generates from the crate.
+//! Tests that the checked-in header equals the header that cbindgen generates from the crate.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,6 @@ fn made() -> String {
     in_our_style(&String::from_utf8(header).expect("a header of UTF-8"))
 }
 
-/// Formats a header in our style. Below the top comment, a comment's first and last lines contain
-/// `/**` and `*/`, SB_API and SB_MUST_CHECK share a line, and types are named without `struct`.
 fn in_our_style(header: &str) -> String {
     let (top, rest) = header.split_at(header.find("#ifndef").expect("a guard"));
     let mut styled = top.to_owned();

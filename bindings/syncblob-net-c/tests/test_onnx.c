@@ -1,4 +1,4 @@
-/* Saves nets as ONNX into buffers, sinks and files. */
+/* Tests that nets are saved as ONNX to buffers, sinks and files. */
 #include "files.h"
 #include "support.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens one of MTCNN's nets. Returns NULL if the test data are missing. */
+/* Returns NULL if the test data are missing. */
 static sb_net *real_net(int number) {
     char name[64], prototxt[512], model[512];
     snprintf(name, sizeof name, "nets/mtcnn_kpzhang93_det%d.prototxt", number);
@@ -31,7 +31,7 @@ static sb_net *det1(void) {
     return net;
 }
 
-/* Saves the net into a buffer of exactly the reported size. The caller calls wire_free. */
+/* The caller frees the file with wire_free. */
 static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     struct wire file = {NULL, 0, 0};
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
@@ -312,7 +312,7 @@ TEST(a_call_returns_the_failure_of_the_sink) {
         assert_status(rows[i][1], sb_net_save_onnx_sink(net, NULL, &sink, &err));
         assert_string_equal(err.message, "the disk is full");
         assert_int_equal(err.device_code, 28);
-        assert_int_equal(broken.writes, 3); /* the sink is not called again after its failure */
+        assert_int_equal(broken.writes, 3);
     }
     sb_net_destroy(net);
 }
@@ -342,7 +342,7 @@ TEST(a_file_is_replaced_completely_or_unchanged) {
     wire_free(&got);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(link), 0);
-    assert_int_equal(rmdir(folder), 0); /* the folder is empty */
+    assert_int_equal(rmdir(folder), 0); /* no temporary file is left */
     assert_status(SB_ERR_IO, sb_net_save_onnx_file(net, NULL, path, &err));
     assert_int_equal(err.device_code, 2);
     sb_net_destroy(net);

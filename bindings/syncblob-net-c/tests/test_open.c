@@ -1,4 +1,4 @@
-/* Opens nets from texts, models and files. Checks the nets and the refusal of wrong input. */
+/* Tests that nets are opened from texts, models and files. */
 #include "files.h"
 #include "nets.h"
 #include "support.h"
@@ -20,7 +20,7 @@ static sb_text text(const char *bytes) {
 }
 
 static void assert_text(sb_text found, const char *expected) {
-    assert_string_equal(found.bytes, expected); /* ends in NUL */
+    assert_string_equal(found.bytes, expected);
     assert_int_equal(found.size, strlen(expected));
 }
 

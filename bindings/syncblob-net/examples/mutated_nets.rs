@@ -1,9 +1,9 @@
 //! Changes nets at random and writes files to test other readers of ONNX: `mutated_nets NETS OUT
 //! FIRST COUNT`.
 //!
-//! NETS is a folder of prototxts. For each NUMBER of the COUNT numbers from FIRST on, the program
-//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. The result is
-//! written to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
+//! NETS is a folder of prototxts. For each NUMBER from FIRST to FIRST + COUNT - 1, the program
+//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. It writes the
+//! result to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use syncblob_net::{Net, NetOptions, OnnxOptions, Result};
 #[allow(dead_code, unused_imports)]
 mod targets;
 
-/// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 22;
 
 fn convert(text: &[u8]) -> Result<Vec<u8>> {

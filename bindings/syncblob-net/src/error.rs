@@ -53,7 +53,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The reason why a net cannot be read or converted, with the position in the net or the text.
+/// The reason why a net cannot be read or converted. The message names the layer, or the position
+/// in the text.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -79,7 +80,8 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes one error from all problems. Its message has a line per problem, in the layers' order.
+    /// Makes one error from all problems. The error's message has a line per problem, in the
+    /// layers' order.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();

@@ -6,14 +6,15 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// The state with which layers' rules are compared: phase TEST, a level and stages.
+/// The net's state, which the rules are compared with: phase TEST, a level and stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,
 }
 
 impl<'a> State<'a> {
-    /// Makes the state from the options, and adds the stages that the net lists, as Caffe does.
+    /// Takes the level and the stages from the options. As in Caffe, adds the stages that the net
+    /// lists.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {

@@ -1,4 +1,4 @@
-//! A net's inputs: the tops of layers that have no bottoms.
+//! A net's inputs: the tops of layers that supply data.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +12,16 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers. Such a top is an input only if a layer reads the top.
+    /// The tops of data layers whose type is not Input. Such a top is an input only if a layer
+    /// reads the top.
     of_data: HashSet<String>,
-    /// Data layers' tops whose shapes are not known, each with the description of its layer.
+    /// Maps each data layer's top of unknown shape to a description of the layer.
     unknown: HashMap<String, String>,
 }
 
 impl Inputs {
-    /// Removes the data layers and returns their tops as inputs, with the shapes in the options.
+    /// Removes the data layers from `layers` and returns their tops as inputs. Shapes in `options`
+    /// replace the layers' shapes.
     pub fn take(
         layers: &mut Vec<Layer>,
         options: &NetOptions,
@@ -91,7 +93,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns text that lists at most eight inputs, for an error about an unknown name.
+    /// Lists at most eight inputs, for the error about an unknown input.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -108,14 +110,14 @@ impl Inputs {
         }
     }
 
-    /// Removes data layers' tops that no remaining layer reads, such as labels.
+    /// Removes each input that is a data layer's top and that no layer reads, such as labels.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;
         self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
-    /// Returns the blobs that layers read, but that are neither inputs nor tops of earlier layers.
+    /// Returns the bottoms that are neither inputs nor tops of earlier layers.
     pub fn open(&self, layers: &[Layer]) -> Vec<String> {
         let mut made: HashSet<&String> = self.known.iter().map(|input| &input.0).collect();
         let mut open = Vec::new();
@@ -156,8 +158,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch: of the first input's first axis, and of every other first axis
-/// that has the same size.
+/// Resizes the batch: the first axis of the first shape, and every other shape's first axis that
+/// has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -168,13 +170,15 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether a layer supplies data. A layer of unknown type without bottoms supplies data.
+/// Returns whether a layer supplies data. Also returns true for a layer of unknown type without
+/// bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
 }
 
-/// Returns the shapes of a data layer's tops, or an empty list if the layer lacks shapes.
+/// Returns the shapes of a data layer's tops, or an empty list if the layer does not contain
+/// shapes.
 fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     let message = |name| layer.message.message(name);
     match layer.layer_type.as_str() {
@@ -192,7 +196,7 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-/// Checks the shapes that the parameters list, and returns these shapes.
+/// Returns the shapes that the parameters list. Refuses invalid shapes.
 fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
     let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
     dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()

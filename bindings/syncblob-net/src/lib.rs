@@ -24,11 +24,12 @@
 //! # }
 //! ```
 //!
-//! A net is in phase TEST: layers that only supply data, train or measure are omitted, and
-//! [`Net::warnings`] lists these layers. [`Net::shapes`] computes the blobs' shapes by Caffe's
-//! rules. A layer that cannot be converted exactly is refused: [`Error::problems`] lists all such
-//! layers. [`OnnxOptions::custom`] writes such layers as nodes of the domain `caffe` instead.
-//! [`Net::state_dict`] returns the weights under the names that PyTorch's modules use.
+//! A net is in phase TEST: layers that only supply data, or that only serve training or testing,
+//! are omitted, and [`Net::warnings`] lists these layers. [`Net::shapes`] computes the blobs'
+//! shapes by Caffe's rules. A layer that cannot be converted exactly is refused:
+//! [`Error::problems`] lists all such layers. [`OnnxOptions::custom`] writes such layers as nodes
+//! of the domain `caffe` instead. [`Net::state_dict`] returns the weights under the names that
+//! PyTorch's modules use.
 //!
 //! A prototxt and a model may be untrusted: [`Limits`] bound the memory and time of reads.
 #![deny(missing_docs)]

@@ -23,8 +23,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Reads a prototxt file. Of a file that is larger than [`size`](Limits::size), reads only one
-    /// byte more than this limit: the parser then refuses the text.
+    /// Reads a prototxt file. Reads at most one byte more than [`size`](Limits::size), so that the
+    /// parser refuses a larger file.
     ///
     /// # Errors
     /// Fails if the file cannot be opened or read.

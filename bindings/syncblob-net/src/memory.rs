@@ -1,5 +1,5 @@
-//! Finds layers whose results depend on memory that blobs share in Caffe: one layer works in place
-//! on a blob, and another layer then reads a second blob that shares the first blob's memory.
+//! Finds layers whose results depend on memory that two blobs share in Caffe: one layer works in
+//! place on the first blob, and a later layer reads the second blob.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -13,8 +13,8 @@ const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 /// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// Returns the layers that read a blob after another layer has overwritten the blob's memory, and
-/// the layers that make an output whose memory another layer overwrites.
+/// Returns two kinds of layers: a layer that reads a blob after another layer has overwritten the
+/// blob's memory, and a layer that makes an output whose memory another layer overwrites.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {
@@ -32,23 +32,24 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs. Processing a layer takes constant time,
-/// even if many blobs share a memory.
+/// The effect of the previous layers on the memory of blobs. Processing a layer takes constant
+/// time, even if many blobs share the same memory.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
+    /// The blobs by name. An input is added when a layer first shares or overwrites the input's
+    /// memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each memory (`place`): the last overwrite, and the last overwrite through a blob other
-    /// than the last overwrite's `through`.
+    /// For each memory (`place`): the last overwrite, and the last overwrite through any other
+    /// blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. A number identifies a memory (`place`) or the time of an event.
+    /// The last used number. Every new `place` and every new `time` gets the next number.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The time of the last event before a layer made the blob.
+    /// An overwrite with a larger `time` happened after the blob was made.
     since: usize,
 }
 
@@ -73,8 +74,7 @@ impl<'n> Memory<'n> {
         read
     }
 
-    /// Checks that a blob still has the values that its layer wrote, or that later layers wrote
-    /// through the blob's own name.
+    /// Fails if a layer has overwritten the blob through another name since the blob was made.
     fn check(&self, blob: &str) -> Result<()> {
         match self.overwritten(blob) {
             None => Ok(()),
@@ -126,8 +126,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops share the memory of its first bottom. The top of a Concat with
-/// one bottom, or of a Slice with one top, shares this memory, too.
+/// Returns whether the layer's tops share the memory of the layer's first bottom. In Caffe this is
+/// also true of a Concat with one bottom, and of a Slice with one top.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,
@@ -142,16 +142,16 @@ mod tests {
     use crate::{Net, NetOptions};
 
     const CASES: &[(&str, &[&str])] = &[
-        // A layer overwrites the memory of `a` through another name, then a layer reads `a`.
+        // The Power reads memory that the ReLU has overwritten.
         ("Flatten a f|ReLU f f|Power a z", &["Power"]),
         ("Reshape a f|ReLU f f|Power a z", &["Power"]),
         ("Concat a f|ReLU f f|Power a z", &["Power"]),
         ("Slice a f|ReLU f f|Power a z", &["Power"]),
         ("Split a f g|ReLU f f|Power g z", &["Power"]),
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
-        // The overwritten blob is an output.
+        // The ReLU overwrites an output of the net.
         ("Split a f g|ReLU f f", &["Split"]),
-        // The blob is read before it is overwritten, is not read, or does not share memory.
+        // No layer reads the overwritten memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

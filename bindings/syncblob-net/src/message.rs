@@ -85,7 +85,8 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Returns the field's name, or the number of a binary message's field that the schema lacks.
+    /// Returns the field's name. For a field of a binary message that the schema lacks, returns the
+    /// number.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,
@@ -169,7 +170,8 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of this name, preferably a field without a layer type.
+    /// Returns the schema's field of this name. If several fields have the name, prefers the field
+    /// that all layer types have.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
@@ -212,7 +214,8 @@ impl Message {
         self.get(name).map(as_int)
     }
 
-    /// Returns a number as a `float`, like Caffe. The default is the schema's, or else 0.
+    /// As in Caffe, returns a number as a `float`. If the field is missing, returns the schema's
+    /// default, or else 0.
     pub(crate) fn float(&self, name: &str) -> f32 {
         match self.get(name) {
             Some(value) => as_float(value),
@@ -220,7 +223,7 @@ impl Message {
         }
     }
 
-    /// Returns a `bool`. The default is the schema's, or else `false`.
+    /// Returns a `bool`. If the field is missing, returns the schema's default, or else `false`.
     pub(crate) fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Some(value) => matches!(value, Value::Bool(true)),
@@ -228,7 +231,8 @@ impl Message {
         }
     }
 
-    /// Returns a text. The default is the schema's, or else the empty text.
+    /// Returns a text. If the field is missing, returns the schema's default, or else the empty
+    /// text.
     pub(crate) fn text(&self, name: &str) -> &[u8] {
         match self.get(name) {
             Some(Value::Text(text)) => text,
@@ -236,7 +240,8 @@ impl Message {
         }
     }
 
-    /// Returns the name of an enum value. The default is the schema's, or else the first value.
+    /// Returns the name of an enum value. If the field is missing, returns the schema's default, or
+    /// else the first name.
     pub(crate) fn enumeration(&self, name: &str) -> &'static str {
         let declared = self.declared(name);
         let Kind::Enum(kind) = declared.kind else { panic!("{name} is not an enum") };

@@ -65,8 +65,8 @@ impl Layer {
         }
     }
 
-    /// Returns whether the layer works in place on the top with this index: overwrites the bottom
-    /// with the same index.
+    /// Returns whether the layer works in place on this top: whether the bottom with the same index
+    /// is the same blob.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
@@ -110,14 +110,14 @@ pub struct NetOptions {
     /// inputs whose shapes the net lacks.
     pub inputs: Vec<(String, Shape)>,
     /// A new size for the first axis of the first input, and of each other input whose first axis
-    /// has the same size. `None`: the sizes in the net.
+    /// has the same size. `None` keeps the net's sizes.
     pub batch: Option<i64>,
     /// Whether inputs may lack shapes (see [`Net::open_inputs`]). If false, such inputs are errors.
     pub open_inputs: bool,
 }
 
-/// A net in phase TEST: layers in the order in which they run. Layers that only supply data, train
-/// or compute a loss are omitted.
+/// A net in phase TEST: layers in the order in which they run. Layers that only supply data, or
+/// that only serve training or testing, are omitted.
 #[derive(Clone, Debug)]
 pub struct Net {
     pub(crate) name: String,
@@ -203,8 +203,8 @@ impl Net {
     }
 
     /// Sets the paths of the files that the net was read from. The metadata of the ONNX file lists
-    /// their names, with a BLAKE3 digest of each regular file that the conversion can open. A
-    /// thread computes the digests while the weights are written.
+    /// the names of these files, with a BLAKE3 digest of each regular file that the conversion can
+    /// open. A thread computes the digests while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];
@@ -316,10 +316,10 @@ impl Net {
     }
 }
 
-/// The names of image blobs, each with its `transform_param`.
+/// The name of each image blob, with the `transform_param` of its layer.
 type Transforms = Vec<(String, Message)>;
 
-/// Returns the layers that the rules include in the net, and the preprocessing of images.
+/// Returns the layers that the rules include, and the preprocessing of images.
 fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()

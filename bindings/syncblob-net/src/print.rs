@@ -52,7 +52,7 @@ fn kind(field: &Field) -> Option<Kind> {
     }
 }
 
-/// Returns the shortest text that parses, as the field's type, to exactly this number.
+/// Returns the shortest text that is exactly this number when it is read as the field's type.
 fn number(field: &Field, value: f64) -> String {
     #[allow(clippy::cast_possible_truncation)] // the field is a float
     let text = match kind(field) {
@@ -70,8 +70,8 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Invalid UTF-8 is either in a string, where an octal escape means the same byte, or in a
-    // comment.
+    // A byte of invalid UTF-8 becomes an octal escape. In a string the escape stands for the same
+    // byte; outside of strings, only comments contain such bytes.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

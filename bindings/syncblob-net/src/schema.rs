@@ -12,8 +12,8 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// Only layers of these types have the field. An empty list means all types, except types that
-    /// another field with the same number or name lists.
+    /// Only layers of these types have the field. If the list is empty, all layer types have the
+    /// field, except types in the list of another field with the same name or number.
     pub when: Vec<&'static str>,
 }
 
@@ -83,7 +83,8 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number with `number`'s name: in forks, several numbers may have one name.
+    /// Returns the first number that has the same name as `number`. In forks, several numbers may
+    /// have the same name.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }
@@ -224,7 +225,6 @@ fn kind_of(word: &'static str, enums: &[&str]) -> Kind {
 mod tests {
     use super::*;
 
-    /// Every message and enum that a field names exists, and every default is a valid value.
     #[test]
     fn types_exist_and_defaults_are_valid() {
         let schema = Schema::get();

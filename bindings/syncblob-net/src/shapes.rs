@@ -20,7 +20,7 @@ pub(crate) struct LayerShapes {
 pub(crate) enum Inferred {
     /// All shapes of the layer, computed by the rule of its type.
     Rule(LayerShapes),
-    /// Only the shapes of the tops, because the layer cannot be converted.
+    /// Only the shapes of the tops, because the layer's weights do not fit.
     Tops(Vec<Shape>),
     /// The known shapes of the tops of a custom layer.
     Custom(Vec<Option<Shape>>),
@@ -44,17 +44,17 @@ impl Inferred {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BlobShapes {
-    /// Names and shapes of inputs and layers' outputs, in the order in which they are computed.
+    /// Names and shapes: first of the inputs, then of the layers' tops in the order of the layers.
     pub known: Vec<(String, Shape)>,
-    /// The shapes of the weights of each layer; an empty list if they are unknown.
+    /// For each layer: the shapes of its weights, or an empty list if the shapes are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// One problem for each layer whose output shapes cannot be inferred. Omits a layer if the only
-    /// reason is an earlier layer's problem.
+    /// One problem for each layer whose output shapes cannot be inferred. A layer that fails only
+    /// because of an earlier layer's problem is omitted.
     pub problems: Vec<Problem>,
 }
 
 impl Net {
-    /// Infers the shapes of the blobs. Does not compare them with the shapes of stored weights.
+    /// Infers the shapes of the blobs. Ignores the shapes of stored weights.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let mut custom = Custom::default();
@@ -169,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: shapes that the options set and, for a
-    /// top that is also a bottom, the shape of this bottom.
+    /// Returns the known shapes of a custom layer's tops: the shape in the options or, for a top
+    /// that is also a bottom, the shape of the bottom.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -205,7 +205,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
         if let Err(error) = self.check_values(at, &blobs) {
-            // Return the shapes of the tops, so that the layers that read the tops are checked.
+            // Returns the shapes of the tops, so that the next layers are checked, too.
             self.problems.push(Problem::new(at, layer, &error));
             return Ok(Inferred::Tops(tops));
         }

@@ -32,7 +32,7 @@ type Row = (&'static str, &'static [(&'static str, Form)]);
 
 const CONVOLUTION: &[(&str, Form)] = &[("weight", Same), ("bias", Vector)];
 
-/// Known layer types. A blob that its layer type's row lacks is named by the blob's index.
+/// Known layer types. A blob that has no entry here is named by its index.
 static ROWS: &[Row] = &[
     (
         "BN",
@@ -55,7 +55,8 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm has the first three of these blobs or, in NVCaffe, all five with a divisor of 1.
+/// A BatchNorm has the first three of these blobs. In NVCaffe it may have all five; the divisor is
+/// then 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -79,8 +80,8 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
-    /// The layer that the tensor is named after: its index in [`Net::layers`] or, with
-    /// [`from_model`](StateTensor::from_model), its index in the model.
+    /// The index of the layer that the tensor is named after: the index in [`Net::layers`] or, for
+    /// [`from_model`](StateTensor::from_model), in the model.
     pub layer: usize,
     /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
     /// index of the blob if PyTorch has no module for the layer.
@@ -114,12 +115,12 @@ pub enum StateValues {
 }
 
 impl Net {
-    /// Returns the weights as PyTorch's modules store them, without loading them.
+    /// Returns the weights as PyTorch's modules store them, but does not load the values.
     ///
     /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
-    /// there is no Scale, the module's weight is 1. If no Scale has a bias, the module's bias is 0.
-    /// Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their
-    /// values, but are reshaped to the number of axes that PyTorch expects.
+    /// there is no Scale, the module's weight is 1. Without a Scale that has a bias, the module's
+    /// bias is 0. Blobs of Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers
+    /// keep their values, but are reshaped to the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -156,7 +157,8 @@ impl StateTensor {
                 continue;
             }
             let of_name = indices.get_mut(message.text("name"));
-            // The model does not contain a layer that the upgrade added for an input.
+            // Skips a layer that the upgrade added for an input, because the model does not contain
+            // the layer.
             if let Some(index) = of_name.and_then(VecDeque::pop_front) {
                 layers.push((index, Layer::new(*message), model.layer(index)?.num_blobs()));
             }
@@ -308,7 +310,7 @@ fn dtype(model: &Model, at: BlobAt) -> Result<Dtype> {
     Ok(stored.exact_float().unwrap_or(stored))
 }
 
-/// Returns the last two axes if all axes before them have size 1, or else all axes.
+/// Returns the last two axes if all other axes have size 1, or else all axes.
 fn without_ones(shape: &[usize]) -> &[usize] {
     match shape.len().checked_sub(2) {
         Some(more) if shape[..more].iter().all(|&dim| dim == 1) => &shape[more..],
@@ -338,7 +340,7 @@ fn swap_axes<T: Copy>(values: &mut [T], columns: usize) {
     values.iter_mut().zip(swapped).for_each(|(value, swapped)| *value = *swapped);
 }
 
-/// Divides a blob by another blob's value: multiplies by the inverse, to round as Caffe does.
+/// Divides a blob by another blob's value. Multiplies by the inverse, to round as Caffe does.
 fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
     let inverse = match by {
         BlobAny::F32(by) if by.data()?[0] != 0.0 => f64::from(by.data()?[0].recip()),

@@ -10,7 +10,8 @@ use crate::net::Layer;
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Replaces each loss in PREDICTING by its prediction layer, unless the net already has the layer.
+/// Replaces each loss in PREDICTING by the layer that computes its predictions, unless the net
+/// already has that layer.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -48,7 +49,7 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns whether the layer computes a loss or a metric, on which no prediction depends.
+/// Returns whether the layer only computes a loss or a metric.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
     let by_name = kind.contains("Loss")

@@ -29,22 +29,23 @@ pub(crate) struct Stored {
 
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Whether an old version of Caffe wrote the blob, padded with leading 1s to four dimensions.
+    /// Whether an old version of Caffe wrote the blob, which may have additional leading 1s in its
+    /// shape.
     legacy: bool,
     /// Whether the model contains all values of the blob.
     whole: bool,
 }
 
 impl Net {
-    /// Adds the weights of a model: assigns the weights of each of the model's layers to the net's
-    /// first layer of the same name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
+    /// Adds the weights of a model. The net's first layer of each name gets the weights of the
+    /// model's layer of that name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
     /// [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
-    /// weights, or if the model lacks a layer of the net but has unused weights of that layer's
-    /// shapes (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the
-    /// model's file cannot be read.
+    /// weights, or if the model lacks a layer's weights but has unused weights of the same shapes
+    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
+    /// file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -75,7 +76,7 @@ impl Net {
         Ok(self)
     }
 
-    /// If the net needs weights, refuses a model that has no weights for the net's layers.
+    /// Refuses a model without weights for the net's layers, if the net needs weights.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -88,8 +89,9 @@ impl Net {
         )))
     }
 
-    /// Warns about layers that the model lacks, whose fillers compute the weights. Fails if unused
-    /// weights have the shapes that such a layer needs, since a layer's name may be misspelled.
+    /// Warns about each layer whose weights are computed by its fillers, because the model lacks
+    /// them. Fails if unused weights of the model have the shapes that the layer needs: the layer's
+    /// name may be misspelled.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);
@@ -143,7 +145,7 @@ impl Stored {
     }
 
     /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
-    /// has fewer than `needed` blobs that other layers share with this layer.
+    /// other layers share fewer than `needed` blobs with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -155,7 +157,7 @@ impl Stored {
         }
     }
 
-    /// Checks that fillers can make the missing blobs, and that no filler is random.
+    /// Checks that the layer's fillers can compute the missing blobs. A random filler cannot.
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
@@ -247,7 +249,7 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// Maps each shared blob's name to its shape, which the first layer with the name determines.
+/// Maps the name of each shared blob to the shape of the blob in the first layer that has it.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 

@@ -1,6 +1,4 @@
-//! Tests that converting a long text needs at most a constant number of bytes per byte of text and,
-//! with SYNCBLOB_TEST_FULL, a time that grows no faster than the text. Each row is a text that an
-//! attacker might use to raise the cost.
+//! Tests that the memory for converting a text is at most proportional to the text's length.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -13,9 +11,7 @@ mod memory;
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// The length of a text, in bytes, without SYNCBLOB_TEST_FULL.
 const LENGTH: usize = 128 << 10;
-/// The length of a long text with SYNCBLOB_TEST_FULL. The short text has a TIMES-th of this length.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
 /// The long text may take at most TIMES x NOISE times as long as the short text.
@@ -24,10 +20,9 @@ const NOISE: u32 = 3;
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A name, a function that makes a text of a given length, the maximum memory per byte of text.
+/// A name, a function that makes a text of a given length, and the maximum memory per byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
-/// Returns `start`, followed by parts until the text has at least the given length.
 fn repeated(start: &str, part: impl Fn(usize) -> String, length: usize) -> String {
     let mut text = String::from(start);
     for index in 0.. {
@@ -47,8 +42,6 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// Layers with long names. A layer becomes several ONNX nodes, and the name of each node contains
-/// the layer's name.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);
@@ -272,7 +265,6 @@ static ROWS: &[Row] = &[
     ),
 ];
 
-/// Reads a text, infers its shapes and converts it.
 fn convert(text: &str) {
     let Ok(net) = Net::from_prototxt(text.as_bytes(), &NetOptions::default()) else { return };
     let shapes = net.shapes();
@@ -296,8 +288,7 @@ fn seconds_of(call: impl FnOnce()) -> Duration {
     }
 }
 
-/// Measures the short text; returns the maximum time of the long text. Times below 2 ms count as
-/// 2 ms, because they are too short to be compared.
+/// Times below 2 ms count as 2 ms, because shorter times vary too much.
 fn most_time(short: &str) -> Duration {
     let took = seconds_of(|| convert(short));
     took.max(Duration::from_millis(2)) * TIMES as u32 * NOISE

@@ -1,5 +1,4 @@
-//! Runs the fuzz targets on their seeds, on stored inputs, and on texts that this test mutates; the
-//! targets' assertions must hold.
+//! Runs the fuzz targets on their seeds, on stored inputs, and on texts that this test mutates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// Returns the seeds and the stored inputs of a fuzz target.
 fn inputs(target: &str) -> Vec<Vec<u8>> {
     let folders = [SEEDS.clone(), root().join("corpus"), root().join("regressions")];
     let folders = folders.iter().filter_map(|folder| fs::read_dir(folder.join(target)).ok());
@@ -44,7 +42,6 @@ fn seeds_of_models_pass() {
     inputs("net_of_model").iter().for_each(|model| net_of_model(model));
 }
 
-/// Mutates texts for some seconds. (A fuzzer mutates them for hours.)
 #[test]
 fn mutated_texts_pass() {
     let texts = inputs("prototxt");

@@ -15,8 +15,8 @@ use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
 use crate::error::{detached, refused, Failure};
 
-/// Converts an element type: a name, a type such as `numpy.float32`, an object whose text is such a
-/// name (`numpy.dtype`, `torch.dtype`), or a value that NumPy converts to such a type (`"f4"`).
+/// Accepts a name, a type such as `numpy.float32`, an object whose text is a name (`numpy.dtype`,
+/// `torch.dtype`), and a value that `numpy.dtype` accepts (`"f4"`).
 pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let text = match value.cast::<PyType>() {
         Ok(class) => class.name()?,
@@ -28,26 +28,24 @@ pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     found.ok_or_else(|| no_dtype(value.py(), name))
 }
 
-/// Returns the element type with this name.
 pub fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
-/// Makes the exception for an unknown element type.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");
     refused(py, "DtypeError", &format!("blobs do not support {name}; the types are {known}"))
 }
 
-/// Returns NumPy's name of the type, or `None` if NumPy is missing or cannot convert the value.
+/// Returns `None` if NumPy is missing or cannot convert the value.
 fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
     let made = value.py().import("numpy").ok()?.call_method1("dtype", (value,)).ok()?;
     Some(made.str().ok()?.to_string_lossy().into_owned())
 }
 
-/// Converts one or more dimensions: `(2, 3)`, `[2, 3]`, `6`. Refuses bytes, dicts, sets and
-/// booleans, which Python could convert but which are mistakes.
+/// Accepts `(2, 3)`, `[2, 3]` and `6`. Refuses bytes, dicts, sets and booleans, which Python could
+/// convert to dimensions.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let is_mistake = value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyByteArray>()
@@ -71,7 +69,7 @@ pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(dims.into())
 }
 
-/// Converts the shape in the arguments of `reshape(2, 3)` or `reshape((2, 3))`.
+/// Accepts the arguments of `reshape(2, 3)` and of `reshape((2, 3))`.
 pub fn shape_of_call(arguments: &Bound<'_, PyTuple>) -> PyResult<Shape> {
     match arguments.len() {
         1 => shape(&arguments.get_item(0)?),
@@ -83,7 +81,7 @@ fn dimension(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     number("a dimension", value)
 }
 
-/// Converts a number. Fails with a ValueError if the number is out of range.
+/// Fails with a ValueError if the number is out of range.
 pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -91,7 +89,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// Returns `made`, the result of converting `value`; replaces an OverflowError by a ValueError.
+/// Returns `made`, the result of converting `value`; replaces an OverflowError with a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
@@ -101,8 +99,7 @@ pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> Py
     })
 }
 
-/// Decodes a text of a file. Bytes that are not UTF-8 are decoded as by `os.fsdecode`, so that
-/// different texts stay different.
+/// Decodes bytes that are not UTF-8 as `os.fsdecode` does, so that different texts stay different.
 pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PyString::new(py, text)),
@@ -120,20 +117,17 @@ pub fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
-/// Converts a path: `str`, `bytes` or `os.PathLike`.
 pub fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     value.py().import("os")?.call_method1("fsdecode", (value,))?.extract()
 }
 
-/// The contexts of a process, by the names of their devices.
 struct Contexts {
     process: u32,
     by_device: Mutex<HashMap<String, Context>>,
 }
 
-/// Returns this process's contexts. A child of fork cannot use the parent's contexts. It cannot use
-/// the lock of these contexts either, because another thread may have held the lock during the
-/// fork. So the child leaks contexts and lock.
+/// A child of fork cannot use the parent's contexts, and another thread may have held their lock
+/// during the fork. The child leaks the contexts and the lock.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
@@ -157,8 +151,8 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     }
 }
 
-/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`, `"NAME:0"`. A process has one
-/// context for each device.
+/// Accepts `"cpu"`, `"cuda:0"`, `"sim:0"` and `"NAME:0"`. A process has one context for each
+/// device.
 pub fn context(device: &str) -> Result<Context, Failure> {
     if device == "cpu" {
         return Ok(Context::host());
@@ -172,14 +166,13 @@ pub fn context(device: &str) -> Result<Context, Failure> {
     Ok(context)
 }
 
-/// The argument of `load`: a path, or bytes.
 pub enum Source {
     Path(PathBuf),
     Bytes(PyBackedBytes),
 }
 
-/// Converts the argument of `load`. A `str` or an `os.PathLike` is a path; a bytes-like object is a
-/// file's content; an open file is read.
+/// A `str` or an `os.PathLike` is a path, and a bytes-like object is a file's content. The function
+/// reads an open file.
 pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
@@ -200,7 +193,6 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     Ok(Source::Bytes(bytes.cast_into::<PyBytes>()?.into()))
 }
 
-/// Reads the rest of an open file.
 fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if !file.hasattr("read")? {
         let kind = file.get_type();
@@ -214,7 +206,7 @@ fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     }
 }
 
-/// Converts the path of a Caffe file to write. Refuses extensions of other formats.
+/// Refuses extensions of formats other than Caffe's.
 pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     const OTHERS: [(&str, &str); 9] = [
         ("safetensors", CONVERT),
@@ -241,7 +233,6 @@ pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
-/// Returns the format with this name in the library.
 pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     let known = [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector];
     known.into_iter().find(|format| format.name() == name).ok_or_else(|| {
@@ -251,7 +242,7 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     })
 }
 
-/// Names and values (at least 1) of limits, in this order: memory, layers, blobs, bytes of names.
+/// Names and values of limits, in this order: memory, layers, blobs, bytes of names.
 pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
 pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
@@ -270,7 +261,6 @@ pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// Opens a file or bytes.
 pub fn open(
     value: &Bound<'_, PyAny>,
     format: Option<Format>,

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use crate::arguments;
 use crate::error::detached;
 
-/// Opens the shared library of a backend, which supports another accelerator. Returns the backend's
+/// Opens a shared library that contains a backend for another accelerator. Returns the backend's
 /// NAME: its devices are ``"NAME:0"``, ``"NAME:1"`` and so on. Loading the same library again
 /// changes nothing. The library stays open until the process ends.
 ///
-/// The library's code runs in this process, with all its rights: load only files that you trust. A
-/// path without a folder names a file in the current folder; no other folder is searched.
+/// The library's code runs with all rights of this process: load only files that you trust. A path
+/// without a folder names a file in the current folder; no other folder is searched.
 #[pyfunction]
 pub fn load_backend(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Caffe's Blob for Python.
+//! The Python class Blob.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +76,7 @@ impl Blob {
         work(&mut blob)
     }
 
-    /// Shares a memory of `other`. Takes the two locks in the order of addresses to avoid deadlock.
+    /// Takes the two locks in the order of addresses to avoid deadlock.
     fn share(&self, py: Python<'_>, other: &Self, part: Part) -> PyResult<()> {
         if std::ptr::eq(self, other) {
             return Ok(());
@@ -122,7 +122,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
-    /// Returns the values as they are in memory; None if the memory was never used.
+    /// Returns None if the memory was never used.
     fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let (size, head) =
@@ -196,7 +196,7 @@ impl Blob {
         self.array(py, Part::Data)
     }
 
-    /// The diff as a NumPy array, in the same way as `data`.
+    /// The diff as a NumPy array; see `data`.
     #[getter]
     fn diff<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Diff)
@@ -239,7 +239,8 @@ impl Blob {
     }
 
     /// Where the newest data is, in Caffe's words: ``"UNINITIALIZED"``, ``"HEAD_AT_CPU"``,
-    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` if the device, or queued work, failed.
+    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` if the data was lost because the device or
+    /// queued work failed.
     #[getter]
     fn data_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Data)
@@ -333,7 +334,7 @@ impl Blob {
         })
     }
 
-    /// Copies the data to the device, where arithmetic then runs.
+    /// Copies the data to the device. Arithmetic then runs on the device.
     ///
     /// >>> blob = Blob(4, device="sim:0")
     /// >>> blob.fill("constant", value=2.0)
@@ -345,8 +346,8 @@ impl Blob {
     }
 
     /// Makes the blob share the data of another blob, like Caffe's ShareData.
-    /// The blobs must have equally many elements, of the same type, on the same device; their shapes
-    /// may differ.
+    /// The blobs must have equally many elements, of the same type, on the same device; their
+    /// shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
     /// >>> second.share_data(first)
@@ -465,7 +466,7 @@ impl Blob {
         self.capsule(py, side, max_version)
     }
 
-    /// Returns the device of the tensor from `__dlpack__`: the blob's device, or the host.
+    /// Returns DLPack's numbers of the blob's device, or of the host.
     fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         Ok(tensor::device(&self.device(py)?))
     }
@@ -476,7 +477,7 @@ impl Blob {
     }
 }
 
-/// Converts an array of values to a NumPy array. Returns None if the argument lists dimensions.
+/// Returns None if the argument lists dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -487,7 +488,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// Makes a blob with a copy of an array, in the type `dtype` or, by default, the array's type.
+    /// The blob's type is `dtype` or, by default, the array's type.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -526,7 +527,6 @@ impl Blob {
         }
     }
 
-    /// Returns a model of format `blob` that contains a copy of this blob.
     fn model(&self, py: Python<'_>, diff: bool) -> PyResult<Model> {
         let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
         detached(py, || {
@@ -536,13 +536,12 @@ impl Blob {
         })
     }
 
-    /// Returns whether the blob has this shape and this type.
     pub fn is_of(&self, py: Python<'_>, shape: &[usize], dtype: Dtype) -> PyResult<bool> {
         self.read(py, |blob| Ok(blob.shape() == shape && blob.dtype() == dtype))
     }
 
-    /// Returns whether a Caffe file can have the blob's type; if so, checks that the blob can be
-    /// stored.
+    /// Returns whether a Caffe file can store the blob's type. If so, also checks the blob's size,
+    /// and that the data can be read.
     pub fn check_stored(&self, py: Python<'_>) -> PyResult<bool> {
         self.read(py, |blob| match blob {
             BlobAny::F32(_) | BlobAny::F64(_) => calls::check_added(blob).map(|()| true),
@@ -550,12 +549,11 @@ impl Blob {
         })
     }
 
-    /// Adds a copy of the blob to a layer of a model, or to the blobs that belong to no layer.
+    /// If `layer` is None, the added blob belongs to no layer.
     pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
         self.reading(|blob| add(model, layer, blob, Payload::Data))
     }
 
-    /// Replaces a blob of a model with a copy of this blob.
     pub fn put_into(&self, model: &mut syncblob::Model, at: BlobAt) -> Result<(), Failure> {
         self.reading(|blob| match blob {
             BlobAny::F32(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),

@@ -8,8 +8,8 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// Returns a bytes object of the given size, filled by `write`, or None if `write` returns false.
-/// `write` runs without the interpreter's lock and returns whether it wrote all bytes.
+/// `write` runs without the interpreter's lock. If `write` returns false, this function returns
+/// None.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,

@@ -1,10 +1,9 @@
-//! Calls functions of the C library that write to memory which Python arrays share.
+//! Calls functions of the C library that write to memory that Python arrays share.
 //!
 //! The crate `syncblob` refuses to write to memory that has another owner, because that owner may
 //! hold a slice of the memory. Here the other owners are tensors of Python arrays, which access the
-//! memory by pointer, and this crate makes no slices of exported memory. The C library also forbids
-//! two calls that write to one memory at the same time: the blob's lock and the lock of all sharers
-//! prevent such calls.
+//! memory by pointer, and this crate makes no slices of exported memory. Two calls must not write
+//! to one memory at the same time. The blob's lock and the lock of all sharers prevent this.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -12,7 +11,7 @@ use std::ptr::NonNull;
 use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
-/// Calls a C function that returns a status. `call` receives the pointer to pass as `err`.
+/// `call` receives the pointer to pass as `err`.
 pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -22,7 +21,6 @@ pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<
     }
 }
 
-/// Calls a C function that returns a status and writes its result through a pointer.
 pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
     let mut out = MaybeUninit::uninit();
     check(|err| call(out.as_mut_ptr(), err))?;
@@ -42,13 +40,12 @@ pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
 }
 
-/// Copies the data to the device.
 pub fn to_device(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Copies the values to `room`; returns false, and copies nothing, if the sizes differ.
+/// Returns false, and copies nothing, if the sizes differ.
 pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     if blob.count() * blob.dtype().size() != room.len() {
         return Ok(false);
@@ -61,7 +58,7 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
     Ok(true)
 }
 
-/// Checks that a model can store a copy of the blob; does not allocate the copy.
+/// Checks that a model can store a copy of the blob, without allocating the copy.
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
@@ -69,7 +66,7 @@ pub fn check_added(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Writes a model's bytes to `room`. Returns whether the bytes fill `room` exactly.
+/// Returns whether the model's bytes fill `room` exactly.
 pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     // SAFETY: the model is live, and the call writes at most `room.len()` bytes.
     let written = get(|out, err| unsafe {
@@ -89,7 +86,6 @@ fn side_code(side: Side) -> sys::sb_side {
     }
 }
 
-/// Exports a memory as a writable tensor.
 pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.
@@ -101,7 +97,6 @@ pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     unsafe { Dlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) }
 }
 
-/// Exports a memory as a writable tensor of DLPack before 1.0.
 pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<LegacyDlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.

@@ -11,7 +11,7 @@ use syncblob::{Dtype, Error, ErrorKind};
 
 use crate::owner::outlived_by_owners;
 
-/// Returns the class in `errors.py` for an error number of the system.
+/// Returns the name of a class in `errors.py`. `code` is the system's error number.
 fn file_class(code: Option<i32>) -> &'static str {
     const ENOENT: i32 = 2;
     const EACCES: i32 = 13;
@@ -22,7 +22,7 @@ fn file_class(code: Option<i32>) -> &'static str {
     }
 }
 
-/// Returns the class in `errors.py` for a kind of failure.
+/// Returns the name of a class in `errors.py`.
 fn class_name(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::DtypeMismatch => "DtypeError",
@@ -43,7 +43,6 @@ fn class_name(error: &Error) -> &'static str {
     }
 }
 
-/// Converts the library's error to an exception.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, error).unwrap_or_else(|failure| failure)
 }
@@ -60,7 +59,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value))
 }
 
-/// Converts an error of a net to an exception; `path` is the path that the call was given, if any.
+/// `path` is the path that was passed to the call, if any.
 fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
     if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
         return exception(py, error);
@@ -112,7 +111,7 @@ fn message(error: &Error) -> String {
     }
 }
 
-/// Appends, to a message about a limit, the argument that raises the limit.
+/// Adds to a message about a limit the argument that raises the limit.
 fn with_keyword(message: &str) -> String {
     const KEYWORDS: [(&str, &str); 4] = [
         ("memory limit", "max_memory"),
@@ -146,8 +145,8 @@ fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
 }
 
-/// Adds the exception classes to the module. If the package is imported a second time, it gets the
-/// same classes, so that existing `except` clauses still catch its errors.
+/// A second import of the package gets the same classes, so existing `except` clauses still catch
+/// the errors.
 pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let classes = classes(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item(CLASSES, classes)?;
@@ -158,7 +157,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes(py)?.getattr(name)
 }
 
-/// Makes an exception of class `name` for an argument that this module, not the library, refuses.
+/// Makes an exception of class `name` for an argument that this module itself refuses.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let code = match name {
         "DtypeError" => "SB_ERR_DTYPE_MISMATCH",
@@ -193,8 +192,7 @@ impl From<syncblob_net::Error> for Failure {
     }
 }
 
-/// Runs `work` without the interpreter's lock. Locks of blobs and models are taken only in such
-/// work.
+/// Runs `work` without the interpreter's lock. Only `work` may take locks of blobs and models.
 pub fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Failure> + Send,

@@ -25,7 +25,7 @@ const VARIANCES: [(&str, i32); 3] = [
     ("average", sys::SB_VARIANCE_AVERAGE),
 ];
 
-/// Makes a filler from its name and options; omitted options keep Caffe's defaults.
+/// Omitted options keep Caffe's defaults.
 pub fn filler(
     py: Python<'_>,
     name: &str,
@@ -77,7 +77,7 @@ fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
     })
 }
 
-/// Refuses a number that is too large for a blob of float32: as a C float it would be infinite.
+/// Refuses a number that would be infinite as a float32.
 pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     let numbers = [filler.value, filler.min, filler.max, filler.mean, filler.std];
     let is_lost = |number: &f64| number.is_finite() && (*number as f32).is_infinite();
@@ -89,7 +89,6 @@ pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     }
 }
 
-/// Returns a random seed from the system.
 pub fn another_seed(py: Python<'_>) -> PyResult<u64> {
     py.import("secrets")?.call_method1("randbits", (u64::BITS,))?.extract()
 }

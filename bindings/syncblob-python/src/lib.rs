@@ -1,10 +1,10 @@
 //! The Python module `syncblob`, which wraps the crates `syncblob`, `syncblob-net` and
 //! `syncblob-cli` for CPython 3.9 and later.
 //!
-//! The module never waits for the lock of a blob or a model, and never runs the library's work,
-//! while it holds the interpreter's lock. So other Python threads can run, and the deleter of an
-//! array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
-//! handlers never run while a lock of a blob or a model is held.
+//! While the module holds the interpreter's lock, it neither waits for the lock of a blob or a
+//! model nor runs the library's work. So other Python threads can run, and the deleter of an array
+//! can take the interpreter's lock without a deadlock. Deleters (owner.rs) and signal handlers
+//! never run while a lock of a blob or a model is held.
 
 mod arguments;
 mod backend;
@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Refuses a second interpreter, because the classes and stored objects belong to the first. Does
-/// nothing on Windows, where CPython 3.9's stable interface cannot identify an interpreter.
+/// Refuses a second interpreter, because the module's classes and objects belong to the first
+/// interpreter. Does nothing on Windows, where CPython 3.9's stable interface cannot identify an
+/// interpreter.
 fn check_interpreter() -> PyResult<()> {
     const NONE: i64 = -1;
     static FIRST: AtomicI64 = AtomicI64::new(NONE);

@@ -1,4 +1,4 @@
-//! Caffe's files for Python: models, layers and stored blobs.
+//! The Python classes of Caffe's files: Model, Layer and StoredBlob.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,7 +45,7 @@ pub struct Model {
 }
 
 struct Opened {
-    /// Nets may use the same model.
+    /// Nets may own this model, too.
     model: Arc<syncblob::Model>,
     names: naming::Names,
 }
@@ -56,7 +56,7 @@ impl Opened {
         Self { model, names }
     }
 
-    /// Returns the model for changes; first replaces it with a copy if a net uses it.
+    /// If a net also owns the model, replaces the model with a copy first.
     fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// Copies a model. Sets no limits, because the model has already passed the limits of its load.
+/// Sets no limits, because the model has already passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -86,7 +86,7 @@ impl Model {
         Self { opened: RwLock::new(Opened::new(Arc::new(model))), max_memory }
     }
 
-    /// Returns the model in its present state, which later changes do not affect.
+    /// Later changes of this object do not affect the returned model.
     pub fn share(&self, py: Python<'_>) -> PyResult<Arc<syncblob::Model>> {
         self.read(py, |opened| Ok(Arc::clone(&opened.model)))
     }
@@ -112,7 +112,7 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// Makes the exception for a name that no layer has. The message suggests a similar name.
+    /// The exception's message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
         const MOST_NAMES: usize = 1000; // comparing two names is slow
         const MOST_BYTES: usize = 100;
@@ -218,8 +218,8 @@ impl Model {
         PyTuple::new(slf.py(), (0..count).map(|index| layer(slf, index)))
     }
 
-    /// The blobs that belong to no layer: a solver's history, or the only blob of a mean file.
-    /// `set_blob` replaces a blob.
+    /// The blobs that belong to no layer: a solver's history, or the blobs of a mean file or a
+    /// BlobProtoVector. `set_blob` replaces a blob.
     #[getter]
     fn blobs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let count = slf.get().num_blobs(slf.py())?;
@@ -321,7 +321,8 @@ impl Model {
         }
     }
 
-    /// Adds a layer at the end. `blobs` lists arrays, or blobs whose data, but not diff, is copied.
+    /// Adds a layer at the end. `blobs` is a list of arrays or blobs. Of a blob, only the data is
+    /// copied, not the diff.
     ///
     /// Values of a type that float32 represents exactly are stored as float32. Values of all other
     /// types, and lists of Python numbers, are stored as float64. Integers that float64 cannot
@@ -358,15 +359,15 @@ impl Model {
         Ok(layer(slf, index))
     }
 
-    /// Adds a blob that belongs to no layer, such as a solver's history. Stores the blob as
-    /// `add_layer` stores a layer's blobs.
+    /// Adds a blob that belongs to no layer, such as a solver's history. The rules of `add_layer`
+    /// for types apply.
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let blob = stored(value, None)?;
         let blob = blob.get();
         self.write(value.py(), |opened| blob.add_to(opened.model_mut()?, None))
     }
 
-    /// Replaces one of `blobs`, under the rules of `Layer.set_blob`.
+    /// Replaces one of `blobs`; the rules of `Layer.set_blob` apply.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.add_blob([1.0])
@@ -389,8 +390,8 @@ impl Model {
     /// have the layers' names. Each array is a separate copy.
     ///
     /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
-    /// Scale, the module's weight is 1 and its bias 0. Mean and variance, which Caffe stores
-    /// multiplied by a factor, are divided by this factor. The layers are in the net's order, if
+    /// Scale, the module's weight is 1 and its bias 0. Caffe stores mean and variance multiplied by
+    /// a factor; this method divides them by the factor. The layers are in the net's order, if
     /// Caffe wrote the model.
     ///
     /// Blobs of layers without an equivalent in PyTorch are named by their numbers; a solver's
@@ -424,8 +425,8 @@ impl Model {
     }
 
     /// Writes the file. Unchanged parts are written byte for byte. The path always names the
-    /// complete old file or the complete new file; it may be the loaded file's path. A model above
-    /// the default limits of `load` is written, too. A path with the extension of another format is
+    /// complete old file or the complete new file; it may be the loaded file's path. The default
+    /// limits of `load` do not limit `save`. A path with the extension of another format is
     /// refused.
     #[pyo3(name = "save")]
     fn save_to(
@@ -471,7 +472,7 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    /// Replaces a blob. If `replace` is true, the value may have another shape and type.
+    /// If `replace` is true, the value may have another shape and type.
     fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         let py = value.py();
         let kept = match replace {
@@ -488,7 +489,7 @@ impl Model {
     }
 }
 
-/// Converts an index; a negative index counts from the end.
+/// A negative index counts from the end.
 fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usize> {
     let py = index.py();
     let given = match index.extract::<isize>() {
@@ -505,7 +506,7 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     })
 }
 
-/// Refuses an array where a list of arrays is expected: each row of the array would become a blob.
+/// Refuses an array instead of a list of arrays: each row of the array would become a blob.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
         return Err(PyTypeError::new_err("blobs must be a list of arrays: pass [array] for one"));
@@ -554,9 +555,9 @@ pub fn load(
 /// The shape and type that a new value must have.
 type Kept = (Vec<usize>, Dtype);
 
-/// Returns the value itself if it is a blob that a Caffe file can store. Copies any other value to
-/// a blob: of float32 if float32 represents all values of its type exactly, else of float64. With
-/// `kept`, refuses other shapes and types, and converts numbers without a type to `kept`'s type.
+/// Returns the value itself if it is a blob that a Caffe file can store, otherwise a copy. The
+/// copy's type is float32 if float32 represents all values of the value's type exactly, else
+/// float64. `kept` is the required shape and type. Numbers without a type get the type in `kept`.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -605,13 +606,12 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     copied?;
     if !is_exact(&data, &array, dtype)? {
         let name = dtype.numpy_name();
-        let text = format!("{name}, as which {given} is stored, does not hold all of the values");
+        let text = format!("{given} is stored as {name}, which does not hold all of the values");
         return Err(refused(py, "DtypeError", &text));
     }
     Ok(blob)
 }
 
-/// Refuses a value of another shape.
 fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     let py = array.py();
     let (given, wanted) = (array.getattr("shape")?, PyTuple::new(py, &kept.0)?);
@@ -625,9 +625,9 @@ fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     Err(refused(py, "ArgumentError", &text))
 }
 
-/// Returns whether all of an array's integers were stored exactly and no finite number became
-/// infinite. Only integers that have more digits than the float type's mantissa can be rounded; for
-/// these, compares lists of Python's numbers, because Python compares an int and a float exactly.
+/// Returns whether all stored integers are exact and no finite number became infinite. A float
+/// rounds only integers that have more digits than the float's mantissa. The function compares
+/// Python's numbers, because Python compares an int and a float exactly.
 fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype) -> PyResult<bool> {
     let digits = if held_as == Dtype::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
     let last = 1_i64 << digits;
@@ -647,7 +647,8 @@ fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype)
     stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
 }
 
-/// A layer of a model, and a sequence of its blobs. ``layer[0] = array`` calls `set_blob`.
+/// A layer of a model. The object is a sequence of the layer's blobs: ``layer[0] = array`` calls
+/// `set_blob`.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
     model: Py<Model>,
@@ -663,7 +664,6 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
-    /// Returns the layer's fields in the file.
     fn message(&self, py: Python<'_>) -> PyResult<Message> {
         let limits = syncblob_net::Limits::default();
         let index = self.index;
@@ -714,8 +714,8 @@ impl Layer {
         plain::texts(py, &self.message(py)?, "top")
     }
 
-    /// All other fields of the layer, by Caffe's names, in the form of `NetLayer.params`. An old
-    /// file's fields are not upgraded.
+    /// All other fields of the layer, by Caffe's names, in the form of `NetLayer.params`. The
+    /// fields of an old file keep their old form.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, &self.message(py)?)
@@ -815,7 +815,6 @@ impl StoredBlob {
     }
 }
 
-/// Loads a blob in its default type.
 pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }

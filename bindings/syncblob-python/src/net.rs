@@ -1,4 +1,4 @@
-//! Caffe's nets for Python: layers, shapes, conversion to ONNX.
+//! The Python classes Net and NetLayer.
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -30,9 +30,9 @@ use crate::{bytes, plain, tensor};
 /// of that model do not affect the net.
 ///
 /// `inputs` maps names of inputs to shapes, which replace the net's shapes; a net in a model rarely
-/// has shapes. `batch` is the new size of the first axis of the first input, and of each other
-/// input whose first axis has the same size. `level` and `stages` are matched with the layers'
-/// include and exclude rules.
+/// has shapes. `batch` is the new size of the first axis of the first input. The first axes of
+/// other inputs change, too, if they have the same size. `level` and `stages` are matched with the
+/// layers' include and exclude rules.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
@@ -213,7 +213,7 @@ impl Net {
     }
 }
 
-/// Reports differences between the file and the net as Python warnings.
+/// Reports how the ONNX file differs from the net, as Python warnings.
 fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     for text in onnx.warnings().iter().chain(&overflow) {
@@ -223,7 +223,7 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the ONNX file as a bytes object, without another copy of the file in memory.
+/// Makes no second copy of the file in memory.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     let size = if onnx.needs_external() { 0 } else { onnx.size() }; // `write` refuses a larger file
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -235,7 +235,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size"))
 }
 
-/// A writer to memory; contains the part that is not written yet.
+/// The part of a memory that is not written yet.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -274,7 +274,6 @@ fn open(
     }
 }
 
-/// Opens a model from a path or bytes, or returns the current state of a `Model`.
 fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     match weights.cast::<Model>() {
         Ok(model) => model.get().share(weights.py()),
@@ -282,7 +281,7 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     }
 }
 
-/// Returns the path of the weights, or None if the weights are bytes or a `Model`.
+/// Returns None if the weights are bytes or a `Model`.
 fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
     is_path.then(|| arguments::path(weights)).transpose()
@@ -296,7 +295,6 @@ fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)
     shapes.iter().map(shape).collect()
 }
 
-/// Converts one name or a list of names.
 fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match value.cast::<PyString>() {
         Ok(name) => Ok(vec![name.extract()?]),
@@ -355,8 +353,8 @@ impl NetLayer {
         self.layer().name()
     }
 
-    /// The layer's type, such as ``"Convolution"``, in the current form for nets of every version
-    /// of Caffe.
+    /// The layer's type, such as ``"Convolution"``, in Caffe's current form, even if the net is
+    /// older.
     #[getter]
     fn r#type(&self) -> &str {
         self.layer().layer_type()
@@ -376,8 +374,8 @@ impl NetLayer {
     }
 
     /// All other fields of the layer, by Caffe's names: ``{"convolution_param": {"num_output": 64,
-    /// "kernel_size": [7]}}``. Repeated fields are lists, enums are texts, and unknown messages are
-    /// bytes.
+    /// "kernel_size": [7]}}``. Repeated fields are lists, enum values are texts, and unknown
+    /// messages are bytes.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, self.layer().message())

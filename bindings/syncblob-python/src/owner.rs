@@ -13,20 +13,20 @@ use std::ptr::NonNull;
 use syncblob::{Dlpack, LegacyDlpack, Result};
 use syncblob_sys as sys;
 
-/// The tensor of an array; dropping it calls its deleter.
 enum Owner {
     Versioned(#[expect(dead_code, reason = "is dropped")] Dlpack),
     Legacy(#[expect(dead_code, reason = "is dropped")] LegacyDlpack),
 }
 
 thread_local! {
-    /// If `outlived_by_owners` runs on this thread: the owners to release when the call returns.
+    /// The owners that `outlived_by_owners` will release on this thread. None if the function is
+    /// not running.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks. After the work has released the locks, releases the queued owners.
-/// Uses a loop, because recursion could overflow the stack: an owner may own a blob that uses
-/// another owner, and so on. In nested calls, the outermost call releases the owners.
+/// Runs `work`, which takes locks, and then releases the queued owners. A loop releases the owners:
+/// a release may drop a blob that uses a further owner, and recursion could overflow the stack. In
+/// nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
     impl Drop for Release {
@@ -44,7 +44,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Returns the next owner to release. If the queue is empty, removes the queue and returns None.
+/// If the queue is empty, removes the queue and returns None.
 fn next() -> Option<Owner> {
     LATER.with_borrow_mut(|later| {
         let owner = later.as_mut()?.pop();
@@ -62,7 +62,7 @@ fn end(owner: Owner) {
     });
 }
 
-/// The substitute tensor, which a blob gets instead of the array's own tensor.
+/// The substitute tensor that a blob gets instead of the array's tensor.
 struct Lent {
     tensor: sys::sb_dl_managed_versioned,
     owner: Owner,

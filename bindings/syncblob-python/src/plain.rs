@@ -6,16 +6,14 @@ use syncblob_net::{Field, Message, Value};
 
 use crate::arguments::text;
 
-/// The fields that are attributes of a layer in Python, and not parameters.
+/// The fields that are attributes of a layer in Python. All others are parameters.
 const ATTRIBUTES: &[&str] = &["name", "type", "bottom", "top"];
 
-/// Returns a layer's parameters: all fields of its message that are not attributes.
 pub fn parameters<'py>(py: Python<'py>, layer: &Message) -> PyResult<Bound<'py, PyDict>> {
     let fields = layer.fields().iter();
     dict(py, fields.filter(|field| !ATTRIBUTES.contains(&field.name())))
 }
 
-/// Returns the texts of a field, such as the bottoms of a layer.
 pub fn texts<'py>(py: Python<'py>, message: &Message, name: &str) -> PyResult<Bound<'py, PyTuple>> {
     let fields = message.fields().iter().filter(|field| field.name() == name);
     let texts = fields.map(|field| value(py, field)).collect::<PyResult<Vec<_>>>()?;

@@ -31,7 +31,6 @@ impl<'py> Framework<'py> {
         }
     }
 
-    /// Returns a blob's data as an array, without a copy.
     pub fn array(&self, py: Python<'py>, mut blob: BlobAny) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::NumPy => {
@@ -43,7 +42,6 @@ impl<'py> Framework<'py> {
     }
 }
 
-/// An array to load.
 pub enum Entry {
     /// A tensor of PyTorch's module.
     Tensor(StateTensor),
@@ -63,13 +61,13 @@ impl Entry {
 /// An array's name and contents.
 pub type Named = (Vec<u8>, Entry);
 
-/// Names each tensor by its layer and its role, such as `conv1.weight`.
+/// Makes names such as `conv1.weight` from the layer's name and the tensor's role.
 pub fn tensors(tensors: Vec<StateTensor>, names: &Names) -> Vec<Named> {
     let name = |tensor: &StateTensor| part(names, tensor.layer, &tensor.role);
     tensors.into_iter().map(|tensor| (name(&tensor), Entry::Tensor(tensor))).collect()
 }
 
-/// Names each blob of a layer by the layer and the blob's number, such as `conv1.0`.
+/// Makes names such as `conv1.0` from the layer's name and the blob's number.
 pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     let of_layer = |layer: syncblob::Layer<'_>| {
         let index = layer.index();
@@ -93,7 +91,7 @@ fn part(names: &Names, layer: usize, role: &str) -> Vec<u8> {
     [names.all()[layer].as_slice(), b".", role.as_bytes()].concat()
 }
 
-/// Loads arrays into a dict. Runs Python's signal handlers before each array, so Ctrl-C works.
+/// Runs Python's signal handlers before each array, so that Ctrl-C ends the call.
 pub fn load<'py>(
     py: Python<'py>,
     framework: &Framework<'py>,

@@ -27,8 +27,8 @@ const LEGACY: &CStr = c"dltensor";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 const USED_LEGACY: &CStr = c"used_dltensor";
 
-/// A blob's host memory, for NumPy's array interface. An array keeps its View, and so the memory,
-/// alive.
+/// A blob's host memory, for NumPy's array interface. An array keeps its View alive, which keeps
+/// the memory alive.
 #[pyclass(frozen, module = "syncblob._syncblob")]
 pub struct View {
     tensor: Dlpack,
@@ -62,18 +62,16 @@ fn asarray(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     ASARRAY.import(py, "numpy", "asarray")
 }
 
-/// Returns a NumPy array that uses the host memory of a tensor.
 pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
     typestr(py, dtype)?;
     asarray(py)?.call1((View { tensor, dtype },))
 }
 
-/// Converts an object to a NumPy array.
 pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
 
-/// Converts an array to `dtype`, with or without a copy, as NumPy specifies for `__array__`.
+/// `copy` has the meaning that NumPy defines for `__array__`.
 pub fn converted<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -93,7 +91,7 @@ pub fn converted<'py>(
     }
 }
 
-/// Returns DLPack's device type and index for a device's name.
+/// Returns DLPack's device type and index.
 pub fn device(name: &str) -> (i32, i32) {
     let number = |prefix| name.strip_prefix(prefix).and_then(|number| number.parse().ok());
     if let Some(number) = number("cuda:") {
@@ -109,7 +107,7 @@ pub fn side(device: (i32, i32)) -> Side {
     }
 }
 
-/// The address of OWN, set as a capsule's context, marks capsules that this module made.
+/// Capsules that this module made have the address of OWN as their context.
 static OWN: u8 = 0;
 
 fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -127,7 +125,7 @@ fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
     std::ptr::eq(context.cast(), &raw const OWN)
 }
 
-/// Makes a capsule, which deletes the tensor if no consumer takes it.
+/// The capsule deletes the tensor if no consumer takes the tensor.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: the name is static, and the destructor expects a tensor of this type.
@@ -143,7 +141,6 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     Ok(capsule)
 }
 
-/// Makes a capsule with the struct of DLPack before 1.0.
 pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: as in `capsule`.
@@ -191,7 +188,6 @@ unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Makes a blob that uses the memory of an array that supports DLPack.
 pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     let py = array.py();
     let (kind, number): (i32, i32) = match array.call_method0("__dlpack_device__") {
@@ -211,8 +207,8 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     take(&ask(array, kind)?, &context)
 }
 
-/// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor is
-/// requested for the default stream: the library's stream waits for the work that fills the tensor.
+/// Requests the capsule with the newest struct that the array supports. Requests a CUDA tensor for
+/// the default stream, so that the library waits for the work that fills the tensor.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);
@@ -230,7 +226,7 @@ fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// Refuses an element type that blobs do not support; the error contains NumPy's name of the type.
+/// The error contains NumPy's name of the type.
 fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
     const KINDS: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
     let kind = KINDS.get(usize::from(dtype.code)).unwrap_or(&"unknown");

@@ -1,12 +1,10 @@
-//! The bindings: the checked-in files in src or, with the feature `buildtime_bindgen`, files that
-//! bindgen makes during the build.
+//! Uses the checked-in bindings or, with the feature `buildtime_bindgen`, runs bindgen.
 
 use std::path::Path;
 
 use crate::variable;
 
-/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects new
-/// bindings. Only builds on docs.rs, which has no libclang, call this function.
+/// Copies the checked-in bindings to OUT_DIR on docs.rs, which has no libclang.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");

@@ -11,15 +11,12 @@ use crate::{packages, variable, Linked};
 
 /// The oldest supported version of protobuf-c.
 const PROTOBUF_C: &str = "1.3";
-/// The files that list the sources to compile; CMake also reads these files.
+/// CMake also reads these lists of sources.
 const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
-/// The list without CUDA's sources, for WASI, which cannot open CUDA's shared libraries.
+/// WASI builds only these sources, because WASI cannot open CUDA's shared libraries.
 const CORE: &str = "c/sources.txt";
-/// The file that lists the compile flags; CMake also reads this file.
 const HARDENING: &str = "c/hardening.txt";
-/// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
-/// Sources that are in no list: they write protobuf messages with or without protobuf-c.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -55,8 +52,7 @@ pub fn build() -> Result<Linked, String> {
     })
 }
 
-/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if it contains
-/// them (as symbolic links or packed copies), else the repository's root.
+/// Returns this crate's folder if it contains `c`, `cuda` and `proto`, else the repository's root.
 pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()
@@ -81,7 +77,6 @@ pub fn source_root() -> Result<PathBuf, String> {
     Ok(repository)
 }
 
-/// Returns the paths of all sources: the paths in the lists and the paths in PACKER.
 fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut paths: Vec<_> = PACKER.iter().map(|path| root.join(path)).collect();
     let lists = if is_wasi()? { &[CORE][..] } else { &LISTS };
@@ -91,7 +86,6 @@ fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     check_whole(paths)
 }
 
-/// Returns the paths in one list.
 pub fn listed(root: &Path, list: &Path) -> Result<Vec<PathBuf>, String> {
     check_whole(lines(list)?.iter().map(|line| root.join(line)).collect())
 }
@@ -103,7 +97,6 @@ fn check_whole(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     }
 }
 
-/// Returns the lines of a list, without comments.
 fn lines(list: &Path) -> Result<Vec<String>, String> {
     let text = fs::read_to_string(list).map_err(|e| format!("{}: {e}", list.display()))?;
     let listed = text.lines().map(str::trim);
@@ -119,16 +112,16 @@ fn watch(root: &Path, sources: &[PathBuf]) {
     }
 }
 
-/// Copies the headers, so that dependent crates find them and the library in one prefix.
+/// Copies the headers, so that dependent crates find headers and library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
-        // Also remove headers that the sources no longer contain.
+        // Also removes headers that the sources no longer contain.
         fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     add_headers(from, to)
 }
 
-/// Copies the headers in `from` to `to`, and keeps the headers that are already in `to`.
+/// Keeps the headers that `to` already contains.
 pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
         fs::create_dir_all(to)?;
@@ -149,7 +142,6 @@ fn is_wasi() -> Result<bool, String> {
     Ok(target_os()? == "wasi")
 }
 
-/// Compiles libsyncblob.a into `out` and links it.
 fn compile<'a>(
     root: &Path,
     sources: &[PathBuf],
@@ -159,7 +151,7 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // Makes fillers and sums compute the same numbers with every compiler.
+        // Without this flag the results of fillers and sums depend on the compiler.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno") // allows vector instructions
         .include(root)
@@ -175,21 +167,19 @@ fn compile<'a>(
     }
     let (messages, ours): (Vec<_>, Vec<_>) =
         sources.iter().partition(|path| path.ends_with(MESSAGES));
-    // Generated code checks its arguments with assert, which would abort without NDEBUG.
+    // Generated code checks arguments with `assert`; NDEBUG removes these checks.
     let mut messages_build = build.clone();
     let objects = messages_build.define("NDEBUG", None).files(messages).try_compile_intermediates();
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)
 }
 
-/// Returns a build with the flags for all C sources.
 pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     let mut build = cc::Build::new();
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        // Hides the library's functions, so that a program that links the library statically does
-        // not export them. Exported functions could replace functions of another copy of syncblob
-        // that is linked into another library of the same process.
+        // Hides the library's functions. If a program exported them, they could replace the
+        // functions of another copy of syncblob in the same process.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)
@@ -198,19 +188,20 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         build.define("_FILE_OFFSET_BITS", "64");
     }
     match target_os()?.as_str() {
-        // gcc assumes a stack that is aligned to 32 bytes; Windows aligns it only to 16.
+        // Not hardened: hardened code needs a DLL on Windows.
+        // gcc assumes a stack alignment of 32 bytes, but Windows aligns the stack to 16 bytes.
         "windows" => {
             build.flag("-Wa,-muse-unaligned-vector-move");
         }
-        // Not hardened: WASI's stack has no return addresses, and libc has no checked functions.
+        // Not hardened: WASI's stack has no return addresses, and its libc has no checked
+        // functions.
         "wasi" => {}
-        _ => harden(&mut build, root, out)?, // on Windows, hardened code would need a DLL
+        _ => harden(&mut build, root, out)?,
     }
     Ok(build)
 }
 
-/// Adds the flags in HARDENING that the compiler supports and, in optimised builds without
-/// sanitizers, _FORTIFY_SOURCE. CFLAGS come last and take precedence.
+/// Adds the flags in HARDENING that the compiler supports. CFLAGS come later and take precedence.
 fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> {
     for flag in lines(&root.join(HARDENING))? {
         build.flag_if_supported(flag);
@@ -229,8 +220,7 @@ fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the highest level of _FORTIFY_SOURCE that glibc accepts from this compiler without a
-/// warning.
+/// Returns the highest level of _FORTIFY_SOURCE for which glibc's headers give no warning.
 fn fortification(out: &Path) -> Result<Option<&'static str>, String> {
     let probe = out.join("fortification.c");
     fs::create_dir_all(out)
@@ -265,8 +255,7 @@ fn find_protobuf_c() -> Result<Library, String> {
     )
 }
 
-/// Finds OpenBLAS, preferably Debian's serial build, because the threaded build starts threads
-/// before `main`. The folders of PKG_CONFIG_PATH are searched first.
+/// Prefers Debian's serial OpenBLAS, because the threaded OpenBLAS starts threads before `main`.
 fn find_openblas() -> Result<Library, String> {
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     let serial = format!("/usr/lib/{arch}-linux-gnu/openblas-serial/pkgconfig");

@@ -44,7 +44,7 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// Returns whether only the static library is installed, so that its dependencies must be linked.
+/// If this function returns true, the build must also link the library's dependencies.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")

@@ -1,8 +1,6 @@
 //! Builds the C library from its sources, or finds an installed library.
 //!
-//! Reads SYNCBLOB_NO_VENDOR and, through the crates pkg-config, cc and
-//! bindgen, their usual variables (PKG_CONFIG_PATH, CC, CFLAGS, LIBCLANG_PATH,
-//! ...). If DOCS_RS is set, links no library, because documentation needs no library.
+//! If DOCS_RS is set, the script links no library, because documentation needs no library.
 
 mod bindings;
 mod bundled;
@@ -16,7 +14,6 @@ mod packages;
 use std::env;
 use std::path::PathBuf;
 
-/// A linked library, and its metadata for dependent crates.
 struct Linked {
     /// The folder of `syncblob/syncblob.h`.
     include: PathBuf,
@@ -62,7 +59,7 @@ fn check_target() -> Result<(), String> {
     let of_target = |name: &str| variable(&format!("CARGO_CFG_TARGET_{name}"));
     match (of_target("OS")?.as_str(), of_target("ARCH")?.as_str(), of_target("ENV")?.as_str()) {
         ("linux" | "macos", "x86_64" | "aarch64", _)
-        | ("linux", "x86", _) // for tests of 32 bits
+        | ("linux", "x86", _) // for 32-bit tests
         | ("windows", "x86_64", "gnu")
         | ("wasi", "wasm32", "p1") => Ok(()),
         ("windows", "x86_64", _) => Err("on Windows the C sources are compiled by MinGW, so that \
@@ -80,7 +77,6 @@ fn wants_installed() -> bool {
     forced || cfg!(feature = "system")
 }
 
-/// Returns a variable that cargo sets.
 fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|e| format!("{name}: {e}"))
 }

@@ -1,5 +1,4 @@
-//! Links the library in `c/NAME`, which uses only the core's public headers: compiles its sources,
-//! or finds the installed library.
+//! Links the library in `c/NAME`: compiles its sources, or finds the installed library.
 
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use pkg_config::{Config, Error, Library};
 
 use crate::variable;
 
-/// Finds and links library `name`. If `name` is missing, the error has the advice `otherwise`.
+/// Finds and links library `name`. If `name` is missing, the error contains the advice `otherwise`.
 pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, String> {
     let library = Config::new().atleast_version(version).probe(name).map_err(|e| {
         explain(name, e)
@@ -16,8 +16,7 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
     Ok(library)
 }
 
-/// Returns the message for an error of pkg-config or its settings, or None if pkg-config worked
-/// but did not find the library.
+/// Returns None if pkg-config works but does not find the library.
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {
@@ -35,7 +34,6 @@ pub fn explain(name: &str, error: Error) -> Option<String> {
     }
 }
 
-/// Makes cargo run the build script again after the library's file NAME.pc has changed.
 pub fn watch(name: &str) {
     let folder =
         pkg_config::get_variable(name, "pcfiledir").unwrap_or_default().replace("\\ ", " ");
@@ -46,8 +44,8 @@ pub fn watch(name: &str) {
     }
 }
 
-/// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string. In
-/// a run path, the folder keeps the loader from finding the threaded build of the same SONAME.
+/// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
+/// The threaded OpenBLAS has the same SONAME, so a program needs this folder in its run path.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

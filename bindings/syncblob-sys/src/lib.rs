@@ -1,8 +1,8 @@
 //! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
 //!
 //! This crate declares the C interface of the headers. The headers document the effect, ownership
-//! and errors of each function. They are in this crate, in the folder `c/include/syncblob`: for
-//! example [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe interface.
+//! and errors of each function. The folder `c/include/syncblob` of this crate contains the headers:
+//! for example [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe interface.
 //!
 //! # How the library is found
 //!
@@ -11,9 +11,9 @@
 //! Without these features the library's own code gives the same results: sums differ only by
 //! rounding, and files are identical. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in
 //! the environment, the crate links the installed library of `pkg-config syncblob`; `sb_features`
-//! returns that library's optional parts. In the same way the feature `testing` adds
-//! libsyncblob-testing (the functions `sb_sim_*`), and `comm` adds libsyncblob-comm (the
-//! communicators).
+//! returns that library's optional parts. The feature `testing` adds libsyncblob-testing (the
+//! functions `sb_sim_*`), and `comm` adds libsyncblob-comm (the communicators), bundled or
+//! installed.
 //!
 //! The build script of a crate that depends directly on this crate has these variables:
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`), `DEP_SYNCBLOB_ROOT` (the prefix
@@ -23,7 +23,7 @@
 //! # Status codes
 //!
 //! Status codes are integers (`SB_OK`, `SB_ERR_*`), not a Rust enum, because a newer library may
-//! return a number that these bindings do not know.
+//! return a number that these bindings do not define.
 //!
 //! ```
 //! // SAFETY: the function takes any number and returns static text.
@@ -67,7 +67,7 @@ pub use comm::*;
 
 #[cfg(feature = "mpi")]
 extern "C" {
-    /// Collective: makes a communicator over a duplicate of a communicator of MPI; see the header
+    /// Collective: makes a communicator from a duplicate of an MPI communicator; see the header
     /// `syncblob/mpi.h`.
     pub fn sb_mpi_comm_create(
         context: *mut sb_context,

@@ -1,10 +1,9 @@
-//! Tests that the bundled library hides all its symbols. Symbols that a program exports could
-//! replace the symbols of another copy of syncblob in the same process.
+//! Tests that the archive exports no symbol to other copies of syncblob in the same process.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Returns (visibility, name) from a line of readelf if the line is a defined global symbol.
+/// Returns (visibility, name) of a defined global symbol.
 fn defined(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace().skip(4);
     let (binding, visibility) = (words.next()?, words.next()?);

@@ -1,5 +1,3 @@
-//! Tests that the checked-in bindings match the headers, on x86_64 and aarch64.
-
 use std::path::Path;
 
 include!("../generate.rs");
@@ -10,14 +8,12 @@ fn made(arguments: &[&str]) -> String {
     generate(&root.join("wrapper.h"), include, arguments).expect("bindgen")
 }
 
-/// Makes bindings for the library in c/NAME.
 fn made_over(name: &str, headers: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).join("include");
     let include = format!("-I{}", folder.display());
     generate_over(headers, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
 }
 
-/// Returns checked-in bindings; replaces them by `made` first if SYNCBLOB_UPDATE_BINDINGS is set.
 fn kept(name: &str, made: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
     if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
@@ -51,8 +47,7 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// With -ffreestanding, clang needs no C library for the target: clang itself contains the standard
-/// headers that the library's headers include.
+/// With -ffreestanding, clang does not need the target's C library.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -81,7 +76,7 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// Not compiled with an installed library, whose features this crate does not choose.
+/// An installed library may have other features than this crate.
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_match_those_of_the_library() {
@@ -92,7 +87,6 @@ fn the_features_match_those_of_the_library() {
     assert_ne!(features & syncblob_sys::SB_FEATURE_CUDA, 0);
 }
 
-/// Calls host arithmetic, so that the test is linked with all libraries that arithmetic needs.
 #[test]
 fn the_library_computes() {
     use std::ptr::null_mut;

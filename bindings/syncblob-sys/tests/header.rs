@@ -1,6 +1,5 @@
-//! Tests that every declaration of src/bindings.rs, src/testing.rs and src/comm.rs matches the
-//! headers. The test writes each declaration in C, after the headers, and the C compiler refuses a
-//! declaration that differs from the header's.
+//! Translates the bindings to C. The C compiler refuses a declaration that differs from the
+//! header's.
 
 use std::env;
 use std::fmt::Write as _;
@@ -18,7 +17,6 @@ const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/
 
 // --- Rust to C ----------------------------------------------------------------
 
-/// Returns the declaration of `name` with type `ty` in C.
 fn declare(ty: &Type, name: &str) -> String {
     match ty {
         Type::Path(path) => {
@@ -37,7 +35,6 @@ fn declare(ty: &Type, name: &str) -> String {
         Type::Ptr(pointer) => {
             let is_const = matches!(pointer.mutability, syn::PointerMutability::Const(_));
             let qualifier = if is_const { "const " } else { "" };
-            // A qualifier after the type, as in `T const *name`, also fits pointers to pointers.
             declare(&pointer.elem, &format!("{qualifier}*{name}"))
         }
         Type::Array(array) => declare(&array.elem, &format!("{name}[{}]", value(&array.len))),
@@ -85,7 +82,6 @@ fn c_name(rust: &str) -> &str {
     }
 }
 
-/// Returns the value of a constant as C code.
 fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -134,7 +130,6 @@ impl Program {
         writeln!(self.text, "{text}").expect("a String takes any text");
     }
 
-    /// Declares the function again, which C allows only if the header's declaration is compatible.
     fn function(&mut self, item: &ForeignItem) {
         let ForeignItem::Fn(function) = item else { panic!("the headers have no variables") };
         let name = function.sig.ident.to_string();
@@ -150,7 +145,6 @@ impl Program {
     fn constant(&mut self, item: &syn::ItemConst) {
         let name = &item.ident;
         match &*item.expr {
-            // For a string constant, compare only the size in bytes.
             Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
                 let bytes = text.value().len();
                 self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
@@ -163,8 +157,6 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct with the Rust struct's fields, and therefore its layout. Also adds static
-    /// assertions that compare this struct with the header's struct.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
@@ -233,7 +225,6 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Makes one declaration at a time wrong, and tests that the compiler reports it.
 #[test]
 fn a_c_compiler_finds_declarations_that_differ() {
     const WRONG: [(&str, &str, &str); 7] = [

@@ -1,5 +1,4 @@
-/* A backend as a shared library, for the tests of Rust and Python. All its devices "loaded:N"
-   allocate from one array and never reuse freed memory. */
+/* A backend in a shared library, for the tests of Rust and Python. */
 #include <syncblob/backend.h>
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* The benchmark's loops as a C program would write them. Each loop makes `n` calls, checks every
-   status, and returns a value that depends on all results, or -1 on failure. */
+/* The loops of the benchmark in C. A loop returns -1 after a failure. */
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
 

@@ -1,12 +1,10 @@
-//! Compares the cost of calls to the crate `syncblob` with the cost of the same calls to the C
-//! library. Each time is the time of the fastest of many rounds. The rounds alternate between Rust
-//! and C. Callgrind counts instructions, whose number is the same in every run.
+//! Compares the cost of calls to the crate `syncblob` with the cost of the same calls to C.
 //!
 //! ```sh
 //! ./dev bench rust
 //! ```
 //!
-//! The program fails if Rust's instructions for a call, divided by C's, exceed the call's limit.
+//! Fails if a Rust call executes more than LIMIT times the instructions of the C call.
 
 use std::env;
 use std::error::Error;
@@ -32,14 +30,11 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The maximum ratio of Rust's instructions to C's instructions for a call.
 const LIMIT: f64 = 1.05;
-/// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
 
-/// A call's loops in Rust and C, and the limit of Rust's instructions divided by C's.
 struct Case {
     name: &'static str,
     limit: f64,
@@ -164,7 +159,6 @@ fn round_trips(blob: &mut Blob<f32>, n: i64) -> f64 {
     (0..n).map(|_| round_trip().expect("memory for a copy")).sum()
 }
 
-/// Makes a blob of ones, with a diff of zeros.
 fn blob_for(case: &Case) -> syncblob::Result<Blob<f32>> {
     let shape = if case.calls == 1 { [1, 1, 1024, 1024] } else { SHAPE };
     let mut blob = Blob::<f32>::full(shape, 1.0)?;
@@ -180,7 +174,7 @@ fn nanoseconds(run: impl FnOnce() -> f64) -> (f64, f64) {
     (start.elapsed().as_nanos() as f64, result)
 }
 
-/// Returns the times of C and Rust in their fastest rounds, in nanoseconds per call.
+/// Returns C's and Rust's nanoseconds per call.
 fn times(case: &Case) -> syncblob::Result<[f64; 2]> {
     let (mut for_c, mut blob) = (blob_for(case)?, blob_for(case)?);
     let mut fastest = [f64::INFINITY; 2];
@@ -203,15 +197,15 @@ fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
     black_box(run(black_box(blob), black_box(calls)));
 }
 
-/// Runs C's loop (side 0) or Rust's (side 1) of a case, in a process that callgrind observes.
+/// Runs C's loop (side 0) or Rust's loop (side 1) of a case under callgrind.
 fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
-    run(&mut blob, 2); // does one-time work before the count
+    run(&mut blob, 2); // does one-time work before callgrind counts
     counted(run, &mut blob, COUNTED_CALLS.min(case.calls));
     Ok(())
 }
 
-/// Returns the number of instructions of one call in C and in Rust.
+/// Returns C's and Rust's instructions per call.
 fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
     let folder = env::temp_dir();
     let mut found = [0.0; 2];

@@ -1,5 +1,4 @@
-//! Makes random calls on blobs, and the same calls on reference copies, which are arrays of
-//! `ndarray`. The values must agree.
+//! Compares the results of random calls on blobs with arrays of `ndarray`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,8 +10,7 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// The reference copy of a memory, which is an array. If blobs share a memory, their reference
-/// copies have the same `Rc`.
+/// The values of a memory. The reference copies of blobs that share a memory share the `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -126,14 +124,12 @@ fn calls() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// The library's blobs, and a reference copy of each blob.
 struct Pair {
     context: Context,
     blobs: Vec<Blob<f32>>,
     models: Vec<Model>,
 }
 
-/// Returns two different elements.
 fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
     let (low, high) = all.split_at_mut(i.max(j));
     let (first, second) = (&mut low[i.min(j)], &mut high[0]);
@@ -153,8 +149,7 @@ impl Pair {
         pair
     }
 
-    /// Checks the result of a write, which must succeed if and only if no written memory is shared.
-    /// Returns whether the write succeeded.
+    /// Checks that a write succeeds exactly if no written memory has a second owner.
     fn expect(&mut self, i: usize, parts: &[Part], result: Result<()>) -> bool {
         let unique = parts.iter().all(|&part| self.models[i].is_unique(part));
         match result {
@@ -240,8 +235,6 @@ impl Pair {
         }
     }
 
-    /// Writes the values of reference copy `j` to reference copy `i`, as reading a message with
-    /// these values would do. Copy `i` already has the shape of copy `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -318,14 +311,13 @@ impl Pair {
                     self.write_proto(i, j, payload);
                 }
             }
-            _ => (), // a call with the same blob twice
+            _ => (), // `i` and `j` are the same blob
         }
         self.make_memories();
     }
 
-    /// Makes all memories of the blobs now, because the reference copies make theirs now. A
-    /// memory's capacity is the blob's count when the memory is made, so a memory that is made
-    /// later could have another capacity.
+    /// Makes each memory now. A memory that the library makes later may have another capacity than
+    /// its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();
@@ -339,7 +331,7 @@ impl Pair {
         let blob = &mut self.blobs[i];
         if for_writing {
             let result = blob.memory_mut(part).unwrap().gpu_mut_ptr();
-            self.expect(i, &[part], result.map(|_| ())); // nothing is written
+            self.expect(i, &[part], result.map(|_| ()));
         } else {
             blob.memory(part).unwrap().gpu_ptr().unwrap();
         }
@@ -383,7 +375,7 @@ proptest! {
         }
     }
 
-    /// Checks the values only after some calls, because a check copies the values to the host.
+    /// Checks values only after some calls, because a check copies values to the host.
     #[test]
     fn blobs_on_a_device_agree_with_arrays(
         calls in proptest::collection::vec((calls(), proptest::bool::weighted(0.2)), 1..60),

@@ -1,5 +1,3 @@
-//! Tests a backend that is loaded from a shared library, `src/backend.c`.
-
 use std::{fs, io};
 
 use syncblob::{load_backend, Blob, Context, ErrorKind, Head, Part, Result};
@@ -19,7 +17,7 @@ fn a_loaded_backend_opens_by_its_name() {
     let context = open().unwrap();
     assert_eq!(context.device(), "loaded:2");
     let mut blob = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // to the device; data() copies back
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     assert_eq!(blob.memory(Part::Data).unwrap().head(), Head::AtGpu);
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
 }

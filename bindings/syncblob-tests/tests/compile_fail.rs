@@ -1,15 +1,12 @@
-//! Tests that code does not compile if it would have a stale or aliased slice, or break the promise
-//! of a type. In the files in `compile_fail`, `//~ E0502` marks a line in which the compiler must
-//! report this error. Only error codes are compared, because messages differ between compilers.
-//! `works.rs` has no marks and must compile, which shows that the other files fail only for their
-//! marked reasons.
+//! Tests that the compiler refuses the marked lines of the files in `compile_fail`.
+//!
+//! The test compares only the codes of errors, such as `E0502` in the mark `//~ E0502`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Pairs of a line's number and the code of an error in this line.
 type Errors = BTreeSet<(usize, String)>;
 
 fn expected(source: &str) -> Errors {
@@ -20,7 +17,7 @@ fn expected(source: &str) -> Errors {
     marked.flat_map(|(line, codes)| codes.split(' ').map(move |code| (line, code.into()))).collect()
 }
 
-/// Returns the errors in the compiler's output, such as `file.rs:12:5: error[E0502]: ...`.
+/// Parses lines such as `file.rs:12:5: error[E0502]: ...`.
 fn found(written: &str) -> Errors {
     let parse = |line: &str| {
         let (place, code) = line.split_once(": error[")?;
@@ -30,7 +27,6 @@ fn found(written: &str) -> Errors {
     written.lines().filter_map(parse).collect()
 }
 
-/// Compiles a file that uses the crate; returns whether it compiles, and rustc's output.
 fn check(file: &Path, library: &Path) -> (bool, String) {
     let ran = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()))
         .args(["--edition=2021", "--crate-type=bin", "--emit=metadata", "--error-format=short"])
@@ -46,8 +42,7 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Returns the path of the crate's library. Cargo keeps several builds; the function chooses the
-/// newest build with which the file `works` compiles, because `works` needs all features.
+/// Cargo may have built the crate several times. Only a build with all features compiles `works`.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

@@ -1,5 +1,3 @@
-//! Tests tensors of DLPack that the crate dlpark makes and reads.
-
 use std::ptr::NonNull;
 
 use dlpark::ffi::Flags;
@@ -10,15 +8,13 @@ use syncblob::{
     Blob, BlobAny, Context, Dlpack, Dtype, ErrorKind, LegacyDlpack, Part, Side, Storage,
 };
 
-/// Converts a tensor of dlpark to a tensor of syncblob.
 fn given(tensor: SafeManagedTensorVersioned) -> Dlpack {
     // SAFETY: the tensor is valid, and this is its only owner.
     unsafe { Dlpack::from_raw(tensor.into_non_null().cast()) }.unwrap()
 }
 
-/// Converts a tensor of syncblob to a tensor of dlpark.
 fn taken(tensor: Dlpack) -> SafeManagedTensorVersioned {
-    // SAFETY: both names mean the same C struct.
+    // SAFETY: both types are DLPack's C struct.
     unsafe { SafeManagedTensorVersioned::from_non_null(tensor.into_raw().cast()) }
 }
 
@@ -61,7 +57,7 @@ fn dlpark_views_a_blob_as_an_array_without_a_copy() {
         (blob.data().unwrap().as_ptr(), &blob.view(Part::Data).unwrap())
     );
     drop(blob);
-    assert_eq!(view[[1, 2]], 5.0); // the tensor keeps the memory
+    assert_eq!(view[[1, 2]], 5.0);
 }
 
 #[test]
@@ -105,7 +101,7 @@ fn tensors_without_a_version_are_made_and_read() {
     let tensor = unsafe { LegacyDlpack::from_raw(tensor.cast()) };
     let blob = Blob::<f32>::from_dlpack(tensor).unwrap();
     let tensor: NonNull<_> = blob.into_legacy_dlpack(Side::Host).unwrap().into_raw();
-    // SAFETY: both names mean the same C struct.
+    // SAFETY: both types are DLPack's C struct.
     let tensor = unsafe { SafeManagedTensor::from_non_null(tensor.cast()) };
     let view = ArrayViewD::<f32>::try_from(&tensor).unwrap();
     assert_eq!((view.as_ptr(), view[[2, 3]]), (start, 23.0));

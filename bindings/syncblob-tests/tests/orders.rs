@@ -1,6 +1,4 @@
-//! Checks with loom the memory orders that make sharing safe. An owner ends its share by a release
-//! operation. A thread that reads an owner count of one by an acquire operation sees all accesses
-//! of former owners. `sb_mem_release` and `sb_mem_is_unique` use these orders.
+//! Checks with loom the memory orders of `sb_mem_release` and `sb_mem_is_unique`.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicI64, Ordering};
@@ -12,8 +10,6 @@ struct Memory {
     bytes: UnsafeCell<u32>,
 }
 
-/// One owner reads the bytes and ends. The other owner writes the bytes if it finds that it is the
-/// only owner left.
 fn one_owner_reads_and_ends_while_one_writes(release: Ordering, find: Ordering) {
     loom::model(move || {
         let memory = Arc::new(Memory { owners: AtomicI64::new(2), bytes: UnsafeCell::new(1) });
@@ -24,7 +20,7 @@ fn one_owner_reads_and_ends_while_one_writes(release: Ordering, find: Ordering) 
             sharer.owners.fetch_sub(1, release);
         });
         if memory.owners.load(find) == 1 {
-            // SAFETY: loom checks this access, too.
+            // SAFETY: loom checks this access.
             memory.bytes.with_mut(|bytes| unsafe { *bytes = 2 });
         }
         reader.join().unwrap();

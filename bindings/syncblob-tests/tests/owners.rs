@@ -1,5 +1,3 @@
-//! Tests blobs and models that use the bytes of other crates' types, such as `Bytes` and `Mmap`.
-
 use std::io::Write;
 
 use bytes::Bytes;
@@ -29,7 +27,7 @@ fn a_mapped_file_is_read_in_place_and_never_written() {
     let mut blob = Blob::<f32>::in_context(&context).from_ne_bytes([3], map).unwrap();
     assert_eq!(blob.data().unwrap().as_ptr().cast(), start);
     blob.gpu_mut_ptr(Part::Data).unwrap();
-    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]); // a copy, because the map cannot be written
+    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]);
     assert_ne!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
 }
 

@@ -1,6 +1,4 @@
-//! Tests the rule of sharing: a write needs a memory with one owner. The first test searches a
-//! simplified world of owners and borrows: under the rule, no reachable state has a stale or
-//! aliased slice. The last test makes the library's calls and checks that they follow the rule.
+//! Tests the rule of sharing: a write needs a memory with one owner.
 
 use std::collections::HashSet;
 
@@ -11,15 +9,13 @@ use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
 
-/// A slice that borrows an owner, and the memory to which the slice points.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Slice {
     memory: usize,
     is_mut: bool,
 }
 
-/// A blob or a handle, its memory (None: the owner has ended), and the slices that borrow the
-/// owner.
+/// A blob or a handle. `memory` is None after the owner has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Owner {
     memory: Option<usize>,
@@ -28,7 +24,6 @@ struct Owner {
 
 type State = [Owner; OWNERS];
 
-/// The parts of the rule. A test omits each part in turn, to show that the part is needed.
 #[derive(Clone, Copy)]
 struct Rule {
     writing_needs_one_owner: bool,
@@ -55,12 +50,12 @@ impl Owner {
         Self { memory: Some(memory), slices: [None; 2] }
     }
 
-    /// Returns whether the borrow checker allows a call of a method with `&self`.
+    /// Returns whether `&self` methods may be called.
     fn is_borrowable(&self) -> bool {
         !self.slices.iter().flatten().any(|slice| slice.is_mut)
     }
 
-    /// Returns whether the borrow checker allows a call of a method with `&mut self` or `self`.
+    /// Returns whether `&mut self` methods may be called, and the owner dropped.
     fn is_free(&self) -> bool {
         self.slices == [None; 2]
     }
@@ -76,7 +71,6 @@ impl Owner {
     }
 }
 
-/// Returns every state to which one call can lead.
 fn successors(state: &State, rule: Rule) -> Vec<State> {
     let mut next = Vec::new();
     let mut add = |i: usize, owner: Owner| {
@@ -107,7 +101,7 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data or, if the other owner has ended, the creation of a handle
+        // share_data, or the creation of a handle
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));
@@ -116,8 +110,8 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// Returns whether every slice points to the current memory of its owner, and every mutable slice
-/// is the only slice of its memory.
+/// In a sound state every slice points to its owner's current memory. No other slice points to the
+/// memory of a mutable slice.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();
     let is_alone =
@@ -128,7 +122,7 @@ fn is_sound(state: &State) -> bool {
     state.iter().all(is_kept) && slices.iter().all(|slice| !slice.is_mut || is_alone(slice))
 }
 
-/// Returns the number of states that were reached, and an unsound state if there is one.
+/// Returns the number of states, and an unsound state if there is one.
 fn explore(rule: Rule) -> (usize, Option<State>) {
     let start: State = std::array::from_fn(Owner::of);
     let (mut seen, mut open) = (HashSet::from([start]), vec![start]);
@@ -164,12 +158,11 @@ fn every_part_of_the_rule_is_needed() {
 
 // --- the library: every sequence of calls ---------------------------------------
 
-/// Two blobs, possibly a handle, and the number of each owner's memory.
 struct Scene {
     blobs: [Blob<f32>; 2],
     handle: Option<MemoryHandle>,
     memories: [usize; 3], // 0: no handle
-    values: Vec<f32>,     // by memory
+    values: Vec<f32>,     // indexed by memory
 }
 
 impl Scene {
@@ -191,7 +184,7 @@ impl Scene {
 
 type Call = (&'static str, fn(&mut Scene, value: f32));
 
-/// Checks the result of a write, which must succeed if and only if `owner` is the only owner.
+/// Checks that a write has succeeded exactly if `owner` is the only owner.
 fn check_write(scene: &mut Scene, owner: usize, value: f32, result: syncblob::Result<()>) {
     match result {
         Ok(()) if !scene.is_shared(owner) => scene.values[scene.memories[owner]] = value,

@@ -1,6 +1,6 @@
-//! A solver's step with several workers, as in Caffe's data parallelism: all workers share the
-//! weights' data, and each worker has a separate diff. The diffs are summed into one blob, whose
-//! `update` makes the step.
+//! Trains with several workers, as in Caffe's data parallelism. The workers share the weights'
+//! data; each worker has a separate diff. A step adds the diffs to the weights' diff and calls
+//! `update`.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.
 
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// Returns the points of one worker: rows of `a, b, 1`, and values of `y`.
+/// Returns one worker's training data: rows of `a, b, 1`, and the value of `y` for each row.
 fn shard(worker: usize) -> Result<(Blob<f32>, Vec<f32>)> {
     const POINTS: usize = 64;
     let noise = |i: usize| ((i as u64 * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0;
@@ -37,7 +37,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Writes the gradient of one shard's mean squared error to the worker's diff; returns the error.
+/// Writes the gradient of the mean squared error to the worker's diff, and returns the error.
 fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32> {
     let mut loss = 0.0;
     let mut gradient = vec![0.0; worker.count()];
@@ -50,7 +50,6 @@ fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32>
     Ok(loss)
 }
 
-/// Makes one step with all workers; returns their mean loss.
 fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32> {
     let shared: &Blob<f32> = weights;
     let work = |(rows, ys): &(Blob<f32>, Vec<f32>)| {
@@ -64,7 +63,7 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
         workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).collect()
     });
     let done = done?;
-    // The workers' blobs still share the weights, so the weights cannot be written yet.
+    // `update` fails while the workers' blobs share the weights.
     assert_eq!(weights.update().unwrap_err().kind(), ErrorKind::Shared);
 
     weights.clear(Part::Diff)?;

@@ -1,5 +1,5 @@
-//! Loads a blob of a real model, reads it on both sides, makes a solver's step, saves the model and
-//! reads it again.
+//! Loads a blob of a model, reads the blob on the host and on the device, updates it, saves the
+//! model and reads the saved blob.
 //!
 //! ```sh
 //! cargo run --example demo -- resnet.caffemodel

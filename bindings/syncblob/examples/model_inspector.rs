@@ -25,7 +25,6 @@ fn main() {
     }
 }
 
-/// Statistics of a blob's values, collected one value at a time.
 #[derive(Default)]
 struct Values {
     count: usize,
@@ -57,7 +56,7 @@ impl Values {
     }
 }
 
-/// Returns the report. Memory use is bounded: one blob at a time is loaded, inspected and dropped.
+/// Returns the report. Only one blob is in memory at a time.
 pub fn inspect(path: &Path) -> syncblob::Result<String> {
     let limits = Limits::new().max_memory(1 << 30); // the file is untrusted
     let model = OpenOptions::new().limits(limits).open(path)?;

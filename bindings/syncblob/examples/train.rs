@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The ranks divide each batch, so the losses do not depend on the number of ranks. At step STEP
-//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores these
-//! files continues as if training had never stopped. The ranks are threads, or processes of MPI.
+//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does. A run that restores these
+//! files continues with the same losses as a run without a stop. The ranks are threads, or
+//! processes of MPI.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,7 +22,6 @@ const BATCH: usize = 64;
 const RATE: f32 = 0.1;
 const MOMENTUM: f32 = 0.9;
 
-/// The arguments.
 #[derive(Clone, Default)]
 pub struct Run {
     pub steps: usize,
@@ -45,14 +45,14 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// The parameters, and the last change of each parameter (its history).
+/// `history` contains the last change of each parameter.
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,
     history: [Blob<f32>; 2],
 }
 
-/// Replaces scores by the loss's gradient (probabilities, minus 1 for the label); returns the loss.
+/// Returns the loss, and replaces the scores with the gradient of the loss.
 fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - most).exp());
@@ -63,8 +63,7 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// Computes this rank's part of the loss and of the diffs from its samples of a batch. The parts
-/// are summed over the ranks, so each rank divides by the size of the whole batch.
+/// Each rank divides by the size of the whole batch, because the ranks sum their parts.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -137,11 +136,11 @@ fn save(net: &Net, step: usize, prefix: &Path) -> Result<()> {
     state.save(with_ending(prefix, ".solverstate"))
 }
 
-/// Restores the net; returns the step with which to continue.
+/// Restores the net, and returns the next step.
 fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
     let model = Model::open(with_ending(prefix, ".caffemodel"))?;
     let state = Model::open(with_ending(prefix, ".solverstate"))?;
-    net.weights = model.load((0, 0))?; // the only layer
+    net.weights = model.load((0, 0))?;
     net.bias = model.load((0, 1))?;
     net.history = [state.load(0)?, state.load(1)?];
     Ok(state.iteration()? as usize)
@@ -149,7 +148,6 @@ fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
 
 // --- training ------------------------------------------------------------------------------------
 
-/// Trains as one rank; returns the losses of the steps.
 pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     let shapes = [vec![CLASSES, FEATURES], vec![CLASSES]];
     let zeros = |i: usize| Blob::zeros(&shapes[i][..]);
@@ -193,8 +191,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. If this rank fails, aborts all ranks, because the other ranks would
-/// wait for this rank.
+/// If this rank fails, aborts all ranks, because the other ranks would wait for this rank.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

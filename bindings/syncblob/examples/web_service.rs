@@ -1,6 +1,6 @@
 //! A small web service. The reply to a `POST` of a `.caffemodel` lists the model's layers, or
-//! explains why the service refuses the file. Whatever the file's size, the service refuses a file
-//! that would need more memory than the limits allow.
+//! explains why the service refuses the file. The service refuses any file that needs more memory
+//! than the limits allow.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &
@@ -32,10 +32,9 @@ fn main() {
     }
 }
 
-/// Serves requests until the listener fails.
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // The cap applies to all models together, the limits to each model.
+    // `max_host_bytes` limits all models together; `limits` applies to each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))
@@ -70,7 +69,7 @@ fn answer(stream: &TcpStream, context: &Context) -> io::Result<()> {
     }
 }
 
-/// Reads the body; returns the reply to an invalid request as the inner error.
+/// Reads the body. The inner error is the reply to an invalid request.
 fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static str)>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut (&mut reader).take(16 << 10))?;
@@ -92,7 +91,6 @@ fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static st
     }
 }
 
-/// Reads the request line and the headers.
 fn read_head(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = String::new();
     while reader.read_line(&mut head)? > 0 && !head.ends_with("\r\n\r\n") {}
@@ -104,7 +102,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     let mut text = format!("{} of {} layers\n", model.format(), model.num_layers());
     for layer in model.layers() {
         for blob in layer.blobs() {
-            let loaded = blob?.load::<f32>()?; // within the limits, or an error
+            let loaded = blob?.load::<f32>()?;
             let (name, sum) = (layer.name(), loaded.asum(Part::Data)?);
             let _ = writeln!(text, "{} {loaded} asum {sum:.4}", name.escape_debug());
         }

@@ -1,4 +1,4 @@
-//! Adds the serial OpenBLAS to the run path, as syncblob's build script does for its tests.
+//! Adds the serial OpenBLAS to the run path, as the build script of `syncblob` does.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

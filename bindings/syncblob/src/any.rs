@@ -218,7 +218,7 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of(blob.host(part)?)))
     }
 
-    /// Returns data or diff on the host as bytes, for writing. Any bytes are valid elements.
+    /// Returns data or diff on the host as bytes, for writing. The caller may write any bytes.
     ///
     /// ```
     /// use syncblob::{Blob, BlobAny, Part};
@@ -253,7 +253,7 @@ impl BlobAny {
         each!(self, blob => blob.make_unique(part))
     }
 
-    /// Copies shape, data and diff to a blob in the same context; see [`Blob::try_clone`].
+    /// Copies shape, data and diff to a new blob in the same context; see [`Blob::try_clone`].
     ///
     /// # Errors
     /// Errors of [`Blob::try_clone`].
@@ -274,7 +274,7 @@ impl BlobAny {
         T::unwrap_ref(self)
     }
 
-    /// Returns the blob for writing, if its elements are `T`.
+    /// Returns a mutable reference to the blob, if its elements are `T`.
     pub fn downcast_mut<T: Element>(&mut self) -> Option<&mut Blob<T>> {
         T::unwrap_mut(self)
     }

@@ -28,13 +28,14 @@ pub use proto::Payload;
 /// An n-dimensional array with two memories, data and diff, each on the host,
 /// on the device of its [`Context`], or both.
 ///
-/// Memory is allocated when first used and then reads as zeros. Elements lie in row-major order. A
-/// program can move or share a blob; to copy the blob, call [`try_clone`](Blob::try_clone).
+/// The first use of a memory allocates the memory and fills it with zeros. Elements lie in
+/// row-major order. A program can move or share a blob; to copy the blob, call
+/// [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// True if the blob ever shared a memory, or exposed its C handle, through which C code can
-    /// share a memory. Methods that write check for other owners only if this field is true.
+    /// True if the blob ever shared a memory or exposed its C handle: C code can share a memory
+    /// through the handle. Methods that write check for other owners only if this field is true.
     may_share: AtomicBool,
     /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,
@@ -76,8 +77,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements to
-/// the new memory.
+/// Which memories a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements to the
+/// new memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -183,7 +184,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the host memory of a fresh blob, with unspecified contents. The caller must write
-    /// every element before it returns the blob.
+    /// every element before the caller returns the blob.
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and not shared yet.
         let data = get(|out, err| unsafe {
@@ -192,7 +193,7 @@ impl<T: Element> Blob<T> {
         Ok(data.cast())
     }
 
-    /// Copies shape, data and diff to a blob in the same context. Capacity beyond the shape's
+    /// Copies shape, data and diff to a new blob in the same context. Capacity beyond the shape's
     /// elements is not copied.
     ///
     /// # Errors
@@ -225,12 +226,12 @@ impl<T: Element> Blob<T> {
         self.memory(Part::Diff)?.synchronize()
     }
 
-    /// Takes ownership of a blob of the element type `T` that was never shared.
+    /// Takes ownership of a blob of elements `T` whose memories were never shared.
     pub(crate) fn fresh(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, false)
     }
 
-    /// Takes ownership of a blob of the element type `T` that may share its memories.
+    /// Takes ownership of a blob of elements `T` whose memories may be shared.
     pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, true)
     }
@@ -292,7 +293,7 @@ impl<T: Element> Blob<T> {
 
 impl<T: Element> Drop for Blob<T> {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the blob and ends here.
+        // SAFETY: `self` owns the blob and is being dropped.
         unsafe { sys::sb_blob_destroy(self.raw()) }
     }
 }
@@ -329,7 +330,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
 
 type Values<T> = fn(&Blob<T>) -> Result<&[T]>;
 
-/// Values for `Debug`, which writes only the first eight.
+/// Values of which `Debug` writes only the first eight.
 struct First<'a, T>(&'a [T]);
 
 impl<T: fmt::Debug> fmt::Debug for First<'_, T> {

@@ -1,4 +1,4 @@
-//! Callbacks of the C library to the caller's allocator, threads and blobs.
+//! C callbacks that call the caller's allocators, `parallel_for` functions and blob closures.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::any::Any;
@@ -12,9 +12,9 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, such as a closure with a thread pool. Its arguments
-/// are a number `n` and a closure. The function must call the closure `n` times, on any threads,
-/// and must return only after all these calls have returned.
+/// A function that splits work over threads, for example over a thread pool. The arguments are a
+/// number `n` and a task. The function must call the task `n` times, on any threads, and must
+/// return only after all these calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
@@ -40,10 +40,10 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
     (Some(run_tasks::<F>), ptr::from_ref(spread).cast_mut().cast())
 }
 
-/// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
-/// the next task, and calls after the last task do nothing. If the caller's function returns or
-/// panics early, this function runs the remaining tasks. No call of the closure is running at that
-/// time, because the caller's function only borrowed the closure.
+/// Runs every task exactly once, even if the caller's function calls the closure too often or too
+/// rarely. Each call of the closure runs the next task; calls after the last task do nothing. If
+/// the caller's function returns or panics early, this function runs the remaining tasks. No call
+/// of the closure is running at that time, because the caller's function only borrowed the closure.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -67,7 +67,7 @@ unsafe extern "C" fn run_tasks<F: ParallelFor>(
     }
 }
 
-/// A [`ParallelFor`] that calls `task` `tasks` times on rayon's current thread pool.
+/// The [`ParallelFor`] that uses rayon's current thread pool.
 #[cfg(feature = "rayon")]
 pub(crate) fn rayon_for(tasks: usize, task: &(dyn Fn() + Sync)) {
     use rayon::prelude::*;
@@ -129,7 +129,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call of the library that requests blobs one by one. `values` returns each blob.
+/// Makes a call of the library that requests blobs one by one from `values`.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,
@@ -173,7 +173,7 @@ where
     };
     let earlier = lender.failure.replace(failure);
     contain(|| drop(earlier));
-    // `lend_blobs` returns the stored failure to the caller; the library needs an error, too.
+    // This error only ends the library's call: the caller of `lend_blobs` gets the stored failure.
     let reported =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
     if !err.is_null() {

@@ -1,7 +1,7 @@
 //! A communicator connects ranks, which are processes or threads on one or more machines. Ranks sum
 //! and broadcast values and blobs, as Caffe does with P2PSync and NCCL. An engine transports the
-//! values. The simulated engine ([`SimOptions`]) connects threads of this process and needs
-//! no other library. With the feature `mpi` an engine can be a communicator of the crate `mpi`.
+//! values. The simulated engine ([`SimOptions`]) connects threads of this process and needs no
+//! other library. With the feature `mpi`, a communicator of the crate `mpi` can be the engine.
 //!
 //! ```
 //! use std::thread;
@@ -46,9 +46,9 @@
 //! From [`Step::ready`] to the end of the step an engine may read and write a blob's diff at any
 //! time. The blob is mutably borrowed for all this time: for `'env`, which includes the call of
 //! [`Reducer::step`]. The end of the borrow does not depend on the drop of a value, because a
-//! program could leak the value. The step ends before `step` returns or unwinds: its buckets are
-//! complete, or abandoned. Memory that an engine may still use after a failure is never freed, and
-//! the blob releases the memory, so that the blob's diff reads as zeros.
+//! program could leak the value. Before `step` returns or unwinds, each bucket is complete or
+//! abandoned. After a failure, memory that an engine may still use is never freed. The blob stops
+//! using that memory, so its diff reads as zeros.
 
 use std::cell::Cell;
 use std::fmt;
@@ -79,9 +79,9 @@ pub enum Op {
     /// The sum, divided by the number of ranks.
     #[default]
     Mean,
-    /// The least value; unspecified if a value is a NaN.
+    /// The least value, which is unspecified if any value is a NaN.
     Min,
-    /// The greatest value; unspecified if a value is a NaN.
+    /// The greatest value, which is unspecified if any value is a NaN.
     Max,
 }
 
@@ -106,8 +106,8 @@ pub struct Comm {
 }
 
 // SAFETY: a communicator may be used on any thread, by one thread at a time. An engine that is
-// bound to a thread refuses calls of other threads; a communicator that another thread drops is
-// freed later.
+// bound to a thread refuses calls of other threads. If another thread drops its communicator, the
+// communicator is freed later.
 unsafe impl Send for Comm {}
 
 impl Comm {
@@ -154,7 +154,7 @@ impl Comm {
     /// memory; [`CommFailure`](crate::ErrorKind::CommFailure): the values are then unspecified.
     pub fn all_reduce<T: Reduced>(&self, op: Op, values: &mut [T]) -> Result<()> {
         let (ptr, count) = (values.as_mut_ptr().cast(), to_i64(values.len()));
-        // SAFETY: `values` has `count` elements of the type; any bytes are values of the type.
+        // SAFETY: `values` has `count` elements; any bytes are valid elements.
         check(|err| unsafe {
             let dtype = <T as Sealed>::CODE;
             sys::sb_comm_all_reduce(self.as_ptr(), op.code(), dtype, count, ptr, err)
@@ -169,7 +169,7 @@ impl Comm {
     /// values are then unspecified.
     pub fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = bytes_of_mut(values);
-        // SAFETY: `bytes` may be written for its length; any bytes are values of the type.
+        // SAFETY: `bytes` may be written for its length, and any bytes are valid elements.
         check(|err| unsafe {
             let (ptr, size) = (bytes.as_mut_ptr().cast(), bytes.len());
             sys::sb_comm_broadcast(self.as_ptr(), count_to_c(root), ptr, size, err)
@@ -186,9 +186,10 @@ impl Comm {
         check(|err| unsafe { sys::sb_comm_barrier(self.as_ptr(), err) })
     }
 
-    /// Collective: combines the blobs of all ranks element by element; every rank's blobs get the
-    /// result. The work is done on the device if it has the newest bytes and the engine accepts
-    /// the device's memory, else on the host. No two of the blobs may share a memory.
+    /// Collective: combines the blobs of all ranks element by element, and writes the result to the
+    /// blobs of every rank. The work is done on the device if it has the newest bytes and the
+    /// engine accepts the device's memory, else on the host. No two of the blobs may share a
+    /// memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};
@@ -222,8 +223,9 @@ impl Comm {
         })
     }
 
-    /// Collective: copies the values of rank `root`'s blobs to every rank's blobs, which must have
-    /// equal shapes: for example initial weights, or a model that only one rank has opened.
+    /// Collective: copies the values of rank `root`'s blobs to every rank's blobs, for example
+    /// initial weights, or a model that only one rank has opened. The shapes must be equal at all
+    /// ranks.
     ///
     /// # Errors
     /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), except `Shared` at the root;
@@ -278,8 +280,8 @@ impl<'a, T: Element> List<'a, T> {
     }
 }
 
-/// Converts a rank or a number of ranks for C. A number above `i32::MAX` becomes `i32::MAX`, which
-/// C also refuses.
+/// Converts a rank or a number of ranks for C. C refuses `i32::MAX`, so any larger number becomes
+/// `i32::MAX`.
 fn count_to_c(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -18,7 +18,7 @@ use crate::ffi::{check, get};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
-/// A context owns memory caps, limits of untrusted reads, caches and at most one device.
+/// A context owns memory caps, limits for reads of untrusted bytes, caches and at most one device.
 ///
 /// A clone is cheap and refers to the same context. Every object made in a context keeps the
 /// context alive.
@@ -44,20 +44,20 @@ impl Context {
         ContextBuilder::default()
     }
 
-    /// Takes ownership of a share of a context from C code; NULL is the built-in context.
+    /// Takes over one reference to a context from C code; NULL is the built-in context.
     ///
     /// # Safety
-    /// `raw` is NULL, or a live context of which the caller owns a share.
+    /// `raw` is NULL, or a live context to which the caller owns a reference.
     pub unsafe fn from_raw(raw: *mut sys::sb_context) -> Self {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Passes ownership of the share to C code, which must release it with `sb_context_release`.
+    /// Passes the reference to C code, which must release it with `sb_context_release`.
     pub fn into_raw(self) -> *mut sys::sb_context {
         ManuallyDrop::new(self).as_ptr()
     }
 
-    /// Makes another share of a context.
+    /// Adds a reference to a context.
     ///
     /// # Safety
     /// `raw` is NULL or a live context.
@@ -113,8 +113,9 @@ impl Context {
         Ok(unsafe { Stream::of(self, raw) })
     }
 
-    /// Waits until this context's memories do not depend on any work on a stream. Afterwards no
-    /// memory of the context refers to the stream. Call this method before the stream is destroyed.
+    /// Waits for the work on a stream, if memories of this context depend on this work. Afterwards
+    /// no memory of the context refers to the stream. Call this method before you destroy the
+    /// stream.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
@@ -126,7 +127,7 @@ impl Context {
         })
     }
 
-    /// Returns the control of the simulated device, if the context has one.
+    /// Returns a handle that controls the simulated device, if the context has one.
     #[cfg(feature = "testing")]
     pub fn sim(&self) -> Option<Sim<'_>> {
         self.device().starts_with("sim:").then(|| Sim::new(self))
@@ -141,8 +142,8 @@ impl Context {
         Ok(Stats::from_c(&raw))
     }
 
-    /// Waits until the library's work on the device has ended, and frees storage in quarantine that
-    /// is no longer in use.
+    /// Waits until the library's work on the device has ended, and frees quarantined storage that
+    /// the device no longer uses.
     ///
     /// # Errors
     /// A device that fails.
@@ -151,8 +152,8 @@ impl Context {
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
     }
 
-    /// Waits as [`synchronize`](Context::synchronize) does, and drops this handle. Unlike a drop,
-    /// returns a failure of the wait.
+    /// Waits as [`synchronize`](Context::synchronize) does, and drops this handle. This method
+    /// returns a failure of the wait, which a drop would ignore.
     ///
     /// # Errors
     /// A device that fails.
@@ -160,7 +161,8 @@ impl Context {
         self.synchronize()
     }
 
-    /// Frees cached memory of host and device, and storage in quarantine that is no longer in use.
+    /// Frees the caches of host and device memory, and quarantined storage that the device no
+    /// longer uses.
     pub fn trim(&self) {
         // SAFETY: the function accepts NULL and live contexts.
         unsafe { sys::sb_context_trim(self.as_ptr()) }
@@ -176,7 +178,7 @@ impl Clone for Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: releases the share that `self` owns.
+        // SAFETY: releases the reference that `self` owns.
         unsafe { sys::sb_context_release(self.as_ptr()) }
     }
 }

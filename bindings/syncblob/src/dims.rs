@@ -1,9 +1,10 @@
 //! A blob's dimensions as `usize`.
 //!
-//! The library stores dimensions as 64-bit integers. A 64-bit host reads the integers in place; on
-//! a 32-bit host the blob keeps a copy. The library refuses dimensions that do not fit `usize`.
+//! The library stores dimensions as 64-bit integers. A 64-bit host reads these integers in place;
+//! on a 32-bit host the blob keeps a copy as `usize`. The library refuses dimensions that do not
+//! fit `usize`.
 
-/// Calls `call` with a pointer to the indices as `i64`. An index beyond 63 bits becomes a
+/// Calls `call` with a pointer to the indices as `i64`. An index above `i64::MAX` becomes a
 /// negative number, which the library refuses.
 #[cfg(target_pointer_width = "64")]
 #[inline]
@@ -30,7 +31,7 @@ impl Dims {
     /// The dimensions are not negative, and live as long as the result.
     #[inline]
     pub(crate) unsafe fn sizes<'a>(&'a self, dims: &'a [i64]) -> &'a [usize] {
-        // SAFETY: usize has the layout of an i64 that is not negative.
+        // SAFETY: an `i64` that is not negative has the bytes of the equal `usize`.
         unsafe { std::slice::from_raw_parts(dims.as_ptr().cast(), dims.len()) }
     }
 }

@@ -24,8 +24,8 @@ macro_rules! tensor {
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// Passes ownership of the tensor to other code, such as a Python capsule, which
-            /// must call the tensor's deleter. The struct has the layout of `dlpack.h`.
+            /// Passes ownership of the tensor to other code, such as a Python capsule, which must
+            /// call the tensor's deleter. `dlpack.h` defines the layout of the struct.
             pub fn into_raw(self) -> NonNull<sys::$raw> {
                 ManuallyDrop::new(self).raw
             }
@@ -105,8 +105,7 @@ macro_rules! tensor {
 }
 
 tensor! {
-    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Its drop calls the
-    /// tensor's deleter.
+    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Dropping the tensor calls its deleter.
     ///
     /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob;
     /// [`from_dlpack`](Blob::from_dlpack) makes a blob from a tensor. Nothing is copied.
@@ -114,8 +113,8 @@ tensor! {
 }
 
 tensor! {
-    /// A tensor of DLPack before 1.0 (`DLManagedTensor`), which has no read-only flag. Its drop
-    /// calls the tensor's deleter.
+    /// A tensor of DLPack before 1.0 (`DLManagedTensor`), which has no read-only flag. Dropping the
+    /// tensor calls its deleter.
     LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack, sb_blob_from_legacy_dlpack
 }
 
@@ -150,7 +149,7 @@ impl Dlpack {
         Err(Error::new(ErrorKind::AbiMismatch, message))
     }
 
-    /// Returns whether the elements must not be written.
+    /// Returns whether the tensor is read-only: if so, no code may write its elements.
     pub fn is_read_only(&self) -> bool {
         self.flags() & u64::from(sys::SB_DL_READ_ONLY) != 0
     }
@@ -173,7 +172,7 @@ impl LegacyDlpack {
     }
 }
 
-/// [`Dlpack`] or [`LegacyDlpack`], for [`Blob::from_dlpack`].
+/// A tensor that [`Blob::from_dlpack`] accepts: [`Dlpack`] or [`LegacyDlpack`].
 pub trait Tensor: sealed::Tensor {}
 
 mod sealed {
@@ -192,8 +191,8 @@ mod sealed {
 
 /// Tensors of DLPack: memory that NumPy, PyTorch and others use without a copy.
 impl<T: Element> Blob<T> {
-    /// Returns a memory as a read-only tensor. Bytes are copied only if `side` is not current.
-    /// While the tensor lives, the memory is shared and cannot be written.
+    /// Returns a memory as a read-only tensor. Bytes are copied only if the newest bytes are on the
+    /// other side. While the tensor lives, the memory is shared and cannot be written.
     ///
     /// ```
     /// use syncblob::{Blob, ErrorKind, Part, Side};
@@ -222,15 +221,17 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. (Before
-    /// the call, [`is_unique`](Blob::is_unique) returns whether the memory has one owner.)
+    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. To avoid
+    /// such a failure, first check with [`is_unique`](Blob::is_unique) that the memory has one
+    /// owner.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); errors of [`to_dlpack`](Blob::to_dlpack).
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
         self.need_unique(Part::Data)?;
-        // SAFETY: the memory's only owner, the blob, is dropped here, so only the tensor is left.
+        // SAFETY: the blob was the memory's only owner and is dropped here; the tensor is then the
+        // only owner.
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
 
@@ -245,16 +246,16 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_legacy_dlpack_mut(Part::Data, side) }
     }
 
-    /// Returns a memory as a writable tensor, and the blob keeps using the memory. Writes through
-    /// the tensor change the blob until the next call that accesses the other side. After such a
-    /// call, request this side for writing before the next write through the tensor.
+    /// Returns a memory as a writable tensor; the blob keeps using the memory. Writes through the
+    /// tensor change the blob until the next call that accesses the other side. After such a call,
+    /// request this side for writing before the next write through the tensor.
     ///
     /// # Errors
     /// Errors of [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
-    /// While other code writes through the tensor, the memory is not read or written in another
-    /// way, and no slice of it is alive.
+    /// While other code writes through the tensor, no code reads or writes the memory in another
+    /// way, and no slice of the memory is alive.
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
@@ -284,8 +285,8 @@ impl<T: Element> Blob<T> {
 
     /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
     /// of the context. The library never writes the memory of a read-only tensor: before its first
-    /// write, it copies the bytes to its own memory. The tensor's deleter is called when the last
-    /// user of the memory ends or, on failure, at once.
+    /// write, the library copies the bytes to its own memory. The library calls the tensor's
+    /// deleter when the memory has no user left or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};
@@ -302,9 +303,9 @@ impl<T: Element> Blob<T> {
     /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
     /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for element
     /// types that no blob has; [`WrongDevice`](ErrorKind::WrongDevice) and
-    /// [`NoDevice`](ErrorKind::NoDevice) for memory of another device; errors of the shape, as in
-    /// [`zeros`](Blob::zeros); [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is
-    /// not aligned for `T`.
+    /// [`NoDevice`](ErrorKind::NoDevice) for memory of another device; errors of
+    /// [`zeros`](Blob::zeros) for the tensor's shape;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::in_context(&Context::host()).from_dlpack(tensor)

@@ -8,7 +8,7 @@
 /// safetensors, traits of this crate that the type implements, KIND;
 /// ```
 ///
-/// Public only for the other crates of this repository; not a part of the interface.
+/// Public only for the other crates of this repository; other programs must not use this macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_dtype {

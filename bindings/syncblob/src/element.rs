@@ -56,8 +56,8 @@ macro_rules! dtype {
                 }
             }
 
-            /// Returns the type in the header of a NumPy file with little-endian elements, or
-            /// `None` if NumPy has no such type.
+            /// Returns the name of the type in the header of a little-endian NumPy file, or `None`
+            /// if NumPy has no such type.
             pub fn typestr(self) -> Option<&'static str> {
                 let text = match self {
                     $(Self::$name => $typestr,)*
@@ -65,8 +65,8 @@ macro_rules! dtype {
                 (!text.is_empty()).then_some(text)
             }
 
-            /// Returns the smaller of `f32` and `f64` that holds every value of this type exactly,
-            /// or `None` if neither type does.
+            /// Returns the smallest float type, `f32` or `f64`, that holds every value of this type
+            /// exactly. Returns `None` if neither type does.
             pub fn exact_float(self) -> Option<Self> {
                 match self {
                     $(Self::$name => exact_float!($kind, $size),)*
@@ -130,7 +130,7 @@ pub(crate) mod sealed {
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {
-    /// The type at run time.
+    /// The element type as a value.
     const DTYPE: Dtype;
 
     /// Whether [`word`](Element::word) returns a word for some values.
@@ -142,7 +142,7 @@ pub trait Element:
     fn word(&self) -> Option<&'static str>;
     #[doc(hidden)]
     fn from_word(word: &str) -> Option<Self>;
-    /// Converts to `f64`, rounded to the nearest.
+    /// Returns the nearest `f64`.
     #[doc(hidden)]
     fn to_f64(self) -> f64;
     /// Returns the exact value of an integer, or `None` for other types.
@@ -162,14 +162,15 @@ pub trait Element:
 /// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
 pub trait Readable: Element {}
 
-/// An [`Element`] whose values communicators combine: `f32`, `f64` or, with the feature `half` and
-/// an engine that supports the type, `half::f16` or `half::bf16`.
+/// An [`Element`] whose values communicators can combine: `f32`, `f64` or, with the feature `half`
+/// and an engine that supports the type, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// Items of [`Element`] for integers and halves. serde writes both as integers: a half as its bits.
+/// Items of [`Element`] for integers and halves. serde writes an integer as a number, and the bits
+/// of a half as an integer.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;
@@ -307,8 +308,7 @@ mod tests {
         )*};
     }
 
-    /// Compares all codes from 0 to 999, because one of the lists may contain a type that the other
-    /// lacks.
+    /// The C library may have a type that `Dtype` lacks, so the test compares 1000 codes.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

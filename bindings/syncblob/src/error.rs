@@ -50,8 +50,8 @@ error_kinds! {
     DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
     /// Shapes or counts differ.
     ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
-    /// Memory that was never written, or whose bytes were lost with the device or by queued work
-    /// that failed.
+    /// Memory that was never written, or whose bytes were lost: with the device, or because queued
+    /// work failed.
     Uninitialized = SB_ERR_UNINITIALIZED,
     /// Not supported for this type, file or device.
     Unsupported = SB_ERR_UNSUPPORTED,
@@ -69,7 +69,7 @@ error_kinds! {
     NotFound = SB_ERR_NOT_FOUND,
     /// Malformed bytes.
     Malformed = SB_ERR_MALFORMED,
-    /// A payload whose length is not the shape's count.
+    /// A payload whose length differs from the number of elements of the shape.
     LengthMismatch = SB_ERR_LENGTH_MISMATCH,
     /// A shape in the bytes that no blob can have.
     BadShape = SB_ERR_BAD_SHAPE,
@@ -91,7 +91,7 @@ error_kinds! {
     Forked = SB_ERR_FORKED,
     /// Input or output failed.
     Io = SB_ERR_IO,
-    /// A version of the library, or of DLPack, that this crate was not made for.
+    /// A version of the library or of DLPack that this crate does not support.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
     /// A progress callback, a reader or a writer ended the call. To end the call, a reader or a
     /// writer returns an [`io::Error`] that holds an [`Error`] of this kind, or the kind itself
@@ -148,7 +148,7 @@ impl fmt::Display for ErrorKind {
 }
 
 impl Error {
-    /// Makes an error that this crate, not the library, has found.
+    /// Makes an error that this crate, not the library, has detected.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::with_message(kind, kind.code(), message.into())
     }
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a reader or writer that this crate, not the library, has called.
+    /// Makes an error from the error of a reader or writer that this crate has called itself.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);
@@ -222,9 +222,10 @@ impl Error {
         self.offset
     }
 
-    /// Returns a text about the request, the failure and its position. Text from a file is escaped.
-    /// If the file cannot be opened, written or replaced, the message begins with the file's name
-    /// in quotes. For every other message, `Display` writes the [path](Error::path) first.
+    /// Returns a text that describes the request, the failure and its position. Text from a file is
+    /// escaped. If the file cannot be opened, written or replaced, the message begins with the
+    /// file's name in quotes. For every other message, `Display` writes the [path](Error::path)
+    /// first.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -27,7 +27,8 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// Like `get`, for a struct that may grow in newer versions. Only the size in `out` must be set.
+/// Like `get`, for a struct that may grow in newer versions. The caller must set the size in `out`,
+/// but no other field.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -36,7 +37,8 @@ pub(crate) fn fill<T>(
     Ok(out)
 }
 
-/// Makes a C struct that may grow in newer versions; sets its size, and other fields to zero.
+/// Makes a C struct that may grow in newer versions. Sets its `struct_size`, and all other fields
+/// to zero.
 macro_rules! sized {
     ($name:ident) => {
         syncblob_sys::$name { struct_size: size_of::<syncblob_sys::$name>(), ..Default::default() }
@@ -62,7 +64,8 @@ pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
 
-/// Makes a path for C. On Windows paths become UTF-8; the library refuses other paths.
+/// Makes a path for C. On Windows the text is UTF-8; the library refuses a path that is not valid
+/// Unicode.
 fn c_path(path: &Path) -> Result<CString> {
     c_text("the path", path.as_os_str().as_encoded_bytes())
 }
@@ -77,20 +80,20 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     })
 }
 
-/// Converts a count or a dimension from C, which is never negative. Would convert a negative number
-/// to 0, because code for a panic would make `data_mut` a third slower.
+/// Converts a count or a dimension from C, which is never negative. A negative number would become
+/// 0: code for a panic would make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
 
-/// Converts a number for C. A number that does not fit becomes `i64::MAX`, which C also refuses;
-/// `as_given` corrects the number in the message.
+/// Converts a number for C. C refuses `i64::MAX`, so any larger number becomes `i64::MAX`.
+/// `as_given` corrects the number in C's message.
 pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Corrects the error of a call to which the caller gave the numbers `given`. If a number is above
-/// `most`, the largest value of C's type, returns an error whose message is about this number.
+/// `most`, the largest value of C's type, returns an error whose message contains this number.
 #[cold]
 pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
     match given.iter().find(|value| **value > most) {

@@ -70,7 +70,7 @@ impl Variance {
 #[doc(alias = "FillerParameter")]
 #[non_exhaustive]
 pub enum Filler {
-    /// One value, which may be infinite, for all elements.
+    /// The same value, which may be infinite, for all elements.
     Constant {
         /// The value.
         value: f64,
@@ -88,11 +88,12 @@ pub enum Filler {
         mean: f64,
         /// The standard deviation.
         std: f64,
-        /// The probability that an element is not set to zero is `sparse` divided by the first
-        /// dimension. With `None` no element is set to zero.
+        /// Each element keeps its value with a probability of `sparse` divided by the first
+        /// dimension; otherwise it becomes zero. With `None` every element keeps its value.
         sparse: Option<u32>,
     },
-    /// Uniform on `(0, 1)`; then each element is divided by the sum of its row (axis 0).
+    /// Uniform on `(0, 1)`; then each element is divided by the sum of its row. Axis 0 numbers the
+    /// rows.
     PositiveUnitball,
     /// Uniform on `[-a, a]` with `a = sqrt(3 / n)`.
     Xavier {
@@ -105,7 +106,7 @@ pub enum Filler {
         /// The meaning of `n`.
         variance: Variance,
     },
-    /// The weights of bilinear upsampling, which depend only on the position.
+    /// The weights of bilinear upsampling. They are not random.
     Bilinear,
 }
 
@@ -130,11 +131,10 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, if the message is cut
-    /// off or damaged, the type or `variance_norm` is unknown, [`Blob::initialize`] would refuse a
-    /// number for every blob, or a type other than gaussian has a `sparse`. Other numbers that the
-    /// type does not use are ignored.
-    /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, if the message is
+    /// damaged, if its type or `variance_norm` is unknown, if it contains a number that no shape
+    /// makes valid, or if a type other than gaussian has a `sparse`. Other numbers that the type
+    /// does not use are ignored. [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -222,18 +222,18 @@ both! {
     impl Float {
         /// Initialises the data on the host, without copying old values from the device. An element
         /// depends only on the filler, the seed, its index and `T` (for
-        /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
-        /// every machine and with any number of threads. Equal seeds mean equal numbers, so use a
-        /// different seed for each blob. A blob without elements stays unchanged; for such a blob
-        /// the call checks the filler's numbers, but not against the shape.
+        /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row). Therefore every machine
+        /// computes the same element, with any number of threads. Equal seeds produce equal
+        /// numbers, so use a different seed for each blob. For a blob without elements the call
+        /// checks the filler's numbers, but not the shape.
         ///
         /// # Errors
         /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a
         /// constant) infinite, `min > max`, `std < 0`, and a `sparse` above the first dimension;
         /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) unless the shape has four axes with the last
         /// two equal (`Bilinear`), or at least one axis (`PositiveUnitball`, `Xavier`, `Msra`);
-        /// [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) of neither
-        /// `f32` nor `f64`; [`Shared`](ErrorKind::Shared); out of memory.
+        /// [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) whose elements
+        /// are neither `f32` nor `f64`; [`Shared`](ErrorKind::Shared); out of memory.
         #[doc(alias("Fill", "sb_blob_fill"))]
         pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
             self.need_unique(Part::Data)?;

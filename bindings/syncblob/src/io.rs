@@ -1,4 +1,4 @@
-//! Callbacks of the C library to the caller's readers, writers and progress functions.
+//! C callbacks that call the caller's readers, writers and progress functions.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -47,12 +47,13 @@ pub trait ReadAt {
     /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
     /// one if `offset` is below the size.
     ///
-    /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
-    /// opening a model makes several passes over the file, and loading a blob makes one pass over
-    /// the blob's message. Within a pass offsets increase, except in reads of names. Contiguous
-    /// values of the blob's element type are read at once (a MiB at a time with a [progress
-    /// callback](crate::Model::set_progress)), other values 4 KiB at a time; a save copies 16 KiB
-    /// at a time. A slow reader, such as a reader over a network, should cache its last piece.
+    /// The library reads fields other than values in pieces of up to 16 KiB, and more than once.
+    /// Opening a model makes several passes over the file; loading a blob makes one pass over the
+    /// blob's message. Within a pass offsets increase, except in reads of names. Contiguous values
+    /// of the blob's element type are read at once, or a MiB at a time if there is a [progress
+    /// callback](crate::Model::set_progress). Other values are read 4 KiB at a time. A save copies
+    /// 16 KiB at a time. A slow reader, such as a reader over a network, should cache the last
+    /// piece that it has read.
     ///
     /// # Errors
     /// Any failure; the library's call returns it as [`ErrorKind::Io`],
@@ -60,8 +61,8 @@ pub trait ReadAt {
     /// [`Interrupted`](io::ErrorKind::Interrupted) the read is retried.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns a number that changes with the bytes, such as a hash of an ETag. If the number
-    /// changes during a read, the read fails.
+    /// Returns a number that differs after each change of the bytes, such as a hash of an ETag. If
+    /// the number changes during a read, the read fails.
     ///
     /// # Errors
     /// Any failure.
@@ -80,7 +81,7 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Returns a number computed from the modification time and the size: a change of the contents
+    /// Returns a number computed from the modification time and the size. A change of the contents
     /// that keeps the time and the size is not detected. [`Model::open`](crate::Model::open) checks
     /// more properties.
     fn version(&self) -> io::Result<u64> {
@@ -179,9 +180,9 @@ enum Failure {
 }
 
 thread_local! {
-    /// The failure of the callbacks of this thread's current call: a boxed failure, or null. The
-    /// library runs the callbacks on the calling thread. The variable is a pointer, without a
-    /// destructor, so that destructors of the thread's other locals can still use the variable.
+    /// The failure of a callback of this thread's current call, as a pointer to a boxed `Failure`,
+    /// or null. The library runs the callbacks on the calling thread. A pointer has no destructor,
+    /// so destructors of the thread's other local variables can still use this variable.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
 }
 
@@ -193,7 +194,8 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
 }
 
 /// Stores a failure, which `with_callbacks` reads after C has returned. A failure replaces an
-/// earlier failure, since C reports the last failure; but an error does not replace a panic.
+/// earlier failure, since C reports the last failure. As an exception, an error does not replace a
+/// panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
@@ -206,7 +208,7 @@ fn keep(failure: Failure) {
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
 /// error. If a callback has panicked, the panic continues after the call.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // This call may be nested: a callback of an outer call may have made this call.
+    // A callback of an outer call may have made this call: saves the outer call's failure.
     let outer = exchange(None);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let kept = exchange(outer);
@@ -288,8 +290,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is a reader that outlives the call. The buffer is the library's and valid
-        // for `bytes` bytes, and is filled with zeros first, since the reader may read it.
+        // SAFETY: `user` is a reader that outlives the call. The library's buffer is valid for
+        // `bytes` bytes, and is filled with zeros first, since the reader may read the buffer.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))

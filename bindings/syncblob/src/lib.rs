@@ -38,17 +38,18 @@
 //! # Sharing
 //!
 //! [`Blob::share`] lets several blobs use one memory, as Caffe does; [`Blob::handle`] returns a
-//! share of the memory. You may always read a shared memory. Writing follows the rule of
-//! [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut self`
-//! and needs a memory with one owner. If the memory has more owners, the method returns an error of
-//! kind [`ErrorKind::Shared`] and changes nothing. [`Blob::make_unique`] copies a shared memory
-//! first. A write to a shared memory is `unsafe`: [`Blob::shared_mut`].
+//! handle that shares a blob's memory. You may always read a shared memory. Writing follows the
+//! rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut
+//! self` and needs a memory with one owner. If the memory has more owners, the method returns an
+//! error of kind [`ErrorKind::Shared`] and changes nothing. To write a shared memory, call
+//! [`Blob::make_unique`], which gives the blob a private copy, or the `unsafe` method
+//! [`Blob::shared_mut`].
 //!
 //! # Lending your memory
 //!
 //! A blob can use your memory without a copy: [`Blob::from_vec`] uses a vector,
-//! [`Blob::from_shared`] an `Arc<[T]>`, and [`Blob::from_ne_bytes`] the bytes of any owner, such as
-//! a mapped file. The library never writes memory that other code may read.
+//! [`Blob::from_shared`] an `Arc<[T]>`, and [`Blob::from_ne_bytes`] any value that owns bytes, such
+//! as a mapped file. The library never writes memory that other code may read.
 //!
 //! # Bytes from and to anywhere
 //!
@@ -71,27 +72,29 @@
 //! counts as one owner. A `&`[`SyncedMemory`] is not an owner: it borrows an owner.
 //!
 //! *Slices stay valid.* A slice borrows its owner. The memory behind the slice stays allocated
-//! until one of these calls: a set, an evict, a request to write read-only storage, or the last
-//! release.
+//! until its last owner releases it, or until a call replaces the storage: a set, an evict, or a
+//! write to read-only storage.
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.
-//! - The other calls need `&mut` of an owner, and a memory with one owner. None of these calls
-//!   can happen while the slice lives: the only owner is borrowed, or the memory has more owners.
-//! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
+//! - The calls that replace storage need `&mut` of an owner, and a memory with one owner. None of
+//!   these calls can happen while the slice lives: the only owner is borrowed, or the memory has
+//!   more owners.
+//! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share of the
+//!   old memory.
 //! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
-//!   if the device has newer bytes than the host. A writing call has made those bytes, and every
-//!   slice from before that call has ended.
+//!   if the device has newer bytes than the host. The call that wrote those bytes needed `&mut`, so
+//!   every earlier slice has ended.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
 //! one. While the slice lives, no owner can be added: every share is made from an owner, and the
 //! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. These two
-//! conditions permit a write, as in `Arc`. A blob does not check the count if it never made a
-//! share and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a
-//! share. Const calls of the library never change current bytes: they allocate, or fill the stale
-//! side. The count is reliable across threads: a share ends with a release operation, and the count
-//! is read with an acquire operation. A thread that reads a count of 1 is ordered after all
-//! accesses of former sharers.
+//! conditions permit a write, as in `Arc`. A blob does not check the count if it never shared a
+//! memory and never exposed its C handle; the reference that [`Blob::memory`] returns cannot add an
+//! owner. Const calls of the library never change current bytes: they allocate, or fill the stale
+//! side. The count is reliable across threads: the library decrements it with release ordering and
+//! reads it with acquire ordering. All accesses by former owners therefore happen before a thread
+//! reads a count of 1.
 //!
 //! *Slices are initialised.* The library fills memory with zeros at its first use. This crate omits
 //! the fill only in functions that write every byte before they return. For device memory the
@@ -112,26 +115,26 @@
 //! the caller promises that no other code writes the memory and, unless the tensor is read-only,
 //! that no other code reads it. The library never writes the memory of a read-only tensor.
 //!
-//! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
-//! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
-//! or the loss of the device is not such a report. Without a report the memory stays in quarantine
-//! ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that the memory
-//! needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on its
-//! drop. A [`Stream`] borrows its owner and is used only with memories of its context, which
+//! *Queued copies.* Until the device has reported the end of a queued copy, the library does not
+//! free, replace, write or expose the copy's memory, and does not drop the memory's owner. A failed
+//! wait or the loss of the device is not such a report. Without a report the memory stays in
+//! quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that
+//! the memory needs ([`Stats::leaked_bytes`]). Soundness does not depend on the drop of a
+//! [`Pending`]. A [`Stream`] borrows its owner and is used only with memories of its context, which
 //! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
-//! the caller promises that every context forgets the stream first.
+//! the caller promises that every context forgets the stream before the stream is destroyed.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
 //! `&self` methods make only such calls.
 //!
 //! *Callbacks.* Your allocators, owners, readers, writers, progress callbacks and `parallel_for`
-//! functions run under `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for`
-//! function does, each task runs exactly once, and no task runs after the operation has ended. A
-//! reader gets initialised memory and may leave it unchanged; the bytes that it returns are
-//! untrusted. The library calls readers, writers and progress callbacks on the thread of the call
-//! and holds no lock, so they may use this crate. The call borrows every object that a callback
-//! could invalidate.
+//! functions run under `catch_unwind`: no panic crosses a C frame. Even if a `parallel_for`
+//! function is wrong, each task runs exactly once, and no task runs after the operation has ended.
+//! A reader gets an initialised buffer and may leave it unchanged; the library does not trust the
+//! bytes. The library calls readers, writers and progress callbacks on the thread of the call and
+//! holds no lock, so these callbacks may use this crate. The call borrows every object that a
+//! callback could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number: any bytes are a
 //! valid value of the type. The C dtype of a blob always matches its `T`.
@@ -160,19 +163,19 @@
 //!
 //! # Features
 //!
-//! - `openblas`: host arithmetic with OpenBLAS instead of plain loops.
-//! - `protobuf-c`: files written by protobuf-c; without the feature, the library writes the same
-//!   bytes.
+//! - `openblas`: host arithmetic uses OpenBLAS instead of plain loops.
+//! - `protobuf-c`: the library protobuf-c writes files; their bytes are the same without this
+//!   feature.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
-//! - `mpi`: `comm::Comm::from_mpi`, a communicator over a communicator of the crate `mpi`.
+//! - `mpi`: `comm::Comm::from_mpi` makes a communicator from a communicator of the crate `mpi`.
 //! - `ndarray`: conversions of blobs from and to arrays: `Blob::view` and similar methods.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
 //!   blobs.
-//! - `serde`: serializes blobs as shape and data (elements of `half` as their bits), statistics,
-//!   limits and names.
-//! - `system`: the installed C library, instead of the bundled sources.
+//! - `serde`: serializes statistics, limits, names and blobs. A blob is written as its shape and
+//!   data; elements of `half` are written as their bits.
+//! - `system`: uses the installed C library instead of the bundled sources.
 //! - `testing`: control of the simulated device and of its failures (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
@@ -228,7 +231,7 @@ pub use stream::Stream;
 #[cfg(feature = "safetensors")]
 pub use tensors::Safetensors;
 
-/// All functions of the C library, including functions that this crate does not wrap.
+/// The raw bindings of the whole C library, for functions that this crate does not wrap.
 pub use syncblob_sys as sys;
 
 #[cfg(feature = "half")]
@@ -256,7 +259,7 @@ pub struct BuildFeatures {
     pub cuda: bool,
 }
 
-/// Returns the optional parts of the C library that the program uses.
+/// Returns which optional parts the program's C library has.
 pub fn build_features() -> BuildFeatures {
     // SAFETY: the function takes no argument.
     let bits = unsafe { syncblob_sys::sb_features() };

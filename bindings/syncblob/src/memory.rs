@@ -123,17 +123,16 @@ impl fmt::Display for Storage {
 }
 
 /// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of its [`Context`], or
-/// both. Its bytes are copied only when a call needs a side that is not current.
+/// both. The bytes are copied only when a call needs a side that is not current.
 ///
-/// As with `str`, a program has only references to a memory: [`Blob::memory`](crate::Blob::memory)
-/// returns a reference, and [`MemoryHandle`] owns a share. A reference is not a share: it borrows
-/// the blob.
+/// As with `str`, a program has only references to this type. [`Blob::memory`](crate::Blob::memory)
+/// returns a reference that borrows the blob, and [`MemoryHandle`] is an owner of a memory.
 ///
 /// Every method that writes takes `&mut self` and needs the memory to have one owner. If the memory
 /// has more owners, the method returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
-    // Two sharers may each have a `&mut` to the same object. Without this field the compiler could
+    // Two owners may each have a `&mut` to the same object. Without this field the compiler could
     // assume that no other reference to the object exists.
     _pinned: PhantomPinned,
     // Represents the C object. The field has no size, so a Rust reference covers none of the C
@@ -155,7 +154,7 @@ type ConstAccess = unsafe extern "C" fn(
 type MutAccess =
     unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
 
-/// The alignment that suits every element type; a memory does not record its element type.
+/// The alignment that suits every element type, because a memory does not record its element type.
 const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
@@ -170,8 +169,8 @@ impl SyncedMemory {
     /// # Safety
     /// The requirements of `from_ptr`.
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
-        // SAFETY: the caller fulfils the Safety section; the type has no bytes, so two such
-        // references of two sharers do not overlap.
+        // SAFETY: the caller fulfils the Safety section; the type has no bytes, so the references
+        // of two owners do not overlap.
         unsafe { &mut *Self::of_c(raw) }
     }
 
@@ -179,7 +178,7 @@ impl SyncedMemory {
         ptr::slice_from_raw_parts_mut(raw.cast::<()>(), 0) as *mut Self
     }
 
-    /// Returns the C handle, for calls that make no share.
+    /// Returns the C handle, for calls that add no owner.
     fn raw(&self) -> *mut sys::sb_mem {
         ptr::from_ref(self).cast_mut().cast()
     }
@@ -260,7 +259,7 @@ impl SyncedMemory {
         Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
     }
 
-    /// Replaces all bytes by a copy of `bytes`, without copying the old bytes to the host first.
+    /// Replaces all bytes with a copy of `bytes`, without copying the old bytes to the host first.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ; errors of
@@ -277,7 +276,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// Returns a device pointer for reading. Work on any stream may use the pointer immediately.
+    /// Returns a device pointer through which work on any stream may read immediately.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
@@ -286,9 +285,9 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// Returns a device pointer for reading by work on `stream`; the host does not wait. Later
-    /// calls on the memory are ordered after the work that is queued on the stream. Any number of
-    /// streams may use a memory at a time.
+    /// Returns a device pointer through which work on `stream` may read; the host does not wait.
+    /// Later calls on the memory are ordered after the work that is queued on the stream. Several
+    /// streams may use a memory at the same time.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice): another context's stream; errors of `gpu_ptr`;
@@ -301,8 +300,8 @@ impl SyncedMemory {
     }
 
     /// Returns a device pointer to the bytes, for writing; the [head](Head) moves to the device.
-    /// The pointer may be written until the next call that reads or writes the host side; after
-    /// such a call, request the pointer again.
+    /// You may write through the pointer until the next call that reads or writes the host side;
+    /// after such a call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); errors of [`gpu_ptr`](SyncedMemory::gpu_ptr).
@@ -311,7 +310,7 @@ impl SyncedMemory {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
-    /// Returns a device pointer for writing by work on `stream`; see
+    /// Returns a device pointer through which work on `stream` may write; see
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
@@ -326,7 +325,7 @@ impl SyncedMemory {
     }
 
     /// Returns a device pointer for overwriting: the old bytes are not copied to the device first.
-    /// Only work on `stream` may use the pointer or, if `stream` is `None`, work on any stream.
+    /// Only work on `stream` may use the pointer; if `stream` is `None`, work on any stream may.
     ///
     /// # Errors
     /// Errors of [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
@@ -367,12 +366,12 @@ impl SyncedMemory {
 /// Replacing, evicting and clearing the storage of a side.
 impl SyncedMemory {
     /// Uses a vector as the host side, without a copy; the [head](Head) moves to the host. The
-    /// library may write the vector, and drops it when the host side is replaced.
+    /// library may write the vector, and drops it when the memory no longer uses it.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the
-    /// vector has a size other than [`size`](SyncedMemory::size) bytes, or is not aligned to 8
-    /// bytes, the alignment that suits every element type.
+    /// vector's size in bytes is not [`size`](SyncedMemory::size), or the vector is not aligned to
+    /// 8 bytes, as the largest element types need.
     #[doc(alias = "set_cpu_data")]
     pub fn set<T: Element>(&mut self, values: Vec<T>) -> Result<()> {
         self.need_unique()?;
@@ -388,8 +387,8 @@ impl SyncedMemory {
     }
 
     /// Uses the owner's bytes as the host side, without a copy. The library never writes the bytes:
-    /// before its first write, it copies them to its own memory. The owner is dropped when the
-    /// memory no longer uses the bytes.
+    /// before its first write, the library copies the bytes to its own memory. The owner is dropped
+    /// when the memory no longer uses the bytes.
     ///
     /// # Errors
     /// Errors of [`set`](SyncedMemory::set).
@@ -444,11 +443,11 @@ impl SyncedMemory {
         })
     }
 
-    /// Evicts a side: releases its storage.
+    /// Releases the storage of a side.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the side
-    /// holds the only current bytes.
+    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when only
+    /// this side has the newest bytes.
     #[doc(alias("sb_mem_evict_cpu", "sb_mem_evict_gpu"))]
     pub fn evict(&mut self, side: Side) -> Result<()> {
         self.need_unique()?;
@@ -485,7 +484,7 @@ fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// Copies that the library queues without a wait.
+/// Queued copies: the methods return without waiting for the copy.
 ///
 /// ```
 /// use syncblob::{Blob, Context, Part};
@@ -520,7 +519,7 @@ impl SyncedMemory {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
     }
 
-    /// Queues the copy that a read of `side` needs, or no copy if `side` has the newest bytes.
+    /// Queues the copy that brings the newest bytes to `side`, if they are not there yet.
     ///
     /// # Errors
     /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
@@ -533,7 +532,7 @@ impl SyncedMemory {
 
     fn queue(&self, stream: Stream<'_>, call: QueuedCall) -> Result<Pending<'_>> {
         let stream = self.stream(stream)?;
-        // SAFETY: `call` queues a copy of the library; memory and stream are live.
+        // SAFETY: `call` is a C function of the library; memory and stream are live.
         check(|err| unsafe { call(self.raw(), stream, err) })?;
         Ok(Pending { memory: self })
     }
@@ -541,7 +540,8 @@ impl SyncedMemory {
     /// Waits for a queued copy.
     ///
     /// # Errors
-    /// Errors of the copy; after an error the head is where it was before the copy.
+    /// Errors of the copy. Afterwards, the head is on the side from which the bytes were copied. If
+    /// the earlier work that wrote these bytes failed, the head is [`Lost`](Head::Lost).
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the memory is live.
         check(|err| unsafe { sys::sb_mem_synchronize(self.raw(), err) })
@@ -551,10 +551,10 @@ impl SyncedMemory {
 type QueuedCall =
     unsafe extern "C" fn(*const sys::sb_mem, sys::sb_stream, *mut sys::sb_error) -> sys::sb_status;
 
-/// A queued copy of a memory's bytes. The drop of a `Pending` waits for the copy.
+/// A queued copy of a memory's bytes. Dropping a `Pending` waits for the copy.
 ///
-/// Forgetting a `Pending` is safe: the library waits before it frees, writes or exposes the memory
-/// of the copy.
+/// Forgetting a `Pending` is safe: the library waits for the copy before it frees, writes or
+/// exposes the memory.
 #[must_use = "dropping a `Pending` waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
@@ -564,7 +564,7 @@ impl Pending<'_> {
     /// Waits for the copy and returns its result.
     ///
     /// # Errors
-    /// Errors of the copy; after an error the head is where it was before the copy.
+    /// Errors of [`synchronize`](SyncedMemory::synchronize).
     pub fn wait(self) -> Result<()> {
         let memory = self.memory;
         std::mem::forget(self);
@@ -573,9 +573,9 @@ impl Pending<'_> {
 }
 
 impl Pending<'_> {
-    /// Ends the borrow without a wait, so that the program may use the memory during the copy, as
-    /// in double buffering. The library waits before it writes, frees or exposes the memory of the
-    /// copy. If the copy fails, the first call that waits for the bytes returns the failure.
+    /// Ends the borrow without a wait. The program may then use the memory during the copy, as in
+    /// double buffering. The library waits for the copy before it writes, frees or exposes the
+    /// memory. If the copy fails, the first call that waits for the bytes returns the failure.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};
@@ -647,7 +647,7 @@ unsafe impl Send for MemoryHandle {}
 unsafe impl Sync for MemoryHandle {}
 
 impl Context {
-    /// Makes a memory of zeros in the context. Nothing is allocated yet.
+    /// Makes a memory of zeros in the context. The first use allocates the bytes.
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes; out of memory, a cap
@@ -662,8 +662,7 @@ impl Context {
 }
 
 impl MemoryHandle {
-    /// Makes a memory of zeros in the built-in context; see [`Context::memory`]. Nothing is
-    /// allocated yet.
+    /// Makes a memory of zeros in the built-in context; see [`Context::memory`].
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes.
@@ -672,11 +671,11 @@ impl MemoryHandle {
         Context::host().memory(bytes)
     }
 
-    /// Takes ownership of a share of a memory from C code.
+    /// Makes an owner of a memory from the reference that C code owns.
     ///
     /// # Safety
-    /// `raw` is a live memory of which the caller owns a share. C code with another share must obey
-    /// this crate's rule: only the sole owner of a memory writes the memory.
+    /// `raw` is a live memory to which the caller owns a reference. Other owners in C code must
+    /// obey this crate's rule: only the sole owner of a memory writes the memory.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
         Self { raw }
     }
@@ -687,7 +686,7 @@ impl MemoryHandle {
         self.raw.as_ptr()
     }
 
-    /// Passes ownership of the share to C code, which must end it with `sb_mem_release`.
+    /// Passes the reference to C code, which must release it with `sb_mem_release`.
     pub fn into_raw(self) -> NonNull<sys::sb_mem> {
         ManuallyDrop::new(self).raw
     }
@@ -697,14 +696,14 @@ impl Deref for MemoryHandle {
     type Target = SyncedMemory;
 
     fn deref(&self) -> &SyncedMemory {
-        // SAFETY: `self` owns a share and is borrowed.
+        // SAFETY: `self` is an owner of the memory, and is borrowed.
         unsafe { SyncedMemory::from_ptr(self.raw.as_ptr()) }
     }
 }
 
 impl DerefMut for MemoryHandle {
     fn deref_mut(&mut self) -> &mut SyncedMemory {
-        // SAFETY: `self` owns a share and is mutably borrowed.
+        // SAFETY: `self` is an owner of the memory, and is mutably borrowed.
         unsafe { SyncedMemory::from_ptr_mut(self.raw.as_ptr()) }
     }
 }
@@ -718,7 +717,7 @@ impl Clone for MemoryHandle {
 
 impl Drop for MemoryHandle {
     fn drop(&mut self) {
-        // SAFETY: releases the share that `self` owns.
+        // SAFETY: releases the reference that `self` owns.
         unsafe { sys::sb_mem_release(self.raw.as_ptr()) }
     }
 }

@@ -117,17 +117,17 @@ impl Model {
     /// [source](std::error::Error::source) of the returned error.
     ///
     /// # Panics
-    /// When the reader panics, in this call or in a later call of the model. The call changes
-    /// nothing.
+    /// When the reader panics, in this call or in a later call of the model. A call that panics
+    /// changes nothing.
     pub fn open_reader(reader: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Sets the progress callback of this model. Later loads, reads of values and saves pass to the
-    /// callback the number of bytes done and the total, or 0 while the total is unknown. The
-    /// callback runs on the thread that makes the call, at least once a MiB. If the callback
-    /// returns [`ControlFlow::Break`], the call returns [`Cancelled`](crate::ErrorKind::Cancelled)
-    /// and changes nothing.
+    /// Sets the progress callback of this model. During a load, a read of values or a save, the
+    /// callback gets the number of bytes done and the total (0 while the total is unknown). The
+    /// callback runs on the calling thread, at least once a MiB. If the callback returns
+    /// [`ControlFlow::Break`], the call returns [`Cancelled`](crate::ErrorKind::Cancelled) and
+    /// changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -161,14 +161,14 @@ impl Model {
     fn take_progress(&mut self, progress: Option<Progress>) {
         let raw = progress.as_ref().map(Progress::to_c);
         let raw = raw.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the struct points to the progress callback, which `self` owns as long as C may
+        // SAFETY: the struct points to the progress callback, which stays alive as long as C may
         // call it.
         check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
             .expect("C accepts a struct of this version");
         self.progress = progress;
     }
 
-    /// Makes an empty model, to which a program adds layers and blobs before it saves the model.
+    /// Makes an empty model. A program adds layers and blobs, then saves the model.
     ///
     /// ```
     /// use syncblob::{Blob, Format, Model, Payload};
@@ -200,8 +200,8 @@ impl Model {
     /// Takes ownership of a model that C code made in `context`, and removes its progress callback.
     ///
     /// # Safety
-    /// `raw` is a live model that was made in `context`, and nothing else owns it. The bytes or the
-    /// source that the model was opened from outlive the model.
+    /// `raw` is a live model that was made in `context`, and nothing else owns it. If the model was
+    /// opened from bytes or from a source, these outlive the model.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();
@@ -213,7 +213,8 @@ impl Model {
     ///
     /// # Safety
     /// `raw` is a live model of `context`. The model and its bytes or source outlive the handle.
-    /// While the handle lives, neither C code nor a method of the handle changes the model.
+    /// While the handle lives, no code changes the model: neither C code nor a method of the
+    /// handle.
     pub unsafe fn borrow_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.borrowed = true;

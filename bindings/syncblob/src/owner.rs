@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Passes the content of a box to `call`. If `call` succeeds, it owns the content.
+/// Passes the content of a box to `call`, which owns the content if it succeeds.
 pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
     let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
     let result = call(owner.0.cast());
@@ -58,14 +58,14 @@ where
     // Boxes the owner before the borrow, so that memory inside the owner does not move.
     let owner = Box::into_raw(Box::new(owner));
     let kept = Lent(Pinned(owner));
-    // SAFETY: the owner is alive and neither moved nor mutably borrowed until
-    // the deleter, or `Lent` after a failure, drops it.
+    // SAFETY: the deleter or, after a failure, `Lent` drops the owner. Until then the owner is
+    // neither moved nor mutably borrowed.
     let lent = unsafe { (*owner.cast_const()).as_ref() };
     kept.to(|deleter, user| call(lent, deleter, user))
 }
 
-/// A boxed owner behind a raw pointer. Moving a `Box` would assert unique access to its content,
-/// and so invalidate the pointers that C has to the owner's memory.
+/// A boxed owner behind a raw pointer. A moved `Box` would assert unique access to its content,
+/// which would invalidate C's pointers to the owner's memory.
 struct Pinned<O: ?Sized>(*mut O);
 
 impl<O: ?Sized> Pinned<O> {
@@ -92,7 +92,8 @@ impl Lent {
     }
 }
 
-/// Makes a call that ends C's use of memory whose deleter is `drop_lent`; returns the owner.
+/// Makes a call that takes memory back from C, and returns the memory's owner. The memory's deleter
+/// is `drop_lent`.
 ///
 /// # Safety
 /// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the
@@ -114,8 +115,8 @@ unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     });
 }
 
-/// Runs the caller's code in a callback from C. Catches a panic, because a panic must not unwind
-/// through C, and returns `None`.
+/// Runs the caller's code in a callback from C. If the code panics, catches the panic, which must
+/// not unwind through C, and returns `None`.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),

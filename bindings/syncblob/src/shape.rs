@@ -24,7 +24,8 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Initialised only up to `num_axes`, to save time: every reshape makes a shape.
+    /// Only the first `num_axes` elements are initialised, because each reshape makes a shape and
+    /// must be fast.
     dims: [MaybeUninit<i64>; MAX_AXES],
     /// The number of given axes, which may be larger than the length of `dims`.
     num_axes: usize,
@@ -108,8 +109,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Two shapes are equal if they have the same number of axes and agree in the dimensions of the
-/// first [`Shape::MAX_AXES`] axes. All dimensions beyond `i64` count as equal.
+/// Two shapes are equal if they have the same number of axes, and the same dimensions in the first
+/// [`Shape::MAX_AXES`] axes. All dimensions beyond `i64` count as equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         self.kept() == other.kept()

@@ -131,7 +131,7 @@ impl<'c> Sim<'c> {
         Self { context }
     }
 
-    /// Chooses when work that is queued from now on runs.
+    /// Sets the schedule of later work.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -145,8 +145,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_set_schedule(self.context.as_ptr(), code, seed, err) })
     }
 
-    /// Makes the `nth` call of an operation fail, counted from now: 1 is the next call. Removes
-    /// faults that were set before; if `nth` is 0, sets no new fault.
+    /// Makes the `nth` call of an operation fail, counted from now: 1 is the next call. Replaces
+    /// all faults that were set before. If `nth` is 0, only removes these faults.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -156,8 +156,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_fail(self.context.as_ptr(), op, nth.into(), mode, err) })
     }
 
-    /// Adds a fault to the faults that are set, up to 16 in all, to test code with several
-    /// failures. `nth` is 1 for the next call.
+    /// Adds a fault and keeps the faults that are set already, to test code with several failures.
+    /// At most 16 faults can be set. `nth` is 1 for the next call.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for `nth` 0,
@@ -188,7 +188,7 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// Makes a stream whose work is not ordered with the work on the default stream.
+    /// Makes a stream. Work on this stream and work on the default stream run in any order.
     ///
     /// # Errors
     /// Out of memory; a lost device.
@@ -232,7 +232,7 @@ impl<'c> Sim<'c> {
     }
 }
 
-/// A stream of a simulated device. The drop runs the queued work and destroys the stream.
+/// A stream of a simulated device. A drop runs the queued work and destroys the stream.
 pub struct SimStream {
     context: Context,
     raw: sys::sb_stream,
@@ -246,8 +246,8 @@ unsafe impl Sync for SimStream {}
 impl SimStream {
     /// Returns the stream for use in a call.
     pub fn as_stream(&self) -> Stream<'_> {
-        // SAFETY: the stream lives until `self` is dropped. The drop makes the context forget the
-        // stream before it destroys the stream.
+        // SAFETY: the stream lives until the drop of `self`, in which the context first forgets the
+        // stream.
         unsafe { Stream::of(&self.context, self.raw) }
     }
 }

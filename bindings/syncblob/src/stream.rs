@@ -15,7 +15,7 @@ use crate::{Context, Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null if the stream is not checked.
+    /// The only context whose memories may use the stream; null if any context may.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
@@ -33,17 +33,18 @@ impl Stream<'static> {
 
 impl<'a> Stream<'a> {
     /// Makes a stream whose owner outlives the result. Only memories of `context` may use the
-    /// stream. The device would also accept it in another context of the same CUDA device, but that
-    /// context would not forget the stream before the stream is destroyed.
+    /// stream. Another context of the same CUDA device could use the stream, too, but would not
+    /// forget the stream before the stream is destroyed.
     ///
     /// # Safety
-    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets it or is destroyed.
+    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets `raw` or is destroyed.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }
 
     /// Returns the raw handle for a call on a memory of `context`, or an error if the stream
-    /// belongs to another context. If `context` has no device, the library refuses the call.
+    /// belongs to another context. A context without a device is not an error here, because the
+    /// library refuses the call.
     pub(crate) fn for_use_in(self, context: &Context) -> Result<sys::sb_stream> {
         let of_another = !self.context.is_null() && self.context != context.as_ptr().cast_const();
         if of_another && context.has_device() {

@@ -10,7 +10,7 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
     #[cfg(windows)]
     return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
-    // WASI has one thread: no other read moves the position between the two calls.
+    // WASI has one thread, so no other read moves the position between `seek` and `read`.
     #[cfg(target_os = "wasi")]
     return io::Seek::seek(&mut &*file, io::SeekFrom::Start(offset))
         .and_then(|_| io::Read::read(&mut &*file, buffer));

@@ -1,4 +1,4 @@
-//! Converts blobs from and to files of the crate `safetensors`, if possible without a copy.
+//! Converts blobs from and to files of the crate `safetensors`, without a copy if possible.
 
 use std::fmt;
 use std::ops::Range;
@@ -30,7 +30,7 @@ macro_rules! stored {
             ///
             /// # Errors
             /// Errors of [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for
-            /// an element type that no blob has, and, without the feature `half`, for halves.
+            /// an element type that no blob has, or for halves without the feature `half`.
             pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
                 match self.info(name)?.dtype {
                     $(
@@ -97,11 +97,11 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
         .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
 }
 
-/// A file of safetensors, in memory or mapped. Blobs use its tensors without a copy.
+/// A file of safetensors, in memory or mapped. Blobs use the file's tensors without a copy.
 ///
-/// A blob shares ownership of the file's bytes as long as it uses a tensor. Only tensors that are
-/// not aligned for their element type are copied (a mapped file that `safetensors` wrote has no
-/// such tensors). The library never writes the file's bytes; instead it writes a private copy.
+/// A blob that uses a tensor shares ownership of the file's bytes. Only tensors that are not
+/// aligned for their element type are copied (a mapped file that `safetensors` wrote has no such
+/// tensors). The library never writes the file's bytes; instead it writes a private copy.
 ///
 /// ```
 /// use std::fs::File;
@@ -215,7 +215,7 @@ struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        // The owner may return fewer bytes than in its first call: then the part is empty.
+        // A later call of the owner's `as_ref` may return fewer bytes; the part is then empty.
         (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
     }
 }

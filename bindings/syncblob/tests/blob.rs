@@ -1,5 +1,3 @@
-//! Tests blobs through the safe interface: shape, bytes on both sides, arithmetic.
-
 use syncblob::{
     Blob, BlobAny, Context, Dtype, ErrorKind, Format, Head, Limits, Model, OpenOptions, Part,
     Payload, Reallocated,
@@ -94,7 +92,6 @@ fn reshape_keeps_memories_that_fit_and_reports_replaced_ones() {
     assert!(blob.reshape([2]).is_ok() && blob.shrink_to_fit().unwrap().data);
 }
 
-/// Returns a blob of each element type.
 fn blobs_of_each_type() -> impl Iterator<Item = BlobAny> {
     let dtypes = Dtype::ALL
         .iter()
@@ -195,7 +192,7 @@ fn bytes_move_only_when_needed() {
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 0)));
     blob.gpu_mut_ptr(Part::Data).unwrap();
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::AtGpu, (1, 0)));
-    assert_eq!(blob.asum(Part::Data).unwrap(), 6.0); // on the device
+    assert_eq!(blob.asum(Part::Data).unwrap(), 6.0);
     assert_eq!(copies(&context), (1, 0));
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]);
     assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 1)));
@@ -312,7 +309,7 @@ fn a_proto_can_change_the_shape() {
     blob.read_proto_reshape(&bytes).unwrap();
     assert!(blob.has_shape_of_proto(&bytes).unwrap());
     assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
-    assert_eq!(blob.data().unwrap().as_ptr(), start); // the old memory was large enough
+    assert_eq!(blob.data().unwrap().as_ptr(), start);
     let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);
@@ -323,10 +320,10 @@ fn a_proto_can_change_the_shape() {
 
 #[test]
 fn malformed_bytes_are_errors_with_an_offset() {
-    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
+    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
-    // The message declares 2^29 elements, `shape { dim: 2^29 }`, but has only one value.
+    // `shape { dim: 2^29 }` and one value
     let claim = [0x3a, 0x06, 0x08, 0x80, 0x80, 0x80, 0x80, 0x02, 0x2a, 0x04, 0, 0, 0, 0];
     let error = Blob::<f32>::from_proto(&claim).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LengthMismatch);
@@ -387,7 +384,6 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// Tests that a message contains the caller's number even if the number does not fit C's type.
 #[test]
 fn errors_contain_the_number_that_the_caller_passed() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();

@@ -1,5 +1,3 @@
-//! Tests allocators and `parallel_for` functions of the caller.
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +5,6 @@ use syncblob::{Blob, Context, ErrorKind, Part};
 #[cfg(feature = "rayon")]
 use syncblob::{Filler, Variance};
 
-/// Counts calls and live bytes; fails or panics according to `behaviour`.
 struct Counting {
     live: AtomicUsize,
     calls: AtomicUsize,
@@ -23,8 +20,8 @@ unsafe impl GlobalAlloc for Counting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // `GlobalAlloc` forbids panics. If an allocator panics anyway, the panic must not cross
-            // C's frames.
+            // `GlobalAlloc` forbids panics. The crate must still stop this panic before it reaches
+            // C.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };
@@ -63,7 +60,6 @@ fn host_memory_comes_from_the_callers_allocator() {
 
 type Spread = fn(usize, &(dyn Fn() + Sync));
 
-/// Functions for `parallel_for`, some of which break its contract.
 static SPREADS: [(&str, Spread); 6] = [
     ("here", |tasks, task| (0..tasks).for_each(|_| task())),
     ("threads", |tasks, task| {
@@ -80,7 +76,7 @@ static SPREADS: [(&str, Spread); 6] = [
 
 #[test]
 fn every_task_is_run_once_whatever_the_callers_function_does() {
-    const COUNT: usize = (5 << 18) + 3; // six tasks
+    const COUNT: usize = (5 << 18) + 3;
     let alone = Blob::<f32>::from_fn([COUNT], |i| (i % 7) as f32 - 3.0).unwrap();
     let expected = (alone.asum(Part::Data).unwrap(), alone.sumsq(Part::Data).unwrap());
     for (name, spread) in &SPREADS {

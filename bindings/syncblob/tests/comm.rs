@@ -1,6 +1,3 @@
-//! Tests communicators of simulated ranks: the results, the errors, and that no code can use a blob
-//! between `ready` and the end of the step, even after a failure or a panic.
-
 #![cfg(feature = "comm")]
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -10,7 +7,6 @@ use std::time::Duration;
 use syncblob::comm::{Comm, Failure, Op, Reducer, ReducerOptions, SimOptions};
 use syncblob::{Blob, Context, Error, ErrorKind, Head, Part, Result};
 
-/// Runs the task of each rank on a separate thread; returns the results.
 fn run<R: Send>(ranks: Vec<Comm>, task: impl Fn(Comm) -> R + Sync) -> Vec<R> {
     let task = &task;
     thread::scope(|scope| {
@@ -77,7 +73,7 @@ fn every_rank_gets_the_values_of_the_root() {
         comm.broadcast(2, &mut numbers).unwrap();
         assert_eq!(numbers, [2; 5]);
         let mut blob = Blob::<u8>::full([4], comm.rank() as u8).unwrap();
-        // The root only reads its blob, so at the root a handle may share the blob's memory.
+        // The root may share its memory, because a broadcast only reads the root's blob.
         let kept = (comm.rank() == 1).then(|| blob.handle(Part::Data).unwrap());
         comm.broadcast_blobs(1, Part::Data, [&mut blob]).unwrap();
         assert_eq!(blob.data().unwrap(), [1; 4]);
@@ -102,10 +98,9 @@ fn shared_blobs_are_refused_before_anything_is_sent() {
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
     drop(b);
-    reducer.step(|step| step.ready(&mut a)).unwrap(); // the step above was refused before it began
+    reducer.step(|step| step.ready(&mut a)).unwrap();
 }
 
-/// A layer, which owns its blobs.
 struct Layer {
     weights: Blob<f32>,
     bias: Blob<f32>,
@@ -151,7 +146,7 @@ fn a_step_writes_the_mean_to_every_diff_for_any_buckets_and_on_devices() {
                     Ok::<_, Error>(())
                 })?;
                 let in_place = device == "sim:0" && bucket_bytes == 1000;
-                let large = &net[3].weights; // more than 1000 bytes
+                let large = &net[3].weights;
                 assert_eq!(large.head(Part::Diff)? == Head::AtGpu, in_place);
                 let mean = 1.0 + iteration as f32;
                 for layer in &net {
@@ -187,7 +182,7 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
     let mut reducer = Reducer::new(&comm, [&a, &b]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut stranger));
     assert_eq!(result.unwrap_err().message(), "the blob was not registered");
-    comm.barrier().unwrap(); // no step is in progress
+    comm.barrier().unwrap();
     a.reshape([3]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ShapeMismatch);
@@ -198,11 +193,10 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
         Ok::<_, Error>(())
     });
     assert_eq!(result.unwrap_err().message(), "blob 1 was not ready");
-    // The failed step had begun, so the communicator is unusable.
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);
-    a.diff_mut().unwrap().fill(1.0); // the step has ended, so the program may use the blob again
+    a.diff_mut().unwrap().fill(1.0);
 }
 
 #[test]
@@ -222,11 +216,10 @@ fn a_step_that_panics_ends_before_its_blobs_are_free() {
         }));
         assert_eq!(result.is_err(), comm.rank() == 0);
         blob.diff_mut().unwrap().fill(1.0);
-        drop(blob); // the other rank may still be in the step
+        drop(blob);
     });
 }
 
-/// A caller's error, which `step` must return unchanged.
 #[derive(Debug, PartialEq)]
 enum Mine {
     Stop,
@@ -288,7 +281,7 @@ fn a_failure_at_any_operation_is_an_error_at_every_rank() {
     }
 }
 
-/// An engine of one rank. Its requests never complete and cannot be abandoned.
+/// An engine of one rank whose requests never complete and cannot be abandoned.
 mod stuck {
     use std::ffi::c_void;
     use std::ptr::{self, NonNull};

@@ -1,5 +1,3 @@
-//! Tests tensors of DLPack that are made from blobs, and blobs that are made from tensors.
-
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +14,6 @@ fn simulated(number: u32) -> Context {
     Context::builder().device(format!("sim:{number}")).build().unwrap()
 }
 
-/// Imitates another program's tensor: the tensor owns its elements, and its deleter counts calls.
 struct Foreign {
     versioned: sys::sb_dl_managed_versioned,
     legacy: sys::sb_dl_managed,
@@ -193,7 +190,7 @@ fn a_read_only_tensor_is_never_written() {
     let reader = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     // SAFETY: no other code reads the blob's elements now.
     let elements = unsafe { blob.shared_mut(Part::Data) }.unwrap();
-    elements[0] = 8.0; // changes the library's copy, not the tensor
+    elements[0] = 8.0;
 
     // SAFETY: the tensor keeps its floats alive.
     assert_eq!((unsafe { reader.data_ptr().cast::<f32>().read() }, ended()), (0.0, 0));

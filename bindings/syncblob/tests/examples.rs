@@ -1,5 +1,3 @@
-//! Tests that the examples produce the results that they describe.
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -76,7 +74,7 @@ fn the_inspector_reports_shapes_ranges_and_suspicious_values() {
 fn post(address: SocketAddr, head: &str, body: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
-    let _ = stream.write_all(body); // fails if the server answers before it has read the body
+    let _ = stream.write_all(body); // fails if the server has already replied and closed
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut reply = String::new();
     let _ = stream.read_to_string(&mut reply);
@@ -101,7 +99,7 @@ fn the_service_loads_models_and_refuses_bombs() {
     // layer { blobs { shape { dim: 2^40 } data: [0] } }
     let blob = [0x3a, 8, 0x0a, 6, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0x2a, 4, 0, 0, 0, 0];
     let claims_terabytes = [&[0xa2, 0x06, 18, 0x3a, 16][..], &blob].concat();
-    let huge = Blob::<f32>::full([9 << 20], 1.0).unwrap(); // 36 MiB, above the limit of one read
+    let huge = Blob::<f32>::full([9 << 20], 1.0).unwrap(); // 36 MiB; the service allows 32 MiB
     let mut large = net(0.5);
     large.add_blob(0, &huge, Payload::Data).unwrap();
     for (body, status, words) in [

@@ -1,4 +1,4 @@
-//! Tests blobs that use the caller's memory: which calls write it, and when its owner is dropped.
+//! Tests blobs that use the caller's memory.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,6 @@ fn host_storage(blob: &Blob<f32>) -> Storage {
     blob.memory(Part::Data).unwrap().storage(Side::Host)
 }
 
-/// An owner of elements that counts its drops.
 struct Counted<T> {
     values: Vec<T>,
     dropped: Arc<AtomicUsize>,
@@ -52,7 +51,7 @@ fn a_vector_is_used_in_place_and_written() {
     let mut blob = Blob::in_context(&simulated()).from_vec([3], values).unwrap();
     assert_eq!((blob.data().unwrap().as_ptr(), host_storage(&blob)), (start, Storage::Borrowed));
     assert_eq!(blob.context().stats().unwrap().borrowed_bytes, 12);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // the next call copies back into the vector
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     blob.data_mut().unwrap()[0] = 7.0;
     assert_eq!(blob.data().unwrap().as_ptr(), start);
     assert_eq!(blob.data().unwrap(), [7.0, 2.0, 3.0]);
@@ -79,8 +78,6 @@ fn elements_of_a_vector_beyond_the_count_are_capacity() {
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
-/// A call that writes a blob. Before the call, the blob uses the elements of an `Arc`. The call
-/// must not write the `Arc`.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
@@ -96,7 +93,7 @@ const WRITERS: [(&str, Writer); 10] = [
         let sim = b.context();
         let on_device = b.gpu_mut_ptr(Part::Data)?;
         sim.sim().unwrap().poke(on_device.cast(), &[0; 16])?;
-        b.data().map(drop) // the copy from the device must not write the caller's memory
+        b.data().map(drop)
     }),
 ];
 
@@ -141,7 +138,7 @@ fn the_last_user_of_the_memory_drops_the_owner_once() {
     other.share(Part::Data, &blob).unwrap();
     let handle = blob.handle(Part::Data).unwrap();
     drop(blob);
-    other.reshape([100]).unwrap(); // outgrows the shared memory and releases it
+    other.reshape([100]).unwrap();
     assert_eq!((dropped(), handle.data().unwrap().len()), (0, 16));
     drop(handle);
     assert_eq!(dropped(), 1);
@@ -173,7 +170,7 @@ fn a_panic_of_a_destructor_does_not_reach_the_caller() {
     let (mut owner, dropped) = Counted::new(vec![1.0_f32; 4]);
     owner.panics = true;
     let mut blob = Blob::from_shared([4], owner).unwrap();
-    blob.data_mut().unwrap().fill(2.0); // copies the elements and drops the owner
+    blob.data_mut().unwrap().fill(2.0);
     assert_eq!((dropped(), blob.data().unwrap()), (1, &[2.0; 4][..]));
 }
 
@@ -203,10 +200,10 @@ fn a_queued_copy_keeps_the_owner() {
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (0, Head::Synced));
     blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (1, Head::AtGpu));
-    assert_eq!(blob.data().unwrap(), [5.0; 4]); // the copy ran before the owner was dropped
+    assert_eq!(blob.data().unwrap(), [5.0; 4]);
 }
 
-/// A range of the bytes of a vector; the range may begin at an unaligned address.
+/// The bytes of a vector from index `.1` to index `.2`.
 struct At(Vec<u64>, usize, usize);
 
 impl AsRef<[u8]> for At {
@@ -229,8 +226,8 @@ fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(host_storage(&blob), Storage::ReadOnly);
     for (wrong, kind) in [
-        (At(words(), 1, 9), ErrorKind::InvalidArgument), // misaligned
-        (At(words(), 0, 7), ErrorKind::InvalidArgument), // not a whole number of elements
+        (At(words(), 1, 9), ErrorKind::InvalidArgument),
+        (At(words(), 0, 7), ErrorKind::InvalidArgument),
         (At(words(), 0, 12), ErrorKind::ShapeMismatch),
     ] {
         assert_eq!(Blob::<f32>::from_ne_bytes([2], wrong).unwrap_err().kind(), kind);
@@ -296,7 +293,6 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
     let again = Blob::from_vec([2, 2], values).unwrap().into_vec().unwrap();
     assert_eq!((again.as_ptr(), again), (start, vector()));
 
-    // The blob is smaller than its vector, and the diff's memory is also a vector.
     let mut blob = Blob::from_vec([4], vector()).unwrap();
     let start = blob.data().unwrap().as_ptr();
     blob.memory_mut(Part::Diff).unwrap().set(vec![9.0_f64, 9.0]).unwrap();
@@ -304,7 +300,6 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
 
-    // `into_vec` copies a vector of another element type.
     let mut blob = Blob::<f32>::zeros([2]).unwrap();
     blob.memory_mut(Part::Data).unwrap().set(vec![0.1_f64]).unwrap();
     let bits = 0.1_f64.to_ne_bytes();
@@ -312,8 +307,6 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
         bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(blob.into_vec().unwrap(), halves);
 
-    // `into_vec` copies shared elements, a shared memory, memory that the device may read, and the
-    // library's memory.
     let shared: Arc<[f32]> = Arc::from(vector());
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);
@@ -341,8 +334,6 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
 
-    // Two blobs use one vector through a tensor: the first `into_vec` copies the elements, and the
-    // second `into_vec` returns the vector.
     for first_is_lender in [true, false] {
         let values = vec![1.0_f32, 2.0, 3.0];
         let start = start_of(&values);
@@ -355,7 +346,6 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
         assert_eq!((own.as_ptr(), copy, &*own), (start, vec![1.0, 2.0, 3.0], &[1.0, 2.0, 3.0][..]));
     }
 
-    // While a tensor is alive, `into_vec` copies the elements.
     let blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
     let tensor = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     assert_eq!(blob.into_vec().unwrap(), [1.0; 3]);
@@ -363,7 +353,6 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
     assert_eq!(unsafe { tensor.data_ptr().cast::<f32>().read() }, 1.0);
 }
 
-/// An owner whose drop calls `into_vec` of another blob.
 struct Unwraps(Vec<f32>, Arc<AtomicUsize>);
 
 impl AsRef<[f32]> for Unwraps {
@@ -397,7 +386,6 @@ fn the_drop_of_an_owner_may_call_into_vec() {
     assert_eq!(ended.load(Ordering::SeqCst), 2);
 }
 
-/// Exposes the elements of another owner as bytes.
 struct Bytes(Unwraps);
 
 impl AsRef<[u8]> for Bytes {

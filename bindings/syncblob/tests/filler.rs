@@ -1,5 +1,4 @@
-//! Tests fillers through the safe interface. The C tests check the values that fillers write; these
-//! tests check that every number is passed to C, and that wrong numbers are refused.
+//! Tests that the parameters of fillers reach C.
 
 use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 
@@ -17,7 +16,6 @@ fn kind_of(shape: &[usize], filler: Filler) -> ErrorKind {
     kind
 }
 
-/// Compares elements 0, 77 and 299 with the golden numbers of the C tests.
 #[test]
 fn numbers_are_those_of_the_c_library() {
     let at = |values: Vec<f64>| [0, 77, 299].map(|i| values[i].to_bits());

@@ -1,5 +1,3 @@
-//! Tests the error messages for files that are not Caffe's.
-
 #[path = "foreign/kinds.rs"]
 mod kinds;
 

@@ -1,4 +1,3 @@
-//! Tests blobs as arrays of the crate `ndarray` and as values of serde.
 #![cfg(any(feature = "ndarray", feature = "serde"))]
 
 use syncblob::{Blob, ErrorKind, Part};
@@ -145,7 +144,6 @@ fn errors_for_invalid_elements_use_the_terms_of_the_format() {
     assert!(parsed(r#""NaN""#).unwrap().is_nan());
 }
 
-/// Tests that serde writes half elements in the form that the crate `half` uses.
 #[cfg(all(feature = "serde", feature = "half"))]
 #[test]
 fn half_precision_goes_through_serde_by_its_bits() {

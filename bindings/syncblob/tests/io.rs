@@ -1,5 +1,3 @@
-//! Tests models and blobs that readers provide and writers receive, and progress callbacks.
-
 use std::cell::Cell;
 use std::error::Error as _;
 use std::fs::File;
@@ -14,7 +12,6 @@ use syncblob::{Blob, Context, ErrorKind, Format, Model, OpenOptions, Payload, Re
 
 const VALUES: usize = 300_000;
 
-/// Returns a caffemodel of one large blob.
 fn net() -> Vec<u8> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
@@ -31,19 +28,16 @@ fn check_net(model: &Model, bytes: &[u8]) {
     assert_eq!(written, bytes);
 }
 
-/// The behaviour of a [`Tricky`] reader from its n-th read on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Trick {
     None,
     Fails,
     Panics,
-    /// Returns the buffer's length, but writes no byte to the buffer.
+    /// Returns the buffer's length without writing to the buffer.
     Idles,
     Overstates,
     Ends,
-    /// Fails with `Interrupted` once, then reads normally.
     Interrupted,
-    /// Reads one byte at a time.
     Crawls,
 }
 
@@ -206,8 +200,6 @@ fn the_results_of_a_reader_are_not_trusted() {
             (opened, _) => panic!("{trick:?}: {opened:?}"),
         }
     }
-    // The reader idles only after the model was opened, so the load reads zeros instead of the
-    // blob's message.
     let (reader, _) = Tricky::new(&bytes, Trick::Idles, usize::MAX);
     let reader = Arc::new(reader);
     let model = Model::open_reader(Arc::clone(&reader)).unwrap();
@@ -240,7 +232,6 @@ fn threads_load_through_one_reader() {
     });
 }
 
-/// A reader that tries to read another blob before each read; this nested read fails.
 struct Nested(Vec<u8>);
 
 impl ReadAt for Nested {
@@ -264,7 +255,6 @@ fn a_reader_may_use_the_crate_itself() {
     assert_eq!(error.source().unwrap().to_string(), "the outer one");
 }
 
-/// A reader and writer that fails with the given error, possibly the error of a nested call.
 struct FailsWith(fn() -> io::Error);
 
 impl ReadAt for FailsWith {
@@ -309,7 +299,6 @@ fn a_reader_and_a_writer_may_cancel() {
     }
 }
 
-/// A writer that accepts `room` writes, then fails or panics. Its flush may fail, too.
 struct Full {
     room: usize,
     panics: bool,
@@ -413,20 +402,19 @@ fn a_progress_that_panics_ends_the_call_and_nothing_else() {
 }
 
 thread_local! {
-    /// Whether failures and readers of this thread panic when they are dropped.
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The payload of a panic in a drop. The payload has no bytes, so leaking it loses no memory.
+/// This payload is empty, because `contain` leaks the payload of a panic in a drop.
 struct Dropped;
 
 fn panic_if_armed() {
     if ARMED.get() {
-        panic::resume_unwind(Box::new(Dropped)); // runs no panic hook, so prints nothing
+        panic::resume_unwind(Box::new(Dropped)); // `resume_unwind` prints nothing
     }
 }
 
-/// An error, or a panic payload, that panics when it is dropped.
+/// An error or a panic payload whose drop panics.
 #[derive(Debug)]
 struct Grenade;
 
@@ -444,7 +432,6 @@ impl Drop for Grenade {
     }
 }
 
-/// A reader whose reads and `version` fail from its n-th read on, and whose drop panics.
 struct Failing {
     bytes: Vec<u8>,
     throws: bool,
@@ -489,7 +476,6 @@ impl Drop for Failing {
     }
 }
 
-/// Returns how a call ends. Drops the call's result or panic payload without a second panic.
 fn outcome<T>(call: impl FnOnce() -> T) -> &'static str {
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let found = match &result {
@@ -511,7 +497,6 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         let mut ends = [""; 4];
         for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
             let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
-            // `read_from` borrows its reader; `open_reader` drops its reader when it fails.
             let kept = failing(nth);
             ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
             ends[1] = outcome(|| Model::open_reader(failing(nth)));
@@ -522,13 +507,13 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         thrown += usize::from(ends[2] == "threw the grenade");
         assert_eq!(ends[0], "returned");
         if ends[1] == "returned" && ends[3] == "returned" {
-            break; // the calls make fewer than `nth` reads
+            break;
         }
         assert_eq!((ends[1], ends[3]), ("threw something else", "threw something else"));
         nth += 1;
     }
     assert!(nth > 2 && thrown > 0, "{nth} reads");
-    // An earlier failure must not become the source of a later error.
+    // No earlier failure may become the source of this error.
     let error = Blob::<f32>::from_proto(b"rubbish").unwrap_err();
     assert!(error.source().is_none());
 }
@@ -549,7 +534,6 @@ fn a_panic_payload_of_save_from_may_panic_when_it_is_dropped() {
     assert!(!path.exists());
 }
 
-/// A reader that panics only when it is dropped.
 struct Last(Vec<u8>);
 
 impl ReadAt for Last {

@@ -1,4 +1,3 @@
-//! Tests `SyncedMemory`: sides, heads, storage, queued copies.
 #![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};
@@ -54,7 +53,7 @@ fn blobs_overwrite_without_a_copy_unless_memory_holds_more() {
     blob.gpu_mut_ptr(Part::Data).unwrap();
     blob.reshape([2]).unwrap();
     blob.overwrite(Part::Data, &[1.0, 2.0]).unwrap();
-    blob.reshape([4]).unwrap(); // the capacity beyond the two elements must be unchanged
+    blob.reshape([4]).unwrap();
     assert_eq!(
         (blob.data().unwrap(), context.stats().unwrap().downloads),
         (&[1.0, 2.0, 7.0, 7.0][..], 1)
@@ -92,7 +91,7 @@ fn a_queued_copy_is_waited_for_by_its_guard_or_by_the_next_call() {
         } else {
             copy.wait().unwrap();
         }
-        blob.data_mut().unwrap().fill(3.0); // must not change the copied bytes
+        blob.data_mut().unwrap().fill(3.0);
         assert_eq!(blob.head(Part::Data).unwrap(), Head::AtCpu);
         blob.gpu_mut_ptr(Part::Data).unwrap();
         let pull = blob.memory(Part::Data).unwrap().pull(stream.as_stream()).unwrap();
@@ -187,8 +186,6 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
-/// CUDA does not know the library's contexts, so it accepts every stream of the device, even if the
-/// stream belongs to another context.
 #[test]
 fn a_stream_is_refused_in_another_context_even_if_the_device_accepts_it() {
     for device in ["sim:0", "cuda:0"] {

@@ -1,5 +1,3 @@
-//! Tests model files through the safe interface.
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -55,7 +53,6 @@ fn a_model_built_in_memory_is_saved_and_opened_as_bytes_and_as_a_file() {
     check_net(&Model::open(&path).unwrap());
 }
 
-/// Returns a model like that of `net`, but with announced blobs, which have no values and no diffs.
 fn announced() -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("net").unwrap();
@@ -141,7 +138,7 @@ fn a_replaced_blob_is_saved_and_the_rest_kept() {
     let mut weights = model.blob((1, 0)).unwrap().load::<f32>().unwrap();
     weights.scale(Part::Data, 2.0).unwrap();
     model.set_blob((1, 0), &weights, Payload::Data).unwrap();
-    model.save(&path).unwrap(); // replaces the file that the model reads
+    model.save(&path).unwrap();
     let again = Model::open(&path).unwrap();
     let blob = again.blob((1, 0)).unwrap().load::<f32>().unwrap();
     assert_eq!(blob.data().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
@@ -276,7 +273,6 @@ fn blobs_load_into_the_context_of_choice() {
     );
 }
 
-/// An owner of bytes that counts its drops.
 struct Counted {
     bytes: Vec<u8>,
     dropped: Arc<AtomicUsize>,
@@ -322,7 +318,7 @@ fn a_model_is_read_from_many_threads() {
     }
 }
 
-/// A blob of NVCaffe: data 1 and -2 as FLOAT16, diff 3 and -1 as INT.
+/// NVCaffe's message of a blob: data 1 and -2 as FLOAT16, diff 3 and -1 as INT.
 const RAW: &[u8] = b"\x3a\x03\x0a\x01\x02\x50\x02\x62\x04\x00\x3c\x00\xc0\
     \x58\x03\x6a\x08\x03\0\0\0\xff\xff\xff\xff";
 
@@ -455,7 +451,6 @@ fn an_error_of_a_file_contains_its_name_once() {
         let text = error.to_string();
         assert!(text.starts_with(&named) && text.matches("net.caffemodel").count() == 1, "{text}");
     }
-    // If the model's source has become unreadable, the message contains no file name.
     std::fs::write(&path, net_of_one_blob()).unwrap();
     let mut model = Model::open(&path).unwrap();
     std::fs::write(&path, b"").unwrap();

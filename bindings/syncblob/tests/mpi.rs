@@ -1,4 +1,4 @@
-//! Tests communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this with mpirun.
+//! `tests/mpi/run.sh` runs this test with mpirun, on any number of ranks.
 
 use syncblob::comm::{Comm, Op, Reducer};
 use syncblob::{Blob, Context, Error, ErrorKind, Part};
@@ -43,7 +43,7 @@ fn main() {
     let comm = Comm::from_mpi(&Context::host(), &universe.world()).unwrap();
     every_call_agrees_with_the_number_of_ranks(&comm);
     a_step_computes_the_mean(&comm);
-    drop(universe); // MPI is finalised
+    drop(universe); // finalises MPI
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::Unsupported);
     if comm.rank() == 0 {
         println!("test result: ok. 3 passed; 0 failed");

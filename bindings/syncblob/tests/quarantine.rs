@@ -1,5 +1,4 @@
-//! Tests that memory that the device may still use is neither freed nor released to its owner, even
-//! if many waits fail or another thread loses the device. Queued work runs as late as possible.
+//! Tests that memory which the device may still use is not freed.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,9 +11,8 @@ use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
 const COUNT: usize = 64;
 const BYTES: usize = 256;
 
-/// Makes the tests run one at a time. The end of a context checks the storage that the contexts of
-/// all tests have left in quarantine, but skips the check while another thread makes the same
-/// check.
+/// Runs one test at a time, because only one context at a time checks quarantined storage when it
+/// ends.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,7 +26,6 @@ fn sim(context: &Context) -> Sim<'_> {
     context.sim().unwrap()
 }
 
-/// Makes `times` calls of each operation fail, from the given call on.
 fn fail_run(context: &Context, from: &[(Operation, u32)], times: u32) {
     for (operation, nth) in from {
         for later in 0..times {
@@ -41,15 +38,12 @@ fn cancel_failures(context: &Context) {
     sim(context).fail(Operation::Any, 0, Failure::Now).unwrap();
 }
 
-/// How often an owner was dropped, and whether a drop was too early.
 #[derive(Default)]
 struct Outcome {
     ended: AtomicUsize,
     early: AtomicBool,
 }
 
-/// An owner of memory that a queued copy to the device reads. Its drop checks whether the copy has
-/// been made.
 struct Loan {
     bytes: Vec<u8>,
     copied_to: usize,
@@ -66,15 +60,13 @@ impl AsRef<[u8]> for Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         self.outcome.ended.fetch_add(1, Ordering::SeqCst);
-        // The device side is released after the host side, so this drop can read the device side.
-        // If the read fails, that side was freed: no copy can follow, and the drop was not early.
+        // After the device side is freed, `peek` fails and no copy can run.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
         self.outcome.early.fetch_or(early, Ordering::SeqCst);
     }
 }
 
-/// Returns a memory that also has device memory, and whose newest bytes are in a `Loan`.
 fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Outcome>) {
     let outcome = Arc::new(Outcome::default());
     let mut memory = context.memory(bytes).unwrap();
@@ -94,8 +86,6 @@ fn assert_nothing_is_kept(context: &Context) {
     assert_eq!((stats.quarantined_bytes, stats.borrowed_bytes, stats.device_bytes), (0, 0, 0));
 }
 
-/// Makes one thread lose the device, so that waits for its streams fail. Meanwhile another thread
-/// releases memory that a queued copy reads.
 fn lose_device_during(release: fn(MemoryHandle)) {
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
@@ -149,7 +139,7 @@ fn memory_that_a_context_leaks_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // frees the storage after the last injected failure
+        host.trim();
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

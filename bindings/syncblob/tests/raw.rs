@@ -1,5 +1,3 @@
-//! Tests handles that are passed between this crate and C code.
-
 use std::ptr;
 
 use syncblob::{
@@ -41,7 +39,6 @@ fn a_blob_goes_to_c_and_back() {
     }
 }
 
-/// Returns a blob that shares the memory of a C handle.
 fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
     let blob = Blob::<f32>::zeros([2]).unwrap();
     // SAFETY: both blobs are live and have the same shape; no code writes.
@@ -102,6 +99,6 @@ fn a_borrowed_model_still_belongs_to_c() {
         let borrowed = Model::borrow_raw(raw, &Context::host());
         assert_eq!((borrowed.format(), borrowed.num_layers()), (Format::Caffemodel, 0));
         drop(borrowed);
-        drop(Model::from_raw(raw, &Context::host())); // sanitizers would report a second free
+        drop(Model::from_raw(raw, &Context::host()));
     }
 }

@@ -1,11 +1,9 @@
-//! Tests files that Caffe wrote, in the folder SYNCBLOB_TEST_DATA (by default shared/data in the
-//! folder that contains the repository).
+//! Tests files that Caffe wrote, in the folder SYNCBLOB_TEST_DATA (by default shared/data).
 
 use std::path::PathBuf;
 
 use syncblob::{Blob, Format, Generation, Model};
 
-/// Returns the path of a file, or prints a note and returns None if the file is absent.
 fn real_file(name: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let dir = std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into());

@@ -1,7 +1,4 @@
-//! Tests callbacks that call the library again at random: owners, readers, writers, progress
-//! functions, lenders of blobs and `parallel_for`. Callbacks use objects that share memories with
-//! the objects of the running call, and the allocator fails at random. All objects must stay valid:
-//! they contain only values that were written, owners are dropped once, and all memory is freed.
+//! Tests callbacks that make random calls on objects that share memory with the running call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -19,16 +16,13 @@ use syncblob::{
 const SLOTS: usize = 5;
 const MAX_DEPTH: u32 = 3;
 
-/// A count of elements that is large enough for work to be split over threads.
+/// With this many elements the library divides work among threads.
 const LARGE: usize = 140_000;
 
-/// The state of the generator of random numbers. Only tasks of `parallel_for` draw numbers on
-/// threads other than the test's.
 static RANDOM: Mutex<u64> = Mutex::new(0);
 static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
 
 thread_local! {
-    /// The number of nested callbacks on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -50,12 +44,9 @@ struct World {
     handles: Mutex<Vec<MemoryHandle>>,
     model: Mutex<Option<Arc<Model>>>,
     owners: AtomicUsize,
-    /// The number of callbacks that called the library.
     nested: AtomicUsize,
-    /// Errors that callbacks found. Callbacks do not panic instead, because the crate catches some
-    /// panics.
+    /// Collects errors of callbacks, because the crate catches some panics.
     wrong: Mutex<Vec<String>>,
-    /// Whether callbacks must do nothing.
     is_over: AtomicBool,
 }
 
@@ -73,7 +64,7 @@ impl World {
     }
 }
 
-/// Locks an object; returns None if a call that runs this callback is using the object.
+/// Returns None if a call that runs this callback uses the object.
 fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match of.try_lock() {
         Ok(free) => Some(free),
@@ -87,7 +78,6 @@ fn world() -> Option<Arc<World>> {
     (!world.is_over.load(SeqCst)).then_some(world)
 }
 
-/// The body of every callback: makes a random call of the library, or no call.
 fn call_back() {
     let Some(world) = world() else { return };
     let depth = DEPTH.get();
@@ -106,18 +96,16 @@ fn call_back() {
     }
 }
 
-/// The panic payload of callbacks.
 struct OnPurpose;
 
 fn maybe_throw() {
     if one_in(40) {
-        panic::resume_unwind(Box::new(OnPurpose)); // runs no panic hook, so prints nothing
+        panic::resume_unwind(Box::new(OnPurpose)); // `resume_unwind` prints nothing
     }
 }
 
 // --- callbacks ----------------------------------------------------------------------------
 
-/// An owner of memory that calls the library when it is dropped.
 struct Owner(Vec<f32>);
 
 impl Owner {
@@ -223,7 +211,7 @@ fn spread(tasks: usize, task: &(dyn Fn() + Sync)) {
     maybe_throw();
 }
 
-/// An allocator that fails at random. An allocator must not call the library.
+/// Fails at random. Unlike other callbacks, an allocator must not call the library.
 struct Failing;
 
 static FAILS: AtomicBool = AtomicBool::new(false);
@@ -249,8 +237,7 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number. Sums and differences of such numbers are whole, but values in
-/// invalid memory rarely are whole numbers.
+/// All values are whole numbers, so a fraction shows invalid memory.
 fn value() -> f32 {
     below(16) as f32 - 8.0
 }
@@ -271,7 +258,6 @@ type Result<T = ()> = syncblob::Result<T>;
 
 type Step = (&'static str, fn(&Arc<World>) -> Result);
 
-/// Steps that run callbacks.
 const OFTEN: [Step; 4] =
     [("model", step_of_model), STEPS[1], ("set_shared_data", set_shared_data), STEPS[6]];
 
@@ -386,7 +372,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // without the lock; other steps drop blobs under the lock
+    drop(before);
     Ok(())
 }
 
@@ -451,7 +437,6 @@ fn replace_model(world: &World, model: Model) {
     drop(before);
 }
 
-/// Makes one call, which may fail only for the reasons that this test creates.
 fn step(world: &Arc<World>) {
     let (name, call) = match below(4) {
         0 => OFTEN[below(OFTEN.len())],
@@ -537,7 +522,6 @@ fn callbacks_may_use_objects_that_share_memory_with_the_running_call() {
     let (begin, time) = (Instant::now(), Duration::from_secs(if is_full { 60 } else { 3 }));
     let only = std::env::var("SYNCBLOB_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let (mut nested, mut seed) = (0, only.unwrap_or(0));
-    // Continue on a slow machine until enough callbacks have called the library.
     while begin.elapsed() < time || (nested <= 100 && seed < 1000) {
         let device = if seed % 2 == 0 { "cpu" } else { "sim:0" };
         let lived = panic::catch_unwind(|| live(seed, device));

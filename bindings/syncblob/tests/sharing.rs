@@ -1,4 +1,3 @@
-//! Tests the rule of sharing (which owner may write, and when) and sharing between many threads.
 #![cfg(feature = "testing")]
 
 use std::sync::{Arc, Barrier};
@@ -9,7 +8,6 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// The name of a call that writes the blob, and a function that makes the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {
@@ -134,7 +132,7 @@ fn make_unique_keeps_the_values_of_the_blob_and_of_its_sharers() {
         }
         for part in [Part::Data, Part::Diff] {
             b.make_unique(part).unwrap();
-            b.make_unique(part).unwrap(); // changes nothing
+            b.make_unique(part).unwrap();
         }
         assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
         b.fill(Part::Data, 5.0).unwrap();
@@ -173,12 +171,12 @@ fn an_existing_memory_becomes_data_or_diff() {
         let mut made = b.context().memory(16).unwrap();
         made.overwrite(&bytes_of(7.0)).unwrap();
         b.set_memory(part, made).unwrap();
-        assert!(b.is_unique(part).unwrap()); // the blob has consumed the only handle
+        assert!(b.is_unique(part).unwrap());
     }
     assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[7.0; 4][..], &[7.0; 4][..]));
     b.set_memory(Part::Diff, a.handle(Part::Data).unwrap()).unwrap();
     assert_eq!(b.diff_mut().unwrap_err().kind(), ErrorKind::Shared);
-    b.update().unwrap(); // only reads the diff
+    b.update().unwrap(); // `update` only reads the diff
     assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[6.0; 4][..], &[1.0; 4][..]));
     drop(a);
     b.diff_mut().unwrap()[0] = 2.0;
@@ -204,7 +202,6 @@ fn memories_that_do_not_suit_a_blob_are_refused() {
     assert_eq!(bytes.diff().unwrap(), [3; 19]);
 }
 
-/// Bytes that begin one byte after an aligned address.
 struct Askew(Vec<u64>, usize);
 
 impl Askew {
@@ -246,7 +243,7 @@ fn sharing_one_part_leaves_the_other_writable() {
     let [a, mut b] = two();
     b.share(Part::Diff, &a).unwrap();
     assert!(b.is_unique(Part::Data).unwrap() && !b.is_unique(Part::Diff).unwrap());
-    b.update().unwrap(); // only reads the shared diff
+    b.update().unwrap();
     assert_eq!(b.data().unwrap(), [1.0; 4]);
 }
 

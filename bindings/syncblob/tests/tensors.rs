@@ -1,4 +1,3 @@
-//! Tests blobs from and to files of safetensors.
 #![cfg(feature = "safetensors")]
 
 use std::collections::HashMap;
@@ -23,7 +22,7 @@ fn a_view_is_the_blobs_own_bytes() {
     let mut blob =
         Blob::<f32>::in_context(&context).from_slice([2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
     blob.diff_mut().unwrap().fill(0.5);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // the view copies from the device
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     let view = blob.tensor_view().unwrap();
     assert_eq!((view.shape(), view.dtype()), (&[2, 2][..], safetensors::Dtype::F32));
     assert_eq!(view.data().as_ptr(), blob.data().unwrap().as_ptr().cast());
@@ -71,12 +70,12 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
     let map = unsafe { Mmap::map(&File::open(&path).unwrap()) }.unwrap();
     let range = map.as_ptr_range();
     let file = Safetensors::new(map).unwrap();
-    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // sorted by element size, largest first
+    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // safetensors stores larger elements first
     assert_eq!((file.shape("ip.weight"), file.shape("x")), (Some(&[8, 4][..]), None));
     assert_eq!(format!("{file:?}"), "Safetensors { tensors: 2, bytes: 152, .. }");
     let mut mapped = file.blob::<f32>("ip.weight").unwrap();
     let other = file.blob::<f64>("ip.bias").unwrap();
-    drop(file); // each blob keeps the map
+    drop(file);
     for (start, storage) in [
         (mapped.data().unwrap().as_ptr().cast::<u8>(), host_storage(&mapped)),
         (other.data().unwrap().as_ptr().cast::<u8>(), host_storage(&other)),
@@ -97,7 +96,6 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
 
 #[test]
 fn misaligned_tensors_are_copied() {
-    /// Bytes that begin at an offset from an address that is aligned for every type.
     struct Shifted(Vec<u64>, usize, usize);
     impl AsRef<[u8]> for Shifted {
         fn as_ref(&self) -> &[u8] {
@@ -132,7 +130,7 @@ fn every_element_type_is_used_in_place() {
         assert_eq!(read.dtype(), *dtype);
         assert_eq!(read.bytes(Part::Data).unwrap(), blob.bytes(Part::Data).unwrap());
         let storage = read.memory(Part::Data).unwrap().storage(Side::Host);
-        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // copied if unaligned
+        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // unaligned: copied
     }
     let bytes = Blob::<u8>::from_slice([3], &[0, 1, 255]).unwrap();
     let file = safetensors::serialize([("b", bytes.tensor_view().unwrap())], None).unwrap();
@@ -187,7 +185,6 @@ fn names_are_escaped_in_messages() {
     assert!(error.message().starts_with(r#""a\u{1b}[31m\n" holds C64"#), "{error:?}");
     let error = file.blob_any(name).unwrap_err();
     assert!(error.message().ends_with(r#"the type C64 of "a\u{1b}[31m\n""#), "{error:?}");
-    // The crate safetensors quotes the header's text unescaped; this crate must escape it.
     let header = r#"{"x":{"dtype":"\u001b[31m","shape":[],"data_offsets":[0,0]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let error = Safetensors::new(bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Tests calls in the destructor of a thread-local, after other thread-locals have been dropped.
+//! Tests calls in the destructor of a thread-local after other thread-locals have ended.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -40,7 +40,6 @@ impl ReadAt for Panics {
     }
 }
 
-/// Makes calls that must work after the thread-locals have been dropped.
 fn calls(bytes: &[u8]) {
     let mut model = Model::open_reader(bytes.to_vec()).unwrap();
     model.set_progress(|_, _| ControlFlow::Continue(()));
@@ -92,7 +91,7 @@ fn calls_work_while_the_thread_ends() {
         let (sender, done) = channel();
         let ended = thread::spawn(move || {
             if is_first {
-                KEPT.set(None); // used first, so that it is dropped last
+                KEPT.set(None); // the first used thread-local is dropped last
             }
             let bytes = net().to_bytes().unwrap();
             calls(&bytes);

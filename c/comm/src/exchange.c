@@ -27,8 +27,8 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                                                                             : SB_SIDE_CPU;
 }
 
-/* Returns whether the root can read its bytes in place: the bytes are on the host, and the read
-   cannot run a deleter. */
+/* Returns whether the root can read its bytes on the host without running a deleter. A read that
+   replaces read-only storage may run the storage's deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
                                    sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);

@@ -11,7 +11,8 @@ static size_t max_size(size_t a, size_t b) {
 }
 
 /* Returns whether a blob is reduced in place. Gathering copies the blob twice, which for a large
-   blob takes longer than a separate message. A message takes longer if there are more ranks. */
+   blob takes longer than a separate message. The time for a message grows with the number of ranks,
+   and so does the limit. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -389,7 +390,8 @@ static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     reducer->in_step = reducer->comm->has_step = true;
     st = advance(reducer, &cause);
     if (st == SB_ERR_DEVICE_FAILURE)
-        reducer->unreported = cause; /* a blob may have old bytes now, which a retry would reduce */
+        reducer->unreported = cause; /* a blob's newest bytes may be lost: a retry would reduce
+                                        older bytes */
     if (st != SB_ERR_COMM_FAILURE)
         return SB_OK; /* buckets that could not start are retried later */
     fail_step(reducer);

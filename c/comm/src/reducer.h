@@ -1,4 +1,3 @@
-/* The struct of sb_reducer. */
 #ifndef SB_COMM_REDUCER_H
 #define SB_COMM_REDUCER_H
 

@@ -18,8 +18,8 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
     return (char *)buffer->ptr + bytes_of(buffer, first);
 }
 
-/* Returns the host address of elements, which are on the host or a simulated device, because the
-   slot `takes` accepts no other device. Returns NULL only in a forked child. */
+/* Returns the host address of elements on the host or on a simulated device: the slot `takes`
+   accepts no other device. Returns NULL only in a forked child. */
 static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     const void *table;
     void *device, *address = NULL;

@@ -67,7 +67,6 @@ struct call {
     sb_comm_buffer buffer;
 };
 
-/* Creates the upcoming operation of a rank. */
 static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_operation **out,
                                 sb_error *err) {
     struct sb__sim_operation *operation =
@@ -208,9 +207,9 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
     free_left(group);
 }
 
-/* Leaves an operation that is complete for this rank, and sets `*out_done`. Returns COMM_FAILURE if
-   the operation cannot complete, or another rank has not called the operation by `until`; else
-   SB_OK. */
+/* If the operation is complete for this rank, leaves the operation and sets `*out_done`. Returns
+   COMM_FAILURE if the operation cannot complete, or if another rank has not called it by
+   `until`. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;

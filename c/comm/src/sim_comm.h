@@ -1,4 +1,3 @@
-/* The structs of the simulated communicator. */
 #ifndef SB_COMM_SIM_COMM_H
 #define SB_COMM_SIM_COMM_H
 

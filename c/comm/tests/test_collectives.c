@@ -1,5 +1,4 @@
-/* Tests collectives of simulated ranks on host memory: results, refused calls, and the status at
-   other ranks if a rank fails. */
+/* Tests collectives of simulated ranks on host memory. */
 #include "halves.h"
 #include "port/threads.h"
 #include "tasks.h"
@@ -10,8 +9,6 @@
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* --- results ----------------------------------------------------------------------------- */
-
 TEST(every_op_combines_the_values_of_all_ranks) {
     const sb_sim_comm_options late = RANK_OPTIONS(.seed = 5, .delay_microseconds = 300);
     for (size_t i = 0; i < SIZES; i++) {
@@ -20,7 +17,7 @@ TEST(every_op_combines_the_values_of_all_ranks) {
     }
 }
 
-/* Each of 16 barriers is delayed by up to 10 ms; the limit of 1 ms does not include the delay. */
+/* The limit of 1 ms does not include the delays. */
 TEST(operations_complete_as_late_as_requested) {
     const sb_sim_comm_options late =
         RANK_OPTIONS(.delay_microseconds = 10000, .limit_milliseconds = 1);
@@ -80,8 +77,6 @@ TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
             ranks_run(size, NULL, broadcast_blobs, &place);
         }
 }
-
-/* --- refusals ---------------------------------------------------------------------------- */
 
 TEST(invalid_arguments_are_refused_and_send_nothing) {
     double value = 3;
@@ -143,7 +138,6 @@ TEST(a_planted_failure_may_be_removed) {
     assert_ok(sb_comm_barrier(comm, &err));
 }
 
-/* The calls of a rank, as the messages of other ranks describe them. */
 static const char *const calls[] = {
     "all-reduces 3 f64, op 0", "all-reduces 4 f64, op 0",  "all-reduces 3 f32, op 0",
     "all-reduces 3 f64, op 3", "broadcasts 24 u8, root 0", "broadcasts 24 u8, root 1",
@@ -190,14 +184,11 @@ TEST(a_difference_of_calls_is_reported_with_both_calls) {
                 ranks_run(2, NULL, differ, (int[]){one, other});
 }
 
-/* --- failures ------------------------------------------------------------------------------ */
-
 struct failing {
     int64_t nth;
     sb_sim_comm_failure mode;
 };
 
-/* Rank 1 fails at its n-th of three operations. All ranks return COMM_FAILURE; no rank hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
     double value = 1;
@@ -233,7 +224,6 @@ TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
     }
 }
 
-/* Rank 1 calls late, and rank 2 has ended: the message at rank 0 must name rank 2. */
 static void come_late(sb_comm *comm, void *arg) {
     _Atomic int *done = arg;
     sb_error err = {.code = 0};

@@ -1,7 +1,5 @@
-/* Makes every call of a communicator and of a reducer while the n-th allocation, device operation
-   or call of the engine fails, for every n. Bytes and heads must then be as before the call or as
-   after a successful call, a retry must be possible unless the engine may have sent bytes, and
-   nothing may leak. Both ranks make the same calls. */
+/* Tests calls of communicators and reducers while the n-th allocation, device operation or engine
+   call fails. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "mirror.h"
@@ -20,7 +18,6 @@ enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
 
-/* ALL_REDUCE to STEP use the blobs. */
 enum call {
     ALL_REDUCE,
     SEND,
@@ -59,8 +56,6 @@ struct world {
     bool is_broken; /* the communicator is unusable */
     double value;
 };
-
-/* --- the fixture ----------------------------------------------------------------------------- */
 
 static void values_of(int blob, float values[MOST]) {
     fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);
@@ -118,14 +113,12 @@ static void world_close(struct world *w) {
         const size_t bytes = (size_t)counts[i] * sizeof *values;
         values_of(i, values);
         bytes_get(w->lent[i].context, w->lent[i].ptr, found, bytes);
-        assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
+        assert_memory_equal(found, values, bytes);
     }
     rig_close(&w->rig);
 }
 
-/* --- calls ----------------------------------------------------------------------------------- */
-
-/* Makes one step; after a failure, a second call continues with the call that failed. */
+/* Makes a step; a second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
@@ -136,7 +129,6 @@ static sb_status step(struct world *w, sb_error *err) {
     return sb_reducer_wait(w->reducer, err);
 }
 
-/* Writes new values on the host, and makes a step. */
 static sb_status next_step(struct world *w) {
     void *out;
     for (int i = 0; i < BLOBS; i++) {
@@ -180,7 +172,6 @@ static bool is_changed_by(const struct setting *setting) {
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
 }
 
-/* Returns whether the blob holds its values from before the call or, if `after`, the new values. */
 static bool holds(struct world *w, int blob, bool after) {
     float values[MOST] = {0};
     const size_t bytes = (size_t)counts[blob] * sizeof *values;
@@ -194,15 +185,12 @@ static bool holds(struct world *w, int blob, bool after) {
     return mem_holds(data_of(w->blobs[blob]), values, bytes);
 }
 
-/* Returns whether the blob's bytes are lost or on a lost device. */
 static bool is_out_of_reach(struct world *w, int blob) {
     const int32_t head = sb_mem_head(data_of(w->blobs[blob]));
     return head == SB_HEAD_LOST ||
            (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
 }
 
-/* Returns how many blobs and values are wrong. Bytes from before the call are right if `before`,
-   and bytes from after the call are right if `after`. */
 static int64_t num_wrong(struct world *w, bool before, bool after) {
     const double later = w->setting->call == REDUCE_VALUE ? 10 : 5;
     int64_t wrong = !(before && w->value == 5) && !(after && w->value == later);
@@ -212,7 +200,6 @@ static int64_t num_wrong(struct world *w, bool before, bool after) {
     return wrong;
 }
 
-/* Checks that a blob, even after a failure, can be reshaped, written and read. */
 static void check_use(struct world *w, sb_blob *blob) {
     const int64_t longer = 500;
     void *out;
@@ -224,8 +211,6 @@ static void check_use(struct world *w, sb_blob *blob) {
     const void *in = host_of(blob, SB_DATA);
     assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
 }
-
-/* --- each failure in turn -------------------------------------------------------------------- */
 
 static void fail_setting(const struct setting *s, int kind, int64_t nth, const char *what) {
     static const char *const names[] = {"handle", "begin, unsent", "begin, sent", "test", "wait"};
@@ -289,7 +274,7 @@ static bool check_engine(struct world *w, int kind, int64_t nth, sb_status st,
     return false;
 }
 
-/* Checks a failure that is not the engine's. Returns whether the call may be retried. */
+/* Checks a failure of the device or of an allocation. Returns whether the call may be retried. */
 static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, bool fired) {
     const struct setting *s = w->setting;
     const enum fault fault = kind < FAULTS ? (enum fault)kind : FAULT_ALLOC;
@@ -319,7 +304,6 @@ static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, b
     return st != SB_OK && sb_context_device_status(w->rig.context) == SB_OK;
 }
 
-/* Makes the call while the n-th operation fails. Returns false if there is no n-th operation. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool is_engine = kind > HANDLE;
     sb_error *const to = is_engine && nth % 2 == 0 ? NULL : &err;
@@ -335,7 +319,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool calloc_failed = calloc_has_failed();
     const bool fired =
         is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
-    ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
+    ignore(sb_context_synchronize(w.rig.context, NULL));            /* queued work scales a mean */
     const bool may_retry = kind == UNSENT && setting->call == STEP; /* the step retries */
     const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
     if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {

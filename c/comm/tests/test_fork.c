@@ -1,12 +1,11 @@
-/* A communicator belongs to the process that created it. */
+/* Tests that a communicator belongs to the process that created it. */
 #include "blobs.h"
 #include "child.h"
 #include "ranks.h"
 
 #include "../src/sim_comm.h"
 
-/* Keeps a pointer to the parent's engine: the child does not free the engine, and a leak checker
-   would report an engine without a pointer. */
+/* The child does not free the parent's engine; this pointer hides the leak from leak checkers. */
 static struct sb__sim_group *volatile parents;
 
 static void use_in_child(void *arg) {
@@ -46,9 +45,8 @@ static void continue_in_child(void *arg) {
     sb_comm_destroy(step->comm);
 }
 
-/* A step in progress belongs to the parent, so sb_reducer_destroy in the child does not wait. */
 TEST(a_forked_child_cannot_continue_a_step) {
-    /* The parent's bucket stays in flight. */
+    /* The delay keeps the parent's bucket in flight. */
     const sb_sim_comm_options options = RANK_OPTIONS(.delay_microseconds = 300000);
     struct step step = {
         .blobs = {test_vector(NULL, SB_DTYPE_F32, 100), test_vector(NULL, SB_DTYPE_F32, 100)}};

@@ -1,5 +1,4 @@
-/* Tests a communicator over the engine of mirror.h: which tables of engines are refused, the
-   arguments that the engine gets, and how the communicator and the reducer use the results. */
+/* Tests communicators and reducers over the engine of mirror.h. */
 #include "blobs.h"
 #include "mirror.h"
 
@@ -9,12 +8,10 @@
 #include <syncblob/sim_comm.h>
 
 #define MOST MIRROR_BLOBS
-enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
+enum { LARGE = (2 * 128 << 10) / sizeof(float) };
 
-/* --- buckets --------------------------------------------------------------------------------- */
-
-/* The sizes, in floats, of the blobs from the last to the first, and of the messages that are sent.
-   A negative size marks a blob that is sent in place. */
+/* Sizes in floats: of the blobs, from the last to the first, and of the messages. A negative size
+   marks a blob that is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -34,7 +31,7 @@ static const struct sizes rows[] = {
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
     {SIZE_MAX, {1, 7, 60}, {68}},  /* all blobs are gathered */
     {SIZE_MAX, {1}, {1}},
-    /* A large blob is sent at once and in place, which is faster than gathering. */
+    /* A large blob is sent at once and in place. */
     {25 << 20, {7, LARGE + 1, LARGE - 1, 5, LARGE, 3}, {-LARGE - 1, -LARGE, LARGE + 14}},
 };
 
@@ -62,7 +59,7 @@ static void check_buckets(struct mirrored *w, const struct sizes *row, const sb_
         num_sent++;
     for (int64_t i = num; i--;)
         assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
-    assert_true(engine->start || w->mirror.num_sent == num_sent); /* without requests: at once */
+    assert_true(engine->start || w->mirror.num_sent == num_sent);
     assert_ok(sb_reducer_wait(w->reducer, &err));
     assert_int_equal(w->mirror.num_sent, num_sent);
     for (int64_t i = 0; i < num_sent; i++) {
@@ -83,9 +80,6 @@ TEST_ON(mirrored, a_bucket_is_filled_to_its_limit_and_no_further) {
     }
 }
 
-/* --- buffers of buckets ---------------------------------------------------------------------- */
-
-/* Reopens the fixture with six blobs, each in a separate bucket; two buckets can be in flight. */
 static void world_of_rooms(struct mirrored *w, const sb_comm_engine *engine) {
     mirrored_reopen(w, engine, false);
     for (int i = 0; i < MOST; i++)
@@ -106,15 +100,12 @@ TEST_ON(mirrored, at_most_two_buckets_are_in_flight) {
             assert_ok(sb_reducer_wait(f->reducer, &err));
             assert_int_equal(f->mirror.num_sent, step * MOST);
             assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
-            assert_int_equal(f->mirror.second,
-                             done ? 0 : step * (MOST - 1)); /* not each step's first start */
+            assert_int_equal(f->mirror.second, done ? 0 : step * (MOST - 1));
             for (int i = 0; i < MOST; i++)
                 assert_true(mirrored_holds(f, i, 100 * i * (1 << step), 1 << step));
         }
     }
 }
-
-/* --- failures of the engine ------------------------------------------------------------------ */
 
 TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
@@ -128,7 +119,7 @@ TEST_ON(mirrored, destroying_a_reducer_waits_for_buckets_in_flight) {
         assert_int_equal(f->mirror.abandoned, fails ? 2 : 0);
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         for (int i = 0; i < MOST; i++)
-            assert_true(mirrored_holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
+            assert_true(mirrored_holds(f, i, 100 * i, 1));
         f->is_broken = true;
     }
 }
@@ -147,7 +138,6 @@ TEST_ON(mirrored, memory_in_flight_outlives_a_reshape) {
     }
 }
 
-/* Waits for the end of the step, or destroys the reducer during the step. */
 TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
     enum { BLOBS = 3 };
     sb_mem *kept[BLOBS];
@@ -170,22 +160,19 @@ TEST_ON(mirrored, memory_that_the_engine_may_still_write_is_not_freed) {
         if (how & 2)
             assert_error(SB_ERR_COMM_FAILURE, sb_reducer_wait(f->reducer, &err), mirror_cause);
         for (int i = 0; i < BLOBS && how & 2; i++)
-            assert_true(mirrored_holds(f, i, i, 1)); /* this engine wrote nothing */
+            assert_true(mirrored_holds(f, i, i, 1));
         test_end_after(f->rig.owned_before);
         assert_int_equal(f->mirror.abandoned, gathers ? 1 : BLOBS);
         assert_int_equal(f->rig.counting.live_buffers, gathers ? 1 : BLOBS);
         for (int i = 0; i < BLOBS && !gathers; i++) {
             assert_true(sb_mem_is_unique(kept[i]));
-            sb_mem_release(kept[i]); /* so that the test leaks nothing */
+            sb_mem_release(kept[i]); /* the test frees the memory that the library must not free */
         }
         if (gathers)
             sb_mem_release(rooms[f->mirror.sent[0].buffer.ptr != first]);
     }
 }
 
-/* --- a device that fails --------------------------------------------------------------------- */
-
-/* Checks that neither the sum nor the old bytes can be read. */
 static void assert_no_bytes(sb_mem *mem) {
     const void *bytes;
     const sb_status st = sb_mem_cpu(mem, &bytes, NULL);
@@ -193,8 +180,7 @@ static void assert_no_bytes(sb_mem *mem) {
                                                  : st == SB_ERR_DEVICE_LOST);
 }
 
-/* All blobs are in flight when the device fails: scaling the first blob fails, and the later blobs
-   find a lost device. */
+/* Scaling the first blob fails; the other blobs find a lost device. */
 TEST_ON(mirrored, the_first_failure_of_a_step_is_reported) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
@@ -215,7 +201,6 @@ TEST_ON(mirrored, the_first_failure_of_a_step_is_reported) {
     }
 }
 
-/* Makes a step after the device is lost, with or without current bytes on the host. */
 static void step_without_device(struct mirrored *w, sb_comm_op op, bool is_synced) {
     mirrored_reopen(w, &mirror_engine, true);
     mirrored_add(w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
@@ -259,9 +244,6 @@ TEST_ON(mirrored, a_device_without_arithmetic_leaves_means_to_the_host) {
     }
 }
 
-/* --- bytes that are sent --------------------------------------------------------------------- */
-
-/* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
 TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
@@ -274,7 +256,7 @@ TEST_ON(mirrored, a_broadcast_replaces_only_the_bytes_of_the_count) {
         assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, 1, &err));
         assert_int_equal(rig_since(&f->rig, &before).downloads, !whole);
         assert_int_equal(f->mirror.num_sent, 1);
-        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8); /* sent as bytes */
+        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
         assert_int_equal(f->mirror.sent[0].buffer.count, (whole ? 6 : 4) * sizeof(float));
         assert_ok(sb_blob_reshape(f->blobs[0], &six, 1, NULL, &err));
         const float after[] = {0, 0, 0, 0, whole ? 0.f : 5.f, whole ? 0.f : 6.f};
@@ -294,7 +276,6 @@ static void write_sevens(void *user) {
         values[i] = 7;
 }
 
-/* Queued work must end before a blob is sent, because this engine does not use streams. */
 TEST_ON(mirrored, queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
@@ -320,8 +301,6 @@ TEST_ON(mirrored, queued_work_ends_before_a_blob_is_sent) {
     }
 }
 
-/* --- host memory of the caller --------------------------------------------------------------- */
-
 TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
     char byte = 3;
     float values[] = {1, 2};
@@ -345,10 +324,8 @@ TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
     assert_status(SB_ERR_OUT_OF_MEMORY,
                   sb_comm_all_reduce(f->comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
     assert_int_equal(err.offset, -1);
-    assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
+    assert_true(values[0] == 2 && values[1] == 4);
 }
-
-/* --- collectives on blobs -------------------------------------------------------------------- */
 
 #define COUNT 6
 
@@ -411,17 +388,14 @@ TEST_ON(mirrored, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_status(INVALID, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 2, &err));
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(mirrored_holds(f, 0, 1, 1) && mirrored_holds(f, 1, 2, 1));
-    assert_int_equal(f->mirror.begins, 3); /* one call for each blob that was broadcast */
+    assert_int_equal(f->mirror.begins, 3);
 }
-
-/* --- tables ---------------------------------------------------------------------------------- */
 
 static sb_status no_way_in(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                            sb_error *err) {
     return sb_error_fill(err, *(sb_status *)user, 7, "no way in");
 }
 
-/* Asserts that mirror_engine_at_once is refused if a member of the table has another value. */
 #define REFUSES(member, value, status, part)                                                       \
     do {                                                                                           \
         sb_comm_engine table = mirror_engine_at_once;                                              \
@@ -446,7 +420,7 @@ TEST(tables_of_engines_are_checked) {
     REFUSES(struct_size, 16, SB_ERR_ABI_MISMATCH, "has ");
     REFUSES(struct_size, sizeof(sb_comm_engine) - 1, SB_ERR_ABI_MISMATCH, "within a member");
     REFUSES(flags, SB_COMM_ENGINE_HALF | 2, SB_ERR_UNSUPPORTED, "");
-    REFUSES(abandon, mirror_engine.abandon, INVALID, ""); /* without other slots of requests */
+    REFUSES(abandon, mirror_engine.abandon, INVALID, "");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         REFUSES(name, names[i], INVALID, "");
     sb_comm_engine table = mirror_engine;
@@ -465,7 +439,7 @@ TEST(tables_of_engines_are_checked) {
     sb_comm_destroy(comm);
 }
 
-static int32_t lie; /* the rank that the engine reports */
+static int32_t lie;
 
 static sb_status open_with_a_lie(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                                  sb_error *err) {
@@ -489,12 +463,11 @@ TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
     }
 }
 
-/* --- registration: the engine acts as rank 1, which has registered other blobs --------------- */
+/* --- registration: the engine acts as rank 1, which has registered other blobs --- */
 
-/* The behaviour of rank 1, apart from the mirror's failures. */
 static struct other {
     bool agrees;
-    int differs_at; /* index of the reduced number that differs; 0 counts as 1 */
+    int differs_at; /* the index of the reduced number that differs; 0 means 1 */
     double finds;   /* the rank that finds the difference */
     sb_error sent;  /* the error that rank 1 broadcasts */
 } other;
@@ -504,7 +477,7 @@ static sb_status other_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffe
     double *values = buffer->ptr;
     const sb_status st = mirror_engine.all_reduce(comm, op, buffer, err);
     if (st == SB_OK && op == SB_COMM_MAX && !other.agrees)
-        values[other.differs_at ? other.differs_at : 1] += 1; /* another checksum */
+        values[other.differs_at ? other.differs_at : 1] += 1;
     if (st == SB_OK && op == SB_COMM_MIN)
         values[0] = other.finds;
     return st;
@@ -530,7 +503,6 @@ static void reopen(struct mirrored *f) {
     mirrored_add(f, SB_DTYPE_F32, 3, 0, SB_HEAD_UNINITIALIZED);
 }
 
-/* Creates a reducer and destroys it. */
 static sb_status create(struct mirrored *f, sb_error *err) {
     sb_reducer *reducer = NULL;
     const sb_status st = sb_reducer_create(f->comm, f->blobs, 1, NULL, &reducer, err);
@@ -543,9 +515,8 @@ TEST_ON(mirrored, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     reopen(f);
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(f->mirror.begins,
-                     5); /* for the checksums, 2 records, the rank and its error */
-    memset(other.sent.message, 'x', sizeof other.sent.message); /* a message without a NUL */
+    assert_int_equal(f->mirror.begins, 5); /* checksums, 2 records, a rank, its error */
+    memset(other.sent.message, 'x', sizeof other.sent.message);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(f, &err));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     other.sent.message[0] = '\0';
@@ -556,7 +527,7 @@ TEST_ON(mirrored, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     assert_int_equal(f->mirror.begins, 1);
 }
 
-/* Each half of the checksum is sent twice: unchanged and negated. The engine changes one number. */
+/* Each half of the checksum is sent twice: unchanged and negated. */
 TEST_ON(mirrored, each_part_of_the_checksum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         reopen(f);
@@ -565,8 +536,6 @@ TEST_ON(mirrored, each_part_of_the_checksum_is_compared) {
     }
 }
 
-/* If the first operation fails, nothing was sent, and the call may be retried. After the failure of
-   a later operation the call must not be retried, because other ranks have continued. */
 TEST_ON(mirrored, only_the_first_operation_may_be_retried) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};

@@ -1,5 +1,4 @@
-/* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
-   delays; errors of ranks that disagree; the state after a failure. */
+/* Tests the reducer on simulated ranks. */
 #include "blobs.h"
 #include "port/threads.h"
 #include "tasks.h"
@@ -7,9 +6,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* --- sums ---------------------------------------------------------------------------------- */
-
-/* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
     for (size_t i = 0; i < 5; i++) {
@@ -24,8 +20,6 @@ TEST(bytes_on_devices_are_reduced_wherever_they_are) {
     for (int32_t size = 1; size <= 3; size++)
         ranks_run(size, NULL, reduce_in_random_orders, &place);
 }
-
-/* --- registration ---------------------------------------------------------------------------- */
 
 struct odd {
     int what;
@@ -98,7 +92,7 @@ TEST(a_difference_is_reported_at_every_rank_with_both_values) {
         {7, SB_ERR_SHAPE_MISMATCH, {"blob 11 is bf16 (90) at rank 0", "bf16 (13) at rank 1"}},
         {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
         {9, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 () at rank 0", "f32 without a shape at rank 1"}},
-        /* The message has no room for both shapes. A 32-bit host cannot address the blob. */
+        /* The message has no room for both shapes. 32-bit hosts skip this row. */
         {10,
          SB_ERR_SHAPE_MISMATCH,
          {"f32 (10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 1 1 1) at rank 0",
@@ -131,14 +125,12 @@ TEST(invalid_registrations_are_refused) {
     assert_null(reducer);
 }
 
-/* --- misuse ---------------------------------------------------------------------------------- */
-
 TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     const int64_t longer = 5, as_before = 3;
     double value = 1;
     sb_comm *comm = test_only_rank(NULL);
-    sb_blob *all[5]; /* probably in the order of their addresses */
+    sb_blob *all[5]; /* probably sorted by address */
     for (int i = 0; i < 5; i++)
         all[i] = test_vector(NULL, SB_DTYPE_F32, 3);
     sb_blob *blobs[] = {all[1], all[3]}, *unregistered = all[4];
@@ -148,7 +140,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_error(INVALID, sb_reducer_ready(reducer, all[i], &err),
                      "the blob was not registered");
     assert_status(INVALID, sb_reducer_wait(reducer, &err));
-    assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
+    assert_ok(sb_comm_barrier(comm, &err));
     for (int step = 0; step < 2; step++) {
         assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(INVALID, sb_reducer_ready(reducer, blobs[0], &err));
@@ -163,15 +155,13 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     }
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
-    assert_ok(sb_reducer_ready(reducer, blobs[0], &err)); /* the bucket cannot start */
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[1], &as_before, 1, NULL, &err));
     assert_ok(sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
 }
-
-/* --- blobs that change after their registration --------------------------------------------- */
 
 /* An allocator that reuses a freed block for the next request of the same size. */
 struct again {
@@ -230,8 +220,6 @@ TEST(a_new_blob_at_the_same_address_takes_part) {
     test_aligned_free(again.block);
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     sb_blob *blobs[40];
     rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
@@ -256,8 +244,6 @@ TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     assert_int_equal(f->counting.live_buffers, buffers);
 }
 
-/* --- failures -------------------------------------------------------------------------------- */
-
 struct meeting {
     _Atomic int begun, broken, notified;
 };
@@ -267,8 +253,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 calls a barrier while rank 0 polls the bucket in flight and rank 2 waits for this
-   bucket. */
+/* Rank 1 calls a barrier while rank 0 polls the current bucket and rank 2 waits for the bucket. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -304,7 +289,6 @@ TEST(a_difference_is_reported_at_once) {
     ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
 }
 
-/* Rank 1 fails in its step, and destroys its blobs, before the other ranks begin the step. */
 static void abandon_first(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     struct net net;

@@ -1,5 +1,5 @@
-/* Claims about blobs in a context on the backend: copies, heads, arithmetic, and that no memory
-   remains allocated at the end. */
+/* Claims about blobs in a context on the backend: copies, heads and arithmetic. At the end of each
+   claim no memory may remain allocated. */
 #include "kit.h"
 
 #include <syncblob/blob.h>
@@ -17,7 +17,6 @@ static size_t bytes_of(const sb_blob *blob) {
     return (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
 }
 
-/* Writes host bytes that are generated from a seed. */
 static void write_host(struct sb__kit *kit, sb_blob *blob, sb_part part, uint64_t seed) {
     void *bytes = NULL;
     SB__KIT_TRY(kit, sb_blob_overwrite_cpu, blob, part, &bytes);
@@ -190,7 +189,7 @@ static void memory_is_lent(struct sb__kit *kit) {
 
 /* --- arithmetic ---------------------------------------------------------------------- */
 
-/* Writes small integers, on which arithmetic is exact. */
+/* Writes small integers, for which arithmetic is exact. */
 static void write_values(struct sb__kit *kit, sb_blob *blob, sb_part part, int64_t first) {
     void *bytes = NULL;
     SB__KIT_TRY(kit, sb_blob_overwrite_cpu, blob, part, &bytes);

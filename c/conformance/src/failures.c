@@ -42,7 +42,7 @@ static void queue_failure(struct copies *c, sb_stream stream) {
     c->kit->may_be_lost = true;
 }
 
-/* Waits for the streams of a lost device, where queued work may go on. */
+/* If the device is lost, waits for its streams, since queued work may still run. */
 static void end_lost_work(const struct copies *c) {
     const sb_backend *table = &c->kit->table;
     sb_error err;
@@ -254,9 +254,9 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Queues work behind failed work. The later work may also fail, but if the wait for the later work
-   succeeds, that work must have run. If `other` is not own_stream, `other` waits for the failed
-   work. */
+/* Queues failed work on own_stream and later work on `other`, which waits for the failed work. The
+   later work may also fail, but if the wait for the later work succeeds, that work must have
+   run. */
 static void work_behind_failures_goes_on(struct sb__kit *kit, sb_stream other) {
     struct copies c = copies_make(kit, true);
     void *failed = NULL, *last = NULL;
@@ -354,8 +354,8 @@ static void queue_on_thread(void *arg) {
     queue_failure(c, c->kit->stream);
 }
 
-/* Another thread waits first; the thread that queued the work must still get the failure, even if
-   work of other threads has failed before and after that thread's work (`others_fail`). */
+/* Another thread waits first. The thread that queued the work must still get the failure. With
+   `others_fail`, work of another thread fails before and after that work. */
 static void failure_returns(struct sb__kit *kit, const char *slot,
                             sb_status (*wait)(struct sb__kit *kit, sb_error *err),
                             sb_status (*before)(struct sb__kit *kit, sb_error *err),
@@ -432,28 +432,28 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"stream_synchronize of read_stream returns the failure of queued work",
      synchronize_of_reads_reports_failures},
     {"An event that outlives its stream returns the failure", events_outlive_streams},
-    {"An event that another thread records returns the failure, and does not clear it",
+    {"An event that another thread records returns the failure without clearing it",
      events_of_other_threads_report},
     {"event_query of failed work does not fail, and does not clear the failure",
      queries_keep_failures},
     {"stream_synchronize does not clear the failure of an earlier event",
      synchronize_keeps_failures},
     {"Work that waits for a failed event runs or fails", waits_for_failures_go_on},
-    {"Work behind failed work on its stream runs or fails", streams_go_on},
+    {"Work queued after failed work on a stream runs or fails", streams_go_on},
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},
-    {"stream_synchronize returns a failure to its thread after another thread's stream_synchronize",
+    {"stream_synchronize returns a thread's failure even after another thread's stream_synchronize",
      synchronize_returns_after_synchronize},
-    {"stream_synchronize returns a failure to its thread after another thread's event_wait",
+    {"stream_synchronize returns a thread's failure even after another thread's event_wait",
      synchronize_returns_after_event},
-    {"event_wait returns a failure to its thread after another thread's stream_synchronize",
+    {"event_wait returns a thread's failure even after another thread's stream_synchronize",
      event_returns_after_synchronize},
-    {"event_wait returns a failure to its thread after another thread's event_wait",
+    {"event_wait returns a thread's failure even after another thread's event_wait",
      event_returns_after_event},
-    {"stream_synchronize returns a failure to its thread when other threads' work also fails",
+    {"stream_synchronize returns a thread's failure when other threads' work also fails",
      synchronize_returns_among_failures},
-    {"event_wait returns a failure to its thread when other threads' work also fails",
+    {"event_wait returns a thread's failure when other threads' work also fails",
      event_returns_among_failures},
     {"asum returns the failure of earlier work on the stream", asum_reports_failures},
     {"sumsq returns the failure of earlier work on the stream", sumsq_reports_failures},

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The header of a block of sb__kit_memory. */
+/* The header before each block of sb__kit_memory. */
 struct sb__kit_block {
     _Alignas(max_align_t) struct sb__kit_block *next;
 };

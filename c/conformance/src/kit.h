@@ -1,5 +1,5 @@
-/* The state of a conformance test, and the functions that claims call. After the first failure of a
-   claim, which the kit records, these functions only free memory: a claim need not check
+/* The state of a conformance test, and the functions that claims call. The kit records the first
+   failure of a claim; afterwards these functions only free memory, so a claim need not check
    statuses. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
@@ -14,12 +14,12 @@
 
 struct sb__kit {
     sb_conformance_options options;
-    sb_backend table;           /* members that the backend's table lacks are NULL */
+    sb_backend table;           /* the backend's table; members beyond its struct_size are NULL */
     void *device;               /* open during a claim */
     sb_stream stream;           /* own_stream, or NULL if the backend has no streams */
     sb_stream other;            /* the default stream, or `stream` if the device has none */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
-    struct sb__kit_block *kept; /* freed after the device is closed */
+    struct sb__kit_block *kept; /* host memory to free after the device is closed */
     sb_conformance_outcome outcome;
     bool may_be_lost; /* a copy was made to fail, so any later slot may return DEVICE_LOST */
     bool wait_lost;   /* a wait has returned DEVICE_LOST: the claim must queue no more work */
@@ -45,8 +45,8 @@ static inline bool sb__kit_goes(const struct sb__kit *kit) {
     return kit->outcome == SB_CONFORMANCE_PASSED && !kit->is_lost;
 }
 
-/* End the claim as failed, as skipped, or, with a lost device, as passed. The functions do nothing
-   if the claim has already ended. */
+/* End the claim: as failed, as skipped, or as passed because the device is lost. Do nothing if the
+   claim has already ended. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
 void sb__kit_lose(struct sb__kit *kit);
@@ -67,7 +67,7 @@ void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
 
 /* --- slots ------------------------------------------------------------------------- */
 
-/* Fails the claim unless a slot has returned `expected` and, if `expected` is a failure, has filled
+/* Fails the claim if a slot has not returned `expected`, or has returned a failure without filling
    `err`. */
 void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, sb_status found,
                     const sb_error *err);
@@ -130,12 +130,12 @@ static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
 bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream with the caller's stream_create, or skips the claim if stream_create is NULL. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
-/* Creates a stream on `device` by the slot stream_create, which must not be NULL. `own` is the
-   result of the slot own_stream. Returns NULL if the claim has ended. */
+/* Creates a stream on `device` with options.stream_create, which must not be NULL. `own` is the
+   device's own_stream. Returns NULL if the claim has ended. */
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device, sb_stream own);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
-/* Run `task` on another thread, or on two threads at once, and return when all calls have ended. If
+/* Run `task` on one other thread, or on two threads at once, and return when the task has ended. If
    no thread can be created, skip the claim. */
 void sb__kit_on_thread(struct sb__kit *kit, void (*task)(void *arg), void *arg);
 void sb__kit_on_two_threads(struct sb__kit *kit, void (*task)(void *arg), void *first,

@@ -13,7 +13,7 @@
 
 enum { BLOBS = 3, MEMORIES = 2 * BLOBS, MAX_COUNT = 1500, STEPS = 60, DEFAULT_ROUNDS = 100 };
 
-/* Operations enlarge only values up to this limit, so that all values stay exact as floats. */
+/* Operations enlarge only values up to this limit, so that floats represent all values exactly. */
 #define LIMIT 4096
 
 enum level { NO_FAILURES, FAILURES, LOSS };
@@ -297,9 +297,9 @@ static void plant(struct machine *m) {
     }
 }
 
-/* Fails the claim if the operation has made memory LOST without a cause. */
+/* Fails the claim if the operation has made memory LOST although no failure justifies it. */
 static void check_heads(struct machine *m) {
-    /* The two sides share host-coherent memory, which a lost device may have overwritten. */
+    /* If memory is host-coherent, a lost device may have overwritten the host's bytes. */
     const bool may_lose = sb__kit_is_coherent(m->kit) && !is_device_ok(m);
     for (int i = 0; i < MEMORIES; i++) {
         const sb_head now = sb_mem_head(m->mems[i]);
@@ -330,8 +330,8 @@ static void run_steps(struct machine *m) {
     m->rig.countdown = 0;
 }
 
-/* Checks that memory that is not LOST can be read after the last failure, unless only a lost device
-   has the bytes. The first read may return the failure of earlier work. */
+/* After the last failure, checks that the host can read the memory, unless it is LOST or only a
+   lost device has its bytes. The first read may return the failure of earlier work. */
 static void check_memory(struct machine *m, int mem) {
     const void *bytes = NULL;
     sb_error err;

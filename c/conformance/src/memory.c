@@ -138,8 +138,8 @@ static void copy_moves_its_range(struct sb__kit *kit) {
     sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_copied);
 }
 
-/* Copies and clears at odd addresses in one block, and does the same to an array on the host
-   (`model`). Then compares the bytes. */
+/* Copies and clears bytes at odd addresses in one block, does the same in a host array (`model`),
+   and compares the results. */
 static void interior_pointers_work(struct sb__kit *kit) {
     enum { BYTES = 4099 };
     static const size_t places[] = {1, 3, 17, 63, 1001};
@@ -223,8 +223,8 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
     sb__kit_free(kit, block, 1000);
 }
 
-/* If check_pointer accepts memory of a second open device, uploads to that memory, which must then
-   have the bytes. `own` is allocated so that both devices have memory. */
+/* If check_pointer accepts memory of a second open device, an upload to that memory must succeed.
+   The block `own` ensures that the first device has memory, too. */
 static void memory_of_another_open_is_refused(struct sb__kit *kit) {
     enum { BYTES = 3001 };
     struct sb__kit other = *kit;
@@ -312,7 +312,7 @@ static void unknown_extensions_are_null(struct sb__kit *kit) {
 
 const struct sb__claim sb__kit_memory_claims[] = {
     {"A device can be opened again while it is open, and after close", devices_are_separate},
-    {"open opens every device of the given number", all_numbers_open},
+    {"open succeeds for each of the given number of devices", all_numbers_open},
     {"open returns NO_DEVICE for the number of a device that does not exist",
      other_numbers_do_not_open},
     {"lacks returns the same flags on every call and for every open", limits_do_not_change},

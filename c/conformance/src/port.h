@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #ifdef __MINGW32__
-#include <stdio.h> /* defines __MINGW_PRINTF_FORMAT, the variant of printf */
+#include <stdio.h> /* for __MINGW_PRINTF_FORMAT */
 #define SB__KIT_PRINTF(format_at, args_at)                                                         \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
 #else

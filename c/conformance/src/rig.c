@@ -17,8 +17,8 @@ static sb_status fill(sb_error *err, sb_status status, enum sb__rig_slot slot) {
     return sb_error_fill(err, status, 1, text);
 }
 
-/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed its
-   output, and a wait may report that earlier work failed. */
+/* Returns whether bytes may be lost when `slot` fails at once with `status`: arithmetic may have
+   changed its output, and a wait may report that earlier work has failed. */
 static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     switch (slot) {
     case SB__RIG_stream_synchronize:
@@ -87,7 +87,7 @@ static bool take_failures(struct sb__rig *rig, sb_stream stream,
     return found;
 }
 
-/* Returns the status of a wait for which the backend has returned `st`. */
+/* Returns the status that a wait returns to the core, if the backend's wait has returned `st`. */
 static sb_status leave_wait(const struct sb__rig *rig, enum sb__rig_slot slot, bool has_failed,
                             sb_status st, sb_error *err) {
     if (rig->is_lost)
@@ -358,7 +358,7 @@ static sb_status rig_sumsq(void *device, sb_dtype dtype, int64_t count, const vo
 void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     *rig = (struct sb__rig){.inner = *inner, .table = *inner};
     rig->table.user = rig;
-    rig->table.extension = NULL; /* an extension's functions would receive the rig as the device */
+    rig->table.extension = NULL; /* its functions would receive the rig, not the device */
 #define WRAP(slot)                                                                                 \
     if (inner->slot)                                                                               \
         rig->table.slot = rig_##slot;

@@ -1,7 +1,7 @@
 /* A table that wraps the backend's table and counts live objects. Only one thread may use the
-   table. With a planted failure, a slot either fails at once and does nothing, or succeeds and its
-   queued work fails: half of the work is done, and waits for this work return DEVICE_FAILURE
-   (backend.h). */
+   table. A slot with a planted failure fails in one of two ways: the slot fails at once and does
+   nothing; or the slot succeeds, but only half of its queued work is done, and waits for the work
+   return DEVICE_FAILURE (backend.h). */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 

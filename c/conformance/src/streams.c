@@ -203,7 +203,7 @@ static void free_waits(struct sb__kit *kit) {
 }
 
 /* Fills the device, queues work, frees the blocks, and allocates on `stream`. Allocates at most 256
-   MiB, since the device's memory may be the host's. */
+   MiB, since the device may use host memory. */
 static void reallocate(const struct load *load, sb_stream stream) {
     enum { BLOCK = 16 << 20, BLOCKS = 16 };
     struct sb__kit *kit = load->kit;
@@ -393,9 +393,9 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Checks that `call` does not wait for queued work: the call takes less than an eighth of the time
-   of the work, or the event is not done afterwards. Makes up to three calls, since the system may
-   interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
+/* Checks that `call` does not wait for queued work: the call takes less than an eighth of the
+   work's time, or the event is not complete when the call returns. Retries twice, since the system
+   may interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
@@ -460,8 +460,8 @@ static void events_order_own_and_default(struct sb__kit *kit) {
 
 /* --- a caller's stream ------------------------------------------------------------------ */
 
-/* Copies bytes on the device's stream and on `other` in turn, ordered only by events of
-   `record_event`. Returns the last event, which is recorded on `other`. */
+/* Copies bytes alternately on own_stream and on `other`; only events of `record_event` order the
+   copies. Returns the last event, which is recorded on `other`. */
 static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other,
                         recorder *record_event) {
     const struct blocks b = *blocks;
@@ -475,7 +475,7 @@ static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_str
     return record(kit, other);
 }
 
-/* Removes the results of earlier work, so that later work must produce them again. */
+/* Overwrites the results of earlier work, so that later work must produce them again. */
 static void clear(const struct blocks *b) {
     for (int i = 0; i < 3; i++)
         SB__KIT_CALL(b->kit, zero, b->at[i], (size_t)BYTES, b->kit->stream);
@@ -526,8 +526,8 @@ static void reads_have_a_stream(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Uses a stream of a second open device. The second device has queued work on this stream; the work
-   ends with a download to the same host memory. */
+/* Uses a stream of a second open device. On this stream the second device has already queued work
+   that ends with a download to `b.found`. */
 static void use_foreign_stream(struct sb__kit *kit, struct sb__kit *second) {
     static const char text[] = "work on a stream that check_stream accepted has wrong results";
     struct blocks b = blocks_make(kit);

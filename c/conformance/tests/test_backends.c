@@ -33,15 +33,12 @@ TEST(devices_with_host_coherent_memory_conform) {
         table.user = coherent_table()->user;
         assert_conforms("sim, coherent", &table, &options);
     }
-    table.user = NULL; /* no coherent memory: the host must not access the device's memory */
+    table.user = NULL; /* without coherent memory, the host must not access the device's memory */
     table.lacks = not_coherent;
     assert_conforms("sim, without coherent memory", &table, &options);
 }
 
-/* --- a device that its first failure loses at once ------------------------------------------ */
-
-/* The next call, which is the copy, loses the device. If `later`, the copy succeeds and the call
-   after the copy loses the device. */
+/* The copy or, if `later`, the call after the copy loses the device. */
 static void lose_at_copy(void *user, void *device, int32_t later) {
     const sb_sim_device *sim = simulated_controls(device);
     int32_t count;
@@ -58,8 +55,6 @@ TEST(a_device_that_its_first_failure_loses_conforms) {
     options.fail_copy = lose_at_copy;
     assert_conforms("lost at once", &table, &options);
 }
-
-/* --- a device without doubles --------------------------------------------------------------- */
 
 static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {
     return dtype == SB_DTYPE_F32 ? (sb_status)SB_OK
@@ -89,10 +84,10 @@ TEST(a_device_without_doubles_conforms) {
     table.asum = asum_f32;
     table.sumsq = sumsq_f32;
     assert_conforms("no doubles", &table, &options);
-    table.lacks = no_doubles; /* the core refuses doubles */
+    table.lacks = no_doubles;
     assert_conforms("no doubles, declared", &table, &options);
     table.lacks = NULL;
-    table.sumsq = host_backend.sumsq; /* one slot accepts doubles */
+    table.sumsq = host_backend.sumsq;
     assert_ok(sb_conformance_run(&table, &options, NULL, NULL, &failed, &err));
     assert_int_equal(failed, 1);
 }
@@ -129,7 +124,6 @@ static void count_outcomes(void *user, const sb_conformance_result *result) {
     counts[result->outcome]++;
 }
 
-/* If the core refuses a table, the first claim fails and nothing else is tested. */
 TEST(a_table_without_a_slot_fails_one_claim) {
     int32_t counts[3] = {0}, failed = -1;
     sb_backend table = host_backend;
@@ -195,7 +189,7 @@ TEST(claims_are_listed_and_chosen) {
     options.only = "zero clears";
     options.begin = remember_claim;
     assert_ok(sb_conformance_run(&host_backend, &options, check_claim, counts, &failed, &err));
-    /* the chosen claim, and the first claim, which runs whatever `only` is */
+    /* the chosen claim, and the first claim, which always runs */
     assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2);
     assert_non_null(strstr(last_begun, "zero clears"));
     options.begin = NULL;

@@ -1,5 +1,5 @@
-/* Tests that the conformance test finds errors. Each backend breaks one promise of the simulated
-   device, which runs queued work only in waits; the claim that states the promise must fail. */
+/* Tests that the conformance test finds errors: each backend breaks one promise of the simulated
+   device. */
 #include "support.h"
 
 #include "conforming.h"
@@ -11,8 +11,7 @@
 
 static sb_backend right; /* the correct table: the simulated device */
 
-/* Each macro calls a slot of `right` with the arguments of the enclosing slot (SLOT_* in
-   plain.h). */
+/* These macros call a slot of `right` with the arguments of the enclosing slot. */
 #define RIGHT_EVENT  right.event_wait(device, event, err)
 #define RIGHT_QUERY  right.event_query(device, event, out_done, err)
 #define RIGHT_SYNC   right.stream_synchronize(device, stream, err)
@@ -25,7 +24,6 @@ static sb_backend right; /* the correct table: the simulated device */
 #define RIGHT_ASUM   right.asum(device, dtype, count, x, out, stream, err)
 #define RIGHT_SUMSQ  right.sumsq(device, dtype, count, x, out, stream, err)
 
-/* Defines a slot that returns the value of an expression. */
 #define SLOT(name, parameters, ...)                                                                \
     static sb_status name parameters {                                                             \
         return (__VA_ARGS__);                                                                      \
@@ -33,15 +31,15 @@ static sb_backend right; /* the correct table: the simulated device */
 
 static const sb_status done = SB_OK;
 
-/* The state that the wrong slots share. It is zero at the start of each row of the table. */
+/* The state of the wrong slots; each row of the table begins with zeros. */
 static struct {
     void *failed_event;                  /* the last event whose failure was returned */
     void *cleared_event;                 /* the last event that a query found complete */
     void *first_event;                   /* the first event that was recorded */
-    const char *recorded_by, *failed_by; /* threads: of the last event, and of the last failure */
+    const char *recorded_by, *failed_by; /* the threads of the last event and failure */
     sb_stream recorded_on;               /* the stream of the last event */
     sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-    bool is_taken;     /* a wait has returned a failure, which no later wait returns */
+    bool is_taken;     /* a wait has returned a failure; later waits return none */
     bool has_copied;   /* the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;
@@ -51,7 +49,6 @@ static struct {
 
 static _Thread_local char thread;
 
-/* Returns the host memory behind a device pointer. */
 static void *address(void *device, const void *ptr, size_t bytes) {
     return simulated_controls(device)->address(device, ptr, bytes, NULL);
 }
@@ -66,12 +63,11 @@ static bool is_own(void *device, sb_stream stream) {
     return stream == right.own_stream(device);
 }
 
-/* Replaces a failure by another failure. */
 static sb_status replace(sb_status st, sb_status other, sb_error *err) {
     return st == SB_OK ? st : sb_error_fill(err, other, 0, "work failed");
 }
 
-/* Returns `st`, but SB_OK if an earlier wait has returned a failure. */
+/* After the first failure, returns SB_OK instead of failures. */
 static sb_status take(sb_status st) {
     const bool was_taken = now.is_taken;
     now.is_taken |= st != SB_OK;
@@ -84,10 +80,8 @@ static sb_status take_of_last_thread(sb_status st) {
     return now.failed_by == &thread ? st : taken;
 }
 
-/* --- waits ------------------------------------------------------------------------------ */
-
 SLOT(early_event_wait, SLOT_EVENT, done)
-/* As stream_synchronize, this slot does not wait; as check_stream, it accepts any stream. */
+/* As stream_synchronize, the slot does not wait; as check_stream, the slot accepts any stream. */
 SLOT(nothing_on_stream, SLOT_STREAM, done)
 SLOT(early_query, SLOT_QUERY, *out_done = 1, done)
 SLOT(own_synchronize, SLOT_STREAM, is_own(device, stream) ? RIGHT_SYNC : done)
@@ -98,7 +92,7 @@ SLOT(failing_query, SLOT_QUERY, RIGHT_QUERY == SB_OK && *out_done ? RIGHT_EVENT 
 SLOT(failure_of_no_event, SLOT_EVENT, ignore(right.event_wait(device, event, NULL)), done)
 SLOT(failure_of_no_stream, SLOT_STREAM, ignore(right.stream_synchronize(device, stream, NULL)),
      done)
-/* The core would regard OUT_OF_MEMORY as a failure of the wait, not of the work. */
+/* The core regards OUT_OF_MEMORY as a failure of the wait, not of the work. */
 SLOT(failure_of_the_wait, SLOT_EVENT, replace(RIGHT_EVENT, SB_ERR_OUT_OF_MEMORY, err))
 SLOT(memory_for_a_sum, SLOT_SUM, replace(RIGHT_ASUM, SB_ERR_OUT_OF_MEMORY, err))
 SLOT(status_of_no_slot, SLOT_MOVE, replace(RIGHT_COPY, SB_ERR_IO, err))
@@ -147,7 +141,7 @@ static sb_status first_record SLOT_RECORD {
     return st;
 }
 
-/* Returns the fault whose countdown is not 0 if the next copy is made to fail. */
+/* The next copy fails if the fault's countdown is not 0. */
 static sb_sim_fault *copy_fault(void *device) {
     int32_t count;
     return simulated_controls(device)->faults(device, &count);
@@ -159,7 +153,6 @@ static sb_status wait_of_first_copy SLOT_EVENT {
     return st;
 }
 
-/* Once a wait has returned a failure, drops the copies that fail. */
 static sb_status copy_that_fails_once SLOT_MOVE {
     if (!now.is_taken || !copy_fault(device)->countdown)
         return RIGHT_COPY;
@@ -211,7 +204,6 @@ static sb_stream unordered_stream(void *device) {
     return stream;
 }
 
-/* Returns own_stream instead of a stream of another device. */
 static sb_stream replaced(void *device, sb_stream stream) {
     return right.check_stream(device, stream, NULL) == SB_OK ? stream : right.own_stream(device);
 }
@@ -221,8 +213,6 @@ SLOT(replacing_download, SLOT_MOVE,
      right.download(device, dst, src, bytes, replaced(device, stream), err))
 SLOT(replacing_record, SLOT_RECORD, stream = replaced(device, stream), RIGHT_RECORD)
 SLOT(replacing_wait, SLOT_ORDER, stream = replaced(device, stream), RIGHT_ORDER)
-
-/* --- memory --------------------------------------------------------------------------------- */
 
 static sb_stream own_again(void *device) {
     return right.own_stream(device);
@@ -271,7 +261,7 @@ static sb_status pool_alloc SLOT_ALLOC {
     return SB_OK;
 }
 
-/* If a second device allocates, clears the pool's block, as if both devices had the same memory. */
+/* Simulates two devices with the same memory. */
 static sb_status shared_pool_alloc SLOT_ALLOC {
     if (pool.device && pool.device != device)
         memset(address(pool.device, pool.ptr, pool.bytes), 0, pool.bytes);
@@ -308,10 +298,8 @@ static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error
 
 SLOT(any_ordinal, SLOT_OPEN, open_below(INT32_MAX, ordinal, out, err))
 SLOT(one_ordinal, SLOT_OPEN, open_below(1, ordinal, out, err))
-/* The slot `open` of `right`: opens the ordinals 0 and 1. */
+/* The correct slot opens the ordinals 0 and 1. */
 SLOT(two_ordinals, SLOT_OPEN, open_below(2, ordinal, out, err))
-
-/* --- limits ----------------------------------------------------------------------------------- */
 
 static uint32_t lacks_by_call(void *device) {
     return now.lacks_calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
@@ -340,13 +328,13 @@ static sb_status rounded_download SLOT_MOVE {
     return right.download(device, dst, whole_words, bytes, stream, err);
 }
 
-/* Queues a clear of the block, which may run after the host has written to the block. */
+/* The queued clear may run after the host has written to the block. */
 static sb_status clearing_alloc SLOT_ALLOC {
     const sb_status st = RIGHT_ALLOC;
     return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
 }
 
-/* Behaves like a device whose cache keeps old bytes after the host has changed memory. */
+/* Simulates a device whose cache keeps old bytes after the host has changed memory. */
 static sb_status stale_copy SLOT_MOVE {
     static char cache[1 << 16];
     static const void *cached;
@@ -355,8 +343,6 @@ static sb_status stale_copy SLOT_MOVE {
     cached = src;
     return right.upload(device, dst, cache, bytes, stream, err);
 }
-
-/* --- arithmetic ------------------------------------------------------------------------------- */
 
 struct exact {
     void *device;
@@ -410,7 +396,6 @@ static sb_status asum_in_float SLOT_SUM {
     return SB_OK;
 }
 
-/* Rounds the sum of squares to a float. */
 static sb_status sumsq_in_float SLOT_SUM {
     const sb_status st = RIGHT_SUMSQ;
     if (st == SB_OK && dtype == SB_DTYPE_F32)
@@ -420,11 +405,9 @@ static sb_status sumsq_in_float SLOT_SUM {
 
 SLOT(rounded_asum, SLOT_SUM, x = (const void *)((uintptr_t)x / 64 * 64), RIGHT_ASUM)
 
-/* --- the table ------------------------------------------------------------------------- */
-
 struct planted {
-    const char *claim; /* the claim that must fail */
-    sb_backend slots;  /* the slots that replace slots of `right` */
+    const char *claim;
+    sb_backend slots;
 };
 
 static const struct planted planted[] = {
@@ -464,18 +447,18 @@ static const struct planted planted[] = {
     {"stream_synchronize does not clear",
      {.stream_synchronize = clearing_synchronize, .event_wait = wait_unless_synchronized}},
     {"waits for a failed event", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
-    {"Work behind failed work", {.copy = losing_copy, .upload = upload_unless_copied}},
-    {"stream_synchronize returns a failure to its thread after another thread's stream",
+    {"Work queued after failed work", {.copy = losing_copy, .upload = upload_unless_copied}},
+    {"stream_synchronize returns a thread's failure even after another thread's stream_synchronize",
      {.stream_synchronize = synchronize_of_first}},
-    {"stream_synchronize returns a failure to its thread after another thread's event",
+    {"stream_synchronize returns a thread's failure even after another thread's event_wait",
      {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
-    {"event_wait returns a failure to its thread after another thread's stream",
+    {"event_wait returns a thread's failure even after another thread's stream_synchronize",
      {.stream_synchronize = synchronize_of_first, .event_wait = event_wait_of_first}},
-    {"event_wait returns a failure to its thread after another thread's event",
+    {"event_wait returns a thread's failure even after another thread's event_wait",
      {.event_wait = event_wait_of_first}},
-    {"stream_synchronize returns a failure to its thread when",
+    {"stream_synchronize returns a thread's failure when",
      {.copy = noting_copy, .stream_synchronize = synchronize_of_last_thread}},
-    {"event_wait returns a failure to its thread when",
+    {"event_wait returns a thread's failure when",
      {.copy = noting_copy, .event_wait = event_wait_of_last_thread}},
     {"event_query of failed work", {.event_wait = failure_of_no_event}},
     {"event_query of failed work",
@@ -488,7 +471,7 @@ static const struct planted planted[] = {
     {"own_stream returns the same stream", {.own_stream = new_stream}},
     {"own_stream returns the same stream", {.own_stream = no_stream}},
     {"read_stream is a second", {.flags = SB_BACKEND_NO_DEFAULT_STREAM, .read_stream = own_again}},
-    {"read_stream is a second", {.read_stream = new_stream}}, /* without the flag */
+    {"read_stream is a second", {.read_stream = new_stream}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"close waits for queued work", {.close = late_close}},
     {"free releases memory only after the", {.free = early_free}},
@@ -508,7 +491,7 @@ static const struct planted planted[] = {
       .event_record = replacing_record,
       .stream_wait = replacing_wait}},
     {"open returns NO_DEVICE", {.open = any_ordinal}},
-    {"open opens every device", {.open = one_ordinal}},
+    {"open succeeds for each", {.open = one_ordinal}},
     {"lacks returns the same flags", {.lacks = lacks_by_call}},
     {"lacks returns the same flags", {.open = counting_open, .lacks = lacks_by_open}},
     {"copy moves its range", {.copy = long_copy}},
@@ -536,7 +519,6 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     }
 }
 
-/* Returns whether a claim that contains `claim` fails. */
 static bool is_found(const sb_backend *table, const char *claim) {
     sb_conformance_options options = simulated_options();
     int32_t failed = -1;
@@ -547,7 +529,6 @@ static bool is_found(const sb_backend *table, const char *claim) {
     return failed > 0;
 }
 
-/* Asserts that a claim that contains `claim` fails if `slots` replace slots of `right`. */
 static void assert_found(const char *claim, const sb_backend *slots, size_t row) {
     sb_backend table = right;
     replace_slots(&table, slots);
@@ -579,7 +560,7 @@ TEST(errors_of_host_coherent_memory_are_found) {
         assert_found("host-coherent memory", &errors[i], i);
 }
 
-/* A device with 64 MiB of memory. `waits`: when `alloc` waits for queued frees. */
+/* A device with 64 MiB of memory. */
 static struct {
     size_t free;
     enum { ALWAYS, ON_OWN_STREAM, NEVER } waits;
@@ -622,7 +603,6 @@ TEST(an_alloc_that_does_not_wait_for_queued_frees_is_found) {
         assert_int_equal(is_found(&table, claim), arena.waits != ALWAYS);
 }
 
-/* If a table has no slots for streams, work must be complete when a slot returns. */
 TEST(queued_work_of_a_table_without_streams_is_found) {
     sb_backend table = simulated_backend(SB_SIM_LAZY);
     table.own_stream = NULL;
@@ -636,7 +616,6 @@ TEST(queued_work_of_a_table_without_streams_is_found) {
     assert_true(is_found(&table, "download returns the bytes"));
 }
 
-/* The claims about random operations must find these errors without the other claims. */
 TEST(random_operations_find_errors) {
     static const sb_backend errors[] = {
         {.free = early_free}, {.stream_wait = ignored_stream_wait}, {.zero = short_zero}};

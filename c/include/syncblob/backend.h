@@ -2,23 +2,24 @@
  * The backend table, for authors of a backend for another accelerator. Programs that use the
  * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
- * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
- * are above 0, the slot is defined for the dtype. Slots may run on any thread, on several threads
- * at once, and while the core holds the lock of a memory. The only library function that a slot may
- * call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
- * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
- * its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails must fill `err`
- * (never NULL) with sb_error_fill, and must not have done or queued anything. A C++ exception must
- * not leave a slot. DEVICE_LOST makes the whole context lost: from then on the core calls only
- * stream_synchronize, event_wait, event_query, free, free_pinned, event_destroy, extension and
- * close. The guide c/guide/backend.md develops a backend step by step.
+ * Before the core calls a slot, it checks every argument: pointers are not NULL, sizes and counts
+ * are above 0, and a dtype is one that the slot supports. Slots may run on any thread, on several
+ * threads at once, and while the core holds the lock of a memory. The only library function that a
+ * slot may call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE,
+ * OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns
+ * these codes to its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails
+ * must fill `err` (never NULL) with sb_error_fill, and must have no other effect: it must not have
+ * queued work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost:
+ * from then on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
+ * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
- * the work is complete. Work behind failed work on a stream either runs or also fails. A backend
- * whose work is always complete on return leaves all stream and event slots NULL; then asynchronous
- * calls are synchronous, and `_on` calls accept only the NULL stream. As a stream, NULL is the
- * legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: a
- * caller's NULL then means own_stream, and slots never receive the stream NULL.
+ * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
+ * too. A backend whose slots complete their work before they return leaves all stream and event
+ * slots NULL; the library's asynchronous calls are then synchronous, and its `_on` calls accept
+ * only the NULL stream. The stream NULL is the device's legacy default stream. With
+ * SB_BACKEND_NO_DEFAULT_STREAM the device has no default stream: if a caller passes NULL, the core
+ * uses own_stream, so that slots never receive the stream NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -36,28 +37,28 @@ enum {
                                              be unmapped: in the child the core returns FORKED
                                              instead of a pointer to such memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2,   /**< the device has no default stream, as in OpenCL: work
-                                             runs only on own_stream and on callers' streams. Callers
-                                             get own_stream only from sb_context_stream */
+                                             runs only on own_stream, which callers get from
+                                             sb_context_stream, and on callers' streams */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
-                                      while no work on the device uses the memory. Once a wait has
-                                      shown that work is complete, the host reads what the work
-                                      wrote; later work reads what the host wrote. The host and all
-                                      streams may use such memory as soon as `alloc` returns */
+                                      while no work on the device uses the memory. After a wait for
+                                      work, the host sees the bytes that the work wrote; work that
+                                      is queued later sees the bytes that the host wrote. The host
+                                      and all streams may use the memory once `alloc` returns */
 };
 
 /** Features that the backend's table offers, by a slot or a flag, but that this device lacks. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles: the core returns
-                                            UNSUPPORTED before it moves bytes, and calls no slot
-                                            with F64 */
+    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles: for arithmetic
+                                            on F64 the core returns UNSUPPORTED before it copies
+                                            bytes, and it passes F64 to no slot */
     SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< the device cannot check pointers: the core ignores
                                             check_pointer */
     SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
                                             core ignores SB_BACKEND_HOST_COHERENT */
 };
 
-/** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
- *  and 0; a struct that ends within a slot is refused. */
+/** The table of a backend. Members beyond the implementer's struct_size count as NULL or 0; the
+ *  library refuses a struct_size that ends in the middle of a member. */
 typedef struct sb_backend {
     size_t struct_size;   /**< the implementer's sizeof(sb_backend) */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
@@ -67,12 +68,12 @@ typedef struct sb_backend {
 
     /* --- open and close: both required ---------------------------------- */
 
-    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
-     *  call leaves nothing open. NO_DEVICE means that no such device exists. */
+    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A call that
+     *  fails must leave nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. Before the call, the core has freed all memory
      *  and destroyed all events, but callers' streams may still exist. No other slot runs during or
-     *  after the call. The slot is also called on a lost device, and must not fail. */
+     *  after the call. The core also calls the slot on a lost device. The slot must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
@@ -84,27 +85,27 @@ typedef struct sb_backend {
      *  been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, frees the memory if
-     *  possible. The slot may wait for `stream`, may allocate, and cannot report a failure: memory
-     *  that cannot be freed stays allocated until `close`. */
+     *  possible. The slot may wait for `stream` and may allocate memory, but cannot report a
+     *  failure: memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
-    /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
-     *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
-     *  device pointer may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned, which need not be a host address. Device pointers in all
-     *  other slots except `free` may also point into a block: in arithmetic to any element,
-     *  elsewhere to any byte. */
+    /** Copies from host to device, queued on `stream`; the core keeps `src` unchanged until the
+     *  copy is complete. The regions do not overlap, because the core skips a copy between equal
+     *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
+     *  pointer that `alloc` returned, which need not be a host address. The same applies to device
+     *  pointers in all other slots except `free`, but arithmetic receives only pointers to whole
+     *  elements. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
-    /** Copies device to host, queued on `stream`; otherwise as upload. */
+    /** Copies from device to host, queued on `stream`; otherwise as upload. */
     sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err);
     /** Copies within the device between regions that do not overlap, queued on `stream`. */
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
-    /* --- pinned host memory: both slots or neither; if NULL: ordinary memory - */
+    /* --- page-locked host memory: both slots or neither; if NULL: ordinary memory */
 
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
@@ -116,70 +117,71 @@ typedef struct sb_backend {
 
     /** Returns SB_OK if [ptr, ptr + bytes) is memory of this device that the slots can use, else
      *  WRONG_DEVICE. A backend may also accept memory of another `open` of the same device, if the
-     *  slots can use that memory. A backend that cannot detect freed memory or the end of a block
-     *  may accept such ranges. */
+     *  slots can use that memory. A backend that cannot detect freed memory may accept a range of
+     *  freed memory; a backend that cannot detect the end of a block may accept a range that
+     *  extends beyond the block. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all slots or none ---------------------------- */
 
     /** Returns the stream on which the library queues its work: always the same stream, from `open`
-     *  to `close`. The stream is ordered with the device's legacy default stream, if there is one,
-     *  but is not that default stream: the core detects failed arithmetic only on a separate
-     *  stream, and refuses a device that returns NULL (DEVICE_FAILURE). The core calls this slot
-     *  once after `open`, and again each time before it passes the stream to a caller; after such a
-     *  call the caller may capture the stream. During the capture, slots that would use the stream
-     *  return UNSUPPORTED, and memory that is passed to `free` is freed later. */
+     *  to `close`. If the device has a legacy default stream, own_stream is ordered with that
+     *  stream but must be a separate stream, because the core detects failed arithmetic only on a
+     *  separate stream. If the slot returns NULL, the core refuses the device (DEVICE_FAILURE). The
+     *  core calls this slot once after `open`, and again each time before it passes the stream to a
+     *  caller; after such a call the caller may capture the stream. During the capture, slots that
+     *  would use the stream return UNSUPPORTED, and memory passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
      *  unless the slots can use such a stream. Returns UNSUPPORTED for a stream that is being
      *  captured. The result of own_stream is always valid. NULL is valid if the device has a
-     *  default stream. A device may have no other streams. A caller creates streams with functions
-     *  of the driver or of a table from `extension`. If the handle is not an existing stream, the
-     *  driver defines the behaviour. */
+     *  default stream. A device need not support other streams. A caller creates streams with
+     *  functions of the driver or of a table from `extension`. If the handle is not an existing
+     *  stream, the driver defines the behaviour. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`. If the work fails, the first wait of the thread that
-     *  queued the work returns the failure, even if a wait of another thread has already returned
-     *  it. This wait need not return the failure if the thread has recorded an event after the
-     *  work. On own_stream the first wait of any thread also returns a failure that no wait has
-     *  returned yet: the core detects failed arithmetic on own_stream only with this slot. Later
-     *  waits need not return the failure. On other streams the core waits for events, but may also
-     *  call this slot. All waits and sums must report failed work as DEVICE_FAILURE or DEVICE_LOST:
-     *  the core may take any other status, such as OUT_OF_MEMORY, as a failure of the wait alone.
-     *  SB_OK and DEVICE_LOST mean that the work has ended, successfully or not. After any other
-     *  status the core retries the wait; until a wait returns SB_OK or DEVICE_LOST, memory that the
-     *  work uses is neither freed nor reused, and its deleter does not run. The core also calls the
-     *  slot on a lost device, where work may continue after another slot has failed. */
+     *  queued the work returns the failure, even if another thread's wait has already returned the
+     *  failure. If that thread has recorded an event after the work, only the wait for the event
+     *  must return the failure. On own_stream, if no thread's wait has returned the failure yet,
+     *  the next wait of any thread returns it: the core detects failed arithmetic on own_stream
+     *  only with this slot. Later waits need not return the failure. On other streams the core
+     *  waits for events, but may also call this slot. All waits and sums must report failed work as
+     *  DEVICE_FAILURE or DEVICE_LOST: the core may take any other status, such as OUT_OF_MEMORY, as
+     *  a failure of the wait alone. SB_OK and DEVICE_LOST mean that the work has ended,
+     *  successfully or not. After any other status the core retries the wait; until a wait returns
+     *  SB_OK or DEVICE_LOST, the core neither frees nor reuses memory that the work uses, and does
+     *  not run the memory's deleter. The core also calls the slot on a lost device, where work may
+     *  continue after another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
-    /** Makes later work on `stream` wait for the event; the host does not wait. Even if the wait
-     *  fails, the later work must not run before the event is complete, because the core frees
-     *  memory on a stream that waits for the memory's last uses. If the work before the event has
+    /** Makes later work on `stream` wait for the event; the host does not wait. Even if this slot
+     *  fails, the later work must not run before the event is complete, because the later work may
+     *  be a `free` of memory that the work before the event uses. If the work before the event has
      *  failed, the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
-    /** Waits on the host for the event and returns, on every call and on any thread, a failure of
-     *  earlier work on the event's stream. The first event that a thread records after it has
-     *  queued work returns a failure of that work, unless a wait of that thread has returned the
-     *  failure; a wait of another thread does not count. Events that any thread records after this
-     *  first event need not return the failure. Events that other threads record before this first
-     *  event, and events after a caller's work, return the failure until a wait has returned the
-     *  failure. If an event nevertheless returns a failure that was returned before, the core also
-     *  treats the newer work before the event as failed. If all later events return the old
-     *  failure, the stream stays unusable. The core records an event after each copy and each
-     *  arithmetic operation whose failure it must detect. The core retries a failed wait: if the
-     *  second wait returns SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a
-     *  later call of the core waits again. An event may outlive its stream. Statuses have the same
-     *  meanings as in stream_synchronize. */
+    /** Waits on the host for the event. If work on the event's stream failed before the event,
+     *  every wait for the event, on any thread, returns the failure in two cases. First, the thread
+     *  that queued the work recorded the event as its first event after the work, and no wait of
+     *  that thread had returned the failure before. Second, another thread recorded the event
+     *  before that first event, or any thread recorded it after work of a caller; such events
+     *  return the failure until a wait has returned it. Other events need not return the failure.
+     *  If a wait returns an old failure again, the core treats all work before the event as failed,
+     *  including newer work. If the waits for all later events return the old failure, the stream
+     *  stays unusable. The core records an event after each copy and each arithmetic operation
+     *  whose failure it must detect. The core retries a failed wait: if the second wait returns
+     *  SB_OK, the work has succeeded. If both waits return OUT_OF_MEMORY, a later call of the core
+     *  waits again. An event may outlive its stream. Statuses have the same meanings as in
+     *  stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
-    /* --- arithmetic: all slots or none; if NULL: UNSUPPORTED on the device - */
+    /* --- arithmetic: all slots or none; if NULL, the core returns UNSUPPORTED */
     /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
        slot receives F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
        returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure of
-       axpy or scale the output may have changed, unlike after failures of other slots. The core
-       then treats the device as lost, even if the slot has queued nothing. */
+       these two slots the output may have changed, and the core treats the device as lost. */
 
     /** Prepares for arithmetic: does everything that may fail, such as opening a library. A call
      *  that fails has changed nothing. */
@@ -191,17 +193,18 @@ typedef struct sb_backend {
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
     /** Writes the sum of |x[i]| to `*out` on the host. The sum has the precision and range of a sum
-     *  in double. A device without doubles may add on the host, or add scaled pairs of floats:
-     *  large values, small values, infinity and NaN must give the same sums as in double. Waits for
-     *  the result, and returns a failure of earlier work on `stream` as stream_synchronize does:
-     *  the core does not wait for that work again. A call that fails may have written `*out`. */
+     *  in double. A device without doubles may add on the host, or add scaled pairs of floats, but
+     *  the sums of large values, small values, infinity and NaN must be the same as in double.
+     *  Waits for the result, and returns a failure of earlier work on `stream` as
+     *  stream_synchronize does, because the core does not wait for that work again. A call that
+     *  fails may have written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
-    /* --- numbers of the device's memory in DLPack (dlpack.h) ---------------- */
+    /* --- DLPack's numbers for the device's memory (dlpack.h) ---------------- */
 
     /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
      *  DLPack. The device "NAME:N" has DLPack's device id N. */
@@ -216,23 +219,23 @@ typedef struct sb_backend {
      *  cache itself. */
     void (*trim)(void *device);
 
-    /* --- default streams: optional; if NULL, they are ordered with the NULL stream */
+    /* --- default streams: optional; if NULL, all are ordered with the NULL stream */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
      *  pointer to memory without passing a stream, the core calls this slot before it queues work
-     *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
-     *  operation: the core then continues with the work, but frees the memory only after a wait for
-     *  the NULL stream. */
+     *  on that memory and before it frees the memory. UNSUPPORTED means that a capture forbids this
+     *  wait: the core then queues its work without the wait, but frees the memory only after a wait
+     *  for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0; a failure of the work is not a failure of the query. Never waits. Does not clear a
-     *  failure: event_wait must still return the failure. The core calls this slot on the device of
-     *  one context when another context ends. DEVICE_LOST means that the work has ended; after any
-     *  other failure the state of the work is unknown. The core also calls the slot on a lost
+     *  0; a failure of the work is not a failure of the query. Never waits. A later event_wait must
+     *  still return the failure. When a context ends, the core also calls this slot on the devices
+     *  of other contexts. DEVICE_LOST means that the work has ended. After any other failure the
+     *  core does not know whether the work has ended. The core also calls the slot on a lost
      *  device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
@@ -268,9 +271,9 @@ typedef struct sb_backend {
  *  process ends. May be called on any thread, and in a forked child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
- *  and digits, the built-in name "cpu", "sim" or "cuda", or another table's name), ABI_MISMATCH (a
- *  table of another version), UNSUPPORTED (unknown flags, an unknown tail that is not zero),
- *  OVER_LIMIT (64 backends are registered). */
+ *  and digits; a name that is built in ("cpu", "sim", "cuda") or that another table has),
+ *  ABI_MISMATCH (a table of another version), UNSUPPORTED (unknown flags, an unknown tail that is
+ *  not zero), OVER_LIMIT (64 backends are registered). */
 SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb_error *err);
 
 /** The name of the function that a shared library with a backend exports, in C++ as `extern "C"`;
@@ -278,8 +281,8 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 #define SB_BACKEND_ENTRY "syncblob_backend"
 
 /** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the
- *  library has no backend for this machine. May be called on any thread, and repeatedly: returns
- *  the same table each time. */
+ *  library has no backend for this machine. The library may call the function on any thread, and
+ *  several times; the function returns the same table each time. */
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
@@ -291,9 +294,9 @@ typedef const sb_backend *(*sb_backend_entry)(void);
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder names a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends
- *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is
- *  0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned
- *  NULL; this system has no shared libraries), as sb_backend_register. */
+ *  Errors: IO (the file cannot be opened, or the system's loader refuses it; in the second case
+ *  device_code is 0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the
+ *  entry returned NULL; this system has no shared libraries), as sb_backend_register. */
 SB_API SB_MUST_CHECK sb_status sb_backend_load(const char *path, const sb_backend **out,
                                                sb_error *err);
 

@@ -12,21 +12,20 @@
  *    text, as snprintf does; sb_model_read_values writes exactly the values that the caller
  *    requests.
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
- *    object; the text states how long the pointer is valid; without such a statement it is valid
- *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
- *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
- *    object of the call, is [borrowed].
+ *    object; the text states how long the pointer is valid; without such a statement, the pointer
+ *    is valid until the call returns. [nullable]: NULL is allowed, and the text states its meaning.
+ *    NULL for a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter,
+ *    the object of the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
- *    the name of a function stands for all codes of that function. Besides these, a
- *    function may return INVALID_ARGUMENT for NULL, and any code that a slot of the caller's
- *    backend returns (backend.h).
+ *    the name of a function stands for all codes of that function. Every function may also return
+ *    INVALID_ARGUMENT for NULL, and any code that a slot of the caller's backend returns
+ *    (backend.h).
  *  - The name of a layer or net, which may contain any bytes, is passed as a pointer and a size.
  *    The pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows
  *    paths are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list; for such a number, a function that
- *    returns the name of a constant returns "unknown". The behaviour is thus defined for every
- *    number.
+ *    int32_t. The behaviour is defined for every number: a function refuses a number outside the
+ *    list, and a function that returns names of constants returns "unknown" for such a number.
  *  - A struct with `struct_size` may grow in later versions: the caller sets `struct_size` to its
  *    own sizeof. The bytes beyond the library's sizeof are the "unknown tail", which must be zero.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
@@ -34,18 +33,18 @@
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
  *    floating-point environment and do not change it. The documented results are those of C's
  *    default environment: rounding to nearest, subnormal numbers, no traps. In another environment
- *    (fesetround, FTZ, DAZ) a result may differ by one rounding, and thereby exceed a documented
- *    bound. If floating-point exceptions are trapped, a call may end the process.
+ *    (fesetround, FTZ, DAZ) a result may differ by one rounding, even if the documentation states a
+ *    stricter bound. If floating-point exceptions are trapped, a call may end the process.
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).
- *  - The flags of all calls are bits of one uint32_t, and no two flags have the same bit:
- *    SB_READ_ONLY 0, SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6, SB_OPEN_MAPPED 7,
- *    SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A
- *    call returns SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a
- *    flag of another call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are
- *    not flags of calls: the library passes them, or structs hold them. Each of these sets begins
- *    at bit 0.
+ *  - A flag of one call never has the same bit as a flag of another call: SB_READ_ONLY 0,
+ *    SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8
+ *    and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next free bit is 13. A call returns
+ *    SB_ERR_INVALID_ARGUMENT for a bit that it does not know, even if that bit is a flag of another
+ *    call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are not flags of
+ *    calls: the library returns them or passes them to callbacks, or structs contain them. Each of
+ *    these sets begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H
@@ -58,8 +57,8 @@
  *  is ignored. */
 /** @def SB_BEGIN_DECLS Begins declarations with C linkage in C++. */
 /** @def SB_END_DECLS Ends the declarations of SB_BEGIN_DECLS. */
-/* On Windows a list of exports replaces SB_API. The static library is compiled with SB__STATIC, so
-   that a program that links it does not export the library's functions. */
+/* On Windows a list of exports replaces SB_API. The static library is compiled with SB__STATIC:
+   otherwise a program that links it would export the library's functions. */
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(SB__STATIC)
 #define SB_API __attribute__((visibility("default")))
 #else
@@ -145,12 +144,13 @@ enum {
  *  default stream, or sb_context_stream's stream if the device has no default stream (OpenCL). */
 typedef struct sb_stream_handle *sb_stream;
 
-/** A callback that returns lent memory to the caller that lent it. A deleter runs exactly once,
- *  as the last step of the call that releases the memory, while the library holds no lock, and
- *  never on a thread of a device driver. A deleter may therefore do whatever the caller may do
- *  after that call: call the library on any object and destroy any object. An object that the call
- *  destroys no longer exists when the deleter runs. A pointer that the call returns is invalid if
- *  the deleter has freed the memory behind it. A deleter must not throw or longjmp. */
+/** A callback that runs when the library no longer uses memory that the caller has lent. A deleter
+ *  runs exactly once, as the last step of the call that releases the memory, while the library
+ *  holds no lock, and never on a thread of a device driver. A deleter may therefore do whatever the
+ *  caller may do after that call: call the library on any object and destroy any object. If the
+ *  call destroys an object, the object no longer exists when the deleter runs. If the call returns
+ *  a pointer to memory that the deleter frees, the pointer is invalid. A deleter must not throw or
+ *  longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs

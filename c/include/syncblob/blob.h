@@ -31,7 +31,7 @@ enum {
 /* --- creating ------------------------------------------------------------ */
 
 /** Creates an empty blob: never shaped, 0 axes, count 0.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the blob retains the context
  *  @param dtype SB_DTYPE_*
  *  @param out [owned] sb_blob_destroy
  *  Errors: INVALID_ARGUMENT (unknown dtype), OUT_OF_MEMORY, CAP_REACHED. */
@@ -40,7 +40,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtyp
 
 /** Creates a blob with a shape. A shape of 0 axes makes a scalar with count 1; a dimension of 0
  *  makes the count 0. The call does not allocate the elements.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the blob retains the context
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_create, as sb_blob_reshape. */
@@ -131,8 +131,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
 /** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes
- *  have the dimension 1. An index may be equal to its axis's extent, so the result may be the
- *  blob's count or more: Caffe's layers use offset(0, 1) as a step.
+ *  have the dimension 1. An index may be equal to its axis's extent, since Caffe's layers use
+ *  offset(0, 1) as a step; the result may therefore be the blob's count or more.
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its axis's extent),
  *  SHAPE_MISMATCH (more than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not
  *  fit). */
@@ -153,9 +153,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* The functions below call functions of mem.h on one part's memory, which the first call creates.
-   A returned pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor
-   SB_DIFF, a call returns INVALID_ARGUMENT, or the code of another error in its arguments. */
+/* Each function below calls a function of mem.h on the memory of one part; the first such call
+   creates the memory. A returned pointer covers at least sb_blob_count elements. If `part` is
+   neither SB_DATA nor SB_DIFF, a call returns INVALID_ARGUMENT, or the code for another invalid
+   argument. */
 
 /** Returns the memory of a part for const calls of mem.h, such as sb_mem_head, sb_mem_storage and a
  *  prefetch (Blob::data, Blob::diff).
@@ -176,15 +177,15 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, 
  *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check the
  *  alignment.
  *  @param part SB_DATA or SB_DIFF
- *  @param mem [borrowed] retained; a memory of the blob's context with at least count x element
- *      size bytes; further bytes are capacity
+ *  @param mem [borrowed] a memory of the blob's context with at least count x element size bytes;
+ *      further bytes are capacity. The blob retains the memory
  *  Errors: INVALID_ARGUMENT (unknown part, too few bytes, lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
 /** Returns the number of elements that fit into the memory of a part: the memory's size divided by
- *  the element size. Returns 0 if the part has no memory, because the part was never used or
- *  because a reshape exceeded its capacity. The call does not create the memory.
+ *  the element size. Returns 0 if the part has no memory: the part was never used, or a reshape has
+ *  exceeded its capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
@@ -288,9 +289,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void
  *  @param part SB_DATA or SB_DIFF
  *  @param deleter [borrowed] the deleter of the call that lent the memory, not NULL
  *  @param out_user [owned] `user` of the call that lent the memory
- *  Errors: INVALID_ARGUMENT (unknown part; memory that was not lent with `deleter`, that is not
- *  current, that another blob, an owner of its sb_mem or a tensor also uses, or that a copy may
- *  still use), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
+ *  Errors: INVALID_ARGUMENT (unknown part; memory that was not lent with `deleter`; bytes that are
+ *  not current; another user of the memory: a blob, an owner of the sb_mem or a tensor; a copy that
+ *  may still use the bytes), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy
+ *  failed). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
                                                    void **out_user, sb_error *err);
 
@@ -314,8 +316,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
 SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
 
 /** Releases the memory of a part; other sharers still use it. The next call that needs the part
- *  creates a memory of zeros. Meant for the diffs of a net that is no longer trained. Like
- *  sb_mem_release, the call waits for pending transfers.
+ *  creates a memory of zeros. Use this function, for example, to free the diffs of a net that is no
+ *  longer trained. Like sb_mem_release, the call waits for pending transfers.
  *  @param blob [nullable]
  *  @param part SB_DATA or SB_DIFF; any other value does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
@@ -377,15 +379,16 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was
  *  never written, or is LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part: see
  *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was queued; or earlier work has
- *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
- *  if the host had current bytes, the head moves to the host; else the memory is LOST), FORKED. */
+ *  failed, and the memory that the earlier work wrote is LOST), DEVICE_LOST (the work failed when
+ *  it was queued: if the host had current bytes, the head moves to the host; else the memory is
+ *  LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** As sb_blob_update, but work on the device is queued on `stream`. Data and diff record the
- *  stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
- *  computed the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE,
- *  and data is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such
- *  calls are queued without a wait, a call may wait for the oldest work. On the host the work is
- *  complete on return, and the stream is ignored.
+/** As sb_blob_update, but work on the device is queued on `stream`. The memories of data and diff
+ *  record the stream, as in sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the
+ *  work that computed the diff fails, the first call that waits for data on the host returns
+ *  DEVICE_FAILURE, and data is LOST ("Failures of queued work" in mem.h); the device is not lost.
+ *  After many such calls without a wait, a call may wait for the oldest work. On the host the work
+ *  is complete on return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */

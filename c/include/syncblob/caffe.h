@@ -2,7 +2,7 @@
  * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
  * functions with data or diff in their names; num, channels, height and width; functions with four
  * legacy dimensions. Each function is inline and calls functions of blob.h or mem.h, whose rules
- * for ownership and errors apply. No function depends on a struct's layout.
+ * for ownership and errors apply. The inline functions do not depend on the layout of any struct.
  */
 #ifndef SYNCBLOB_CAFFE_H
 #define SYNCBLOB_CAFFE_H

@@ -8,11 +8,11 @@
  *
  * Quarantine: after a failed wait, work may still run on the device and use retired storage
  * (storage that no memory uses any more). Retired storage that the device may still be using is in
- * quarantine: the storage is neither freed nor reused, its deleter does not run, and it counts as
- * live. The context checks the storage again whenever the context is synchronised or trimmed and
- * whenever a memory of the context is released. If another thread is already checking the storage,
- * that thread frees the storage, perhaps after the call returns. Storage that a driver fails to
- * free also counts as live and in quarantine.
+ * quarantine: the storage is neither freed nor reused, its deleter does not run, and sb_stats still
+ * counts it. The context checks the storage again whenever the context is synchronised or trimmed
+ * and whenever a memory of the context is released. If another thread is already checking the
+ * storage, that thread frees the storage, perhaps after the call returns. Storage that a driver
+ * fails to free is also counted, and is in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks contexts
@@ -106,8 +106,9 @@ typedef struct sb_context_options {
     size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
                                        memory beyond the cap is not page-locked; 0: 1 GiB */
     size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. The sum of cached
-                                       memory and memory in use never exceeds the peak of memory in
-                                       use, not counting handles and requests in progress */
+                                       memory and memory in use never exceeds the highest sum of
+                                       memory in use so far; handles and requests in progress are
+                                       not counted */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
                                        NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
@@ -143,8 +144,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 SB_API sb_context *sb_context_retain(sb_context *context);
 
 /** Removes an owner. Removing the last owner waits for work that uses the context's storage in
- *  quarantine, and frees the context. Removing the last owner also frees storage in quarantine of
- *  other contexts, if their devices no longer use the storage, without waiting for those devices.
+ *  quarantine, and frees the context. The call also frees quarantined storage of other contexts
+ *  that their devices no longer use; it does not wait for those devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
@@ -165,10 +166,10 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
 
 /** Returns the device's stream on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
- *  the stream does nothing and returns UNSUPPORTED. The capture continues, and the library frees
- *  storage only after the capture. While a call runs, no capture may begin on a stream that the
- *  call uses: the call checks for captures only at its beginning. Calls on other contexts do not
- *  use the stream, except calls that trim or end a context while this context has storage in
+ *  the stream does nothing and returns UNSUPPORTED. The failed call does not end the capture. The
+ *  library frees retired storage only after the capture. While a call runs, no capture may begin on
+ *  a stream that the call uses: the call checks for captures only at its beginning. Calls on other
+ *  contexts use the stream only when they trim or end a context while this context has storage in
  *  quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
@@ -191,8 +192,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
                                                     sb_error *err);
 
 /** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
- *  cuBLAS. Meant for programs that measure times, that will capture a graph, or that must find out
- *  early whether the device has arithmetic.
+ *  cuBLAS. Call it before you measure times or capture a graph, or to find out early whether the
+ *  device has arithmetic.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  Errors: NO_DEVICE, UNSUPPORTED (the device has no arithmetic, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
@@ -222,9 +223,10 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
                                                         sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
- *  handles but not pinned bytes. Memory of callers is counted only in borrowed_bytes. The library
- *  rounds the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a
- *  buffer can be reused for a buffer of similar size; the figures count the rounded size. */
+ *  handles but not page-locked bytes. Memory of callers is counted only in borrowed_bytes. The
+ *  library rounds the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so
+ *  that a freed buffer can serve a later request of similar size; the figures count the rounded
+ *  size. */
 typedef struct sb_stats {
     size_t struct_size;         /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;        /**< live host memory that is not page-locked */
@@ -244,7 +246,8 @@ typedef struct sb_stats {
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
-                                     driver failed to free (part of the live figures above) */
+                                     driver failed to free (part of the figures of live memory
+                                     above) */
     uint64_t leaked_bytes; /**< for the whole process: storage in quarantine of contexts without an
                                 owner, and storage that no driver can free any more */
 } sb_stats;

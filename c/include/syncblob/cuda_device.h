@@ -14,7 +14,7 @@ SB_BEGIN_DECLS
 /** The name of the table sb_cuda_device. */
 #define SB_CUDA_DEVICE "sb_cuda_device"
 
-/** Properties of a CUDA device, also of a lost one. The struct never grows. */
+/** Properties of a CUDA device; also valid for a lost device. The struct never grows. */
 typedef struct sb_cuda_device {
     /** Returns the device's ordinal for cuDeviceGet. The sb_context uses and retains the primary
      *  context of that device. */

@@ -7,34 +7,35 @@
  * (DLManagedTensorVersioned *)tensor.
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
- * the deleter runs, the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay
- * allocated even if the memory retires them (set, evict, release, a mutable call on read-only
- * storage). If the caller has lent the bytes, their deleter runs after the tensor's deleter. The
- * rules of sb_mem for sharers apply to the holder of the tensor, and to a blob made from the
- * tensor:
+ * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
+ * the memory no longer uses them (after a set, evict or release call, or a mutable call on
+ * read-only storage). If the caller has lent the bytes, the deleter of the loan runs after the
+ * tensor's deleter. The rules of sb_mem for sharers apply to the holder of the tensor, and to a
+ * blob made from the tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are out of date;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
- *    see the write until the next call for the other side (even a const call); after that call, a
- *    mutable call for the tensor's side must precede the next write;
- *  - reads and writes through the tensor need the same exclusive access as reads and writes by
- *    sharers.
+ *    see the write. After a call for the other side (even a const call), make a mutable call for
+ *    the tensor's side before you write again;
+ *  - reads and writes through the tensor need the same exclusive access as calls of a sharer.
  *
- * Exported device bytes are ready for any stream. If a stream is not ordered with the legacy
- * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
- * (for work that writes), or finish the work before the deleter is called. The same applies to work
- * that the producer of an imported tensor queues. If work on such a stream fails, only the memory
- * whose call received the stream reports the failure; other memories with the same bytes do not.
+ * Exported device bytes are ready for any stream. Before you use the bytes on a stream that is not
+ * ordered with the legacy default stream, pass the stream to sb_blob_gpu_on (for reading) or
+ * sb_blob_mutable_gpu_on (for writing); or finish the work before you call the tensor's deleter.
+ * The same rule applies to the producer of an imported tensor. If work on such a stream fails, only
+ * the memory whose call received the stream reports the failure; other memories with the same bytes
+ * do not.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
  * it; pass such a tensor as uint8. Device types: host memory, page-locked host memory of
  * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N", whose memory the host
- * cannot access. Other backends have their device types in their tables (backend.h).
+ * cannot access. The table of any other backend contains its device types
+ * (sb_backend::dlpack_device).
  *
  * The library allocates memory of "cuda:N" from a memory pool of the driver: cudaIpcGetMemHandle
- * refuses such memory, and other devices cannot access it. For a tensor that processes or devices
- * share, lend memory from cudaMalloc to the blob with sb_mem_set_gpu.
+ * refuses such memory, and other devices cannot access it. To share a tensor between processes or
+ * devices, lend the blob memory from cudaMalloc (sb_blob_set_gpu).
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H
@@ -70,8 +71,8 @@ enum {
     SB_DL_SUBBYTE_PADDED = 4 /**< elements of less than a byte are padded */
 };
 
-/** @def SB_DL_STRUCT Allows pointers to these structs to alias pointers to the structs of DLPack's
- *  dlpack.h. */
+/** @def SB_DL_STRUCT Allows a program to access these structs also as the structs of DLPack's
+ *  dlpack.h (strict aliasing). */
 #if defined(__GNUC__)
 #define SB_DL_STRUCT struct __attribute__((may_alias))
 #else
@@ -136,9 +137,10 @@ enum {
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each function allocates one struct in the blob's context, and copies bytes only if the
-   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides.
-   Call the tensor's deleter once, on any thread except a device driver's. */
+/* Each function allocates one struct in the blob's context, and copies bytes only if the call on
+   which it is based (for example sb_blob_cpu) copies them. The tensor retains the context, and its
+   strides are never NULL. Call the tensor's deleter once, on any thread except a device
+   driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.
@@ -173,31 +175,31 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
 /* --- import ----------------------------------------------------------------- */
 /* On success the library owns the tensor and calls its deleter once, when the last user has
    released the memory and pending copies have ended (see sb_mem_set_cpu). On failure the tensor is
-   unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) DLPack
-   requires that the caller calls the deleter.
+   unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) the caller
+   must call the deleter, as DLPack requires.
 
    If this copy of the library has exported the tensor, the import releases the tensor at once: the
    blob's memory shares the storage with the exported memory, even if their contexts differ, and
-   each memory has a separate head. So repeated exports and imports of the same storage need no
-   additional memory, and their deleters are not nested. If another program has wrapped a tensor of
+   each memory has a separate head. Repeated exports and imports of the same storage therefore
+   neither use more memory nor build chains of deleters. If another program has wrapped a tensor of
    the library in a new tensor, the library owns the wrapper, whose deleter releases the inner
-   tensor. The import of a host side that is host-coherent memory (mem.h) waits until the device's
-   work has ended. */
+   tensor. If the tensor's host bytes are host-coherent memory (mem.h), the import waits until the
+   device's work has ended. */
 
 /** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
  *  moves to that side. The blob releases the part's old memory. The library never writes a
- *  read-only tensor: before a write, it copies the bytes to its own storage.
+ *  read-only tensor: before a write, the library copies the bytes to its own storage.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE; without the flag, a different shape is SHAPE_MISMATCH
  *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (an unknown flag of the tensor, another
  *  element type, strides that are not row-major; strides of axes of extent 1 and of tensors without
  *  elements are ignored), DTYPE_MISMATCH (not the blob's), SHAPE_MISMATCH, INVALID_ARGUMENT
- *  (negative dimension or ndim, no data or shape although they are required, data that is
- *  misaligned for the element type, unknown part or flag), OVER_LIMIT (more than SB_MAX_AXES),
- *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device; the
- *  device type "host" is trusted; CUDA's managed memory is refused, but sb_mem_set_gpu accepts it),
- *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  (negative dimension or ndim, missing data or shape, data that is misaligned for the element
+ *  type, unknown part or flag), OVER_LIMIT (more than SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE,
+ *  WRONG_DEVICE (not memory of the host or of this context's device; the device type "host" is
+ *  trusted; CUDA's managed memory is refused, but sb_mem_set_gpu accepts it), OUT_OF_MEMORY,
+ *  CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
                                                    sb_dl_managed_versioned *tensor, uint32_t flags,
                                                    sb_error *err);
@@ -212,7 +214,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part
                                                           sb_error *err);
 
 /** Creates a blob of the tensor's element type and shape, whose data is the tensor's memory.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_from_dlpack. */
@@ -221,7 +223,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
                                                           sb_blob **out, sb_error *err);
 
 /** As sb_blob_create_from_dlpack, for the struct of versions before 1.0.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the blob retains the context
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_from_legacy_dlpack. */

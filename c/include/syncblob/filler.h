@@ -21,13 +21,13 @@ typedef int32_t sb_filler_type;
 /** The meaning of n for xavier and msra, SB_VARIANCE_*. */
 typedef int32_t sb_variance;
 
-/** The type of a filler. In the formulas, n is the number of inputs of each output, the number of
- *  outputs of each input, or the mean of both (SB_VARIANCE_*). */
+/** The type of a filler. In the formulas, `variance_norm` defines n (SB_VARIANCE_*). */
 enum {
     SB_FILLER_CONSTANT = 0,          /**< each element is `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
     SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
-    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) divided by its sum */
+    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), then divided by the sum of the row
+                                          (axis 0) */
     SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
     SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
     SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling; no random numbers */
@@ -42,8 +42,8 @@ enum {
 };
 
 /** FillerParameter. Start from SB_FILLER_INIT. A double member that the filler's type does not use
- *  may have any value, even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, and an
- *  unused `sparse` -1. */
+ *  may have any value, even NaN. An unused `variance_norm` must be one of SB_VARIANCE_*; an unused
+ *  `sparse` must be -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
@@ -81,7 +81,7 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
  *  @param out the caller sets `struct_size` (SB_FILLER_INIT); the call writes at most that many
  *      bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
- *  parameters that sb_blob_fill refuses for every blob), DATA_LIMIT. */
+ *  parameters that are invalid for blobs of every shape), DATA_LIMIT. */
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
                                                sb_error *err);
 
@@ -91,12 +91,12 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
  *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
- *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite
- *  double; std < 0; sparse below -1, above d0, or set for another type than gaussian), UNSUPPORTED
- *  (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no known
- *  version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear needs four,
- *  with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
- *  that is larger than the blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  used parameter that is NaN, or is infinite and not `value`; min > max; max - min that is not a
+ *  finite double; std < 0; sparse below -1, above d0, or set for another type than gaussian),
+ *  UNSUPPORTED (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of
+ *  no known version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear
+ *  needs four, with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a
+ *  LOST memory that is larger than the blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
                                             sb_error *err);
 

@@ -6,8 +6,8 @@
  *
  * Callbacks run on the thread that called the library. The library holds no lock during a callback.
  * A callback may call the library, but must not change or destroy the object that is being read or
- * written, nor make any call on a blob that is being loaded or on its memories. Callbacks must not
- * throw or longjmp.
+ * written. While a blob is being loaded, a callback must not call any function on that blob or on
+ * the blob's memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
  * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other
@@ -27,23 +27,26 @@ SB_BEGIN_DECLS
  * A source of bytes that can be read at any offset.
  *
  * The library does not trust a source: if bytes differ between two reads, by error or intent, the
- * call returns SB_ERR_IO or an error of the data, and does no other harm.
+ * call returns SB_ERR_IO or an error for malformed data, and has no other effect.
  */
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; above 2^31 - 1: SB_ERR_DATA_LIMIT */
-    /** Writes the bytes [offset, offset + bytes) of the source to `buffer`: either writes all of
-     *  these bytes, or fails. The range is inside the source's size; `bytes` is above 0. If the
-     *  program calls a const model on several threads, the slot runs on several threads at once.
+    uint64_t size;      /**< number of bytes; a call fails with SB_ERR_DATA_LIMIT if it is above
+                             2^31 - 1 */
+    /** Copies the bytes [offset, offset + bytes) of the source to `buffer`, and returns SB_OK only
+     *  if all of these bytes were copied. The range is inside the source's size; `bytes` is above
+     *  0. If the program uses a const model on several threads, the slot runs on several threads at
+     *     once.
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
      *  opening a model reads the source several times from its beginning to its end; loading a blob
      *  reads the blob's message. In each of these passes the offsets increase, with one exception:
      *  a name is read after bytes that follow the name. Contiguous values of the blob's element
      *  type are read in one call (with a progress callback, in calls of up to 1 MiB); other values
-     *  are read 4 KiB at a time. A save to memory copies unchanged bytes in one read; a save to a
-     *  file or a sink copies 4 KiB at a time. A slow source should cache the last piece. */
+     *  are read 4 KiB at a time. A save to memory reads each unchanged part of the source in one
+     *  call; a save to a file or a sink reads 4 KiB at a time. If each read is slow, cache the last
+     *  piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
@@ -69,7 +72,7 @@ typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
     /** Accepts all of the `size` bytes (above 0), or fails. After a failure the slot is not called
-     *  again. The library collects small pieces, and passes up to 4 KiB of them in one call. */
+     *  again. The library collects small pieces into calls of up to 4 KiB. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 
@@ -82,13 +85,13 @@ typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
-     *  unknown. Runs at least about once per MiB that is read or written, and with `done` equal to
-     *  `total` before the result is published. `done` may increase by much more than a MiB between
-     *  two reports: opening a model skips the values, and if a blob's diff precedes its data in the
-     *  file, the data are read after `done` has reached the diff's end. A return value other than 0
-     *  ends the library's call with SB_ERR_CANCELLED: nothing has changed, except the contents of a
-     *  sink. Runs on several threads at once if the program calls a const model on several
-     *  threads. */
+     *  unknown. Runs about once per MiB that is read or written, and once with `done` equal to
+     *  `total` before the call publishes its result. Between two reports `done` may increase by
+     *  much more than a MiB: opening a model skips the values; and if a blob's diff is before its
+     *  data in the file, `done` is already at the diff's end while the data are read. A return
+     *  value other than 0 ends the library's call with SB_ERR_CANCELLED: nothing has changed,
+     *  except the contents of a sink. Runs on several threads at once if the program uses a const
+     *  model on several threads. */
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
 
@@ -103,9 +106,9 @@ enum {
 
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
  *  moves the descriptor's offset. The source's size is the file's current size. The source's
- *  version is made from the file's modification time and size. When the library checks the version,
- *  it also compares the time of the last change (ctime), as for a file that the library has opened
- *  (proto.h). Meant for programs that receive descriptors instead of paths (a sandbox, an archive).
+ *  version depends on the file's modification time and size. When the library checks the version,
+ *  it also compares the time of the last change (ctime), as sb_blob_load_file does. Meant for
+ *  programs that receive descriptors instead of paths (a sandbox, an archive).
  *  @param descriptor must stay open as long as the source is used. On Windows the descriptor is a
  *      HANDLE, whose value has 32 bits, and reads move the handle's offset
  *  @param flags 0 or SB_SOURCE_CLOSES
@@ -125,11 +128,12 @@ typedef struct sb_span {
 } sb_span;
 
 /** Creates a source of bytes in several pieces, such as a message received over a network, without
- *  joining them. The values of a blob are copied once, from the pieces to the blob. A read finds
- *  its piece in logarithmic time.
- *  @param context [borrowed, nullable] retained; allocates the list of pieces
- *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
- *      bytes must not change as long as the source is used
+ *  joining them. The values of a blob are copied once, from the pieces to the blob. The time to
+ *  find the piece of a read is logarithmic in the number of pieces.
+ *  @param context [borrowed, nullable] the source retains the context, which allocates the list of
+ *      pieces
+ *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order. The list is
+ *      copied; the bytes must not change as long as the source is used
  *  @param out [owned] the caller sets `struct_size`. If no model is opened from the source, the
  *      caller must call the source's `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),

@@ -12,51 +12,52 @@
  * before later writes. A call that reads a message or file into a blob whose memory has room for
  * the values counts as a mutable call for the host.
  *
- * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
- * tracks only writes by calls on that memory, but a transfer of one memory also changes the bytes
- * of the other. The functions sb_blob_copy_from and sb_blob_update accept a source and a target
- * with the same bytes, and return INVALID_ARGUMENT for bytes that overlap in part on the side where
- * the call works. The two sides of one memory may be the same bytes of managed memory: a transfer
- * then copies nothing. Other buffers that a call reads or writes, such as messages, must not
- * overlap the memory.
+ * Overlap: two sb_mem may borrow the same or overlapping bytes, for example from two imported
+ * tensors. An sb_mem tracks only writes by calls on that sb_mem, but a transfer of one sb_mem also
+ * changes the bytes of the other. The functions sb_blob_copy_from and sb_blob_update accept a
+ * source and a target with the same bytes, but return INVALID_ARGUMENT if the two overlap only in
+ * part on the side where the call works. Both sides of one sb_mem may be the same bytes of CUDA's
+ * managed memory: a transfer then copies nothing. Other buffers that a call reads or writes, such
+ * as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work (a call on the
  * memory, sb_context_synchronize or sb_context_forget_stream) returns the failure.
- * Every call on the memory that needs the bytes also returns the failure, until the library has set
- * the head as follows. After a failed transfer the head is the side from which the bytes were
- * copied; writes on the device after the transfer are lost. The memory is LOST after failed
- * arithmetic, and after failed work of the caller on the stream that was passed when the pointer
- * was last fetched. A memory is also LOST if arithmetic has computed its bytes, or a transfer has
- * copied its bytes, from lost bytes. A failure on a caller's stream counts for every memory whose
- * pointer the caller had fetched to write on that stream, unless a later call has made the bytes
- * current on the host. A call that only queues work behind failed work may succeed; the wait for
- * the later work then fails. Even if other threads have waited in between, no call returns SB_OK
- * and a host pointer to bytes that failed work should have written. The library cannot track the
- * caller's work on the library's own stream, on a stream that was not passed or that two contexts
- * use, or on a default stream if the pointer was fetched without a stream. The library also cannot
- * track bytes that the caller's work computes from lost bytes. If several memories borrow the same
- * bytes (Overlap), only the memory whose call queued the work reports the failure: make a call on
- * that memory before you read another memory. A failed wait does not make successful work count as
- * failed, but the device counts as lost in two cases. First, a wait for arithmetic that was queued
- * without a stream returns DEVICE_FAILURE, which may be the arithmetic's failure. Second, a copy or
- * a clear overwrites the newest bytes, and the wait for this work returns DEVICE_FAILURE, or fails
- * and fails again when the library repeats the wait.
+ * Calls on the memory that need the bytes also return the failure, until the library has set the
+ * memory's head. After a failed transfer the library sets the head to the side from which the bytes
+ * were copied; writes that the device has made after the transfer are lost. After failed arithmetic
+ * the memory is LOST. After failed work of the caller on a stream, the library treats as LOST every
+ * memory that the caller had last fetched for writing with that stream, unless a later call has
+ * made the bytes current on the host. A memory is also LOST if arithmetic has computed its bytes
+ * from lost bytes, or a transfer has copied lost bytes to it. A call that only queues work behind
+ * failed work may succeed; the wait for the later work then fails. No call returns a host pointer
+ * to bytes that failed work should have written, even if other threads have waited for that work
+ * before. The library cannot track work of the caller on the library's own stream, on a stream that
+ * the caller did not pass, on a stream that two contexts use, or on a default stream if the pointer
+ * was fetched without a stream. The library also cannot track which bytes the caller's work
+ * computes from lost bytes. If several memories borrow the same bytes (Overlap), only the memory
+ * whose call queued the work reports the failure: make a call on that memory before you read
+ * another memory. If a wait fails although the work succeeds, the library does not treat the work
+ * as failed, but in two cases it treats the device as lost. First, a wait for arithmetic that was
+ * queued without a stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second,
+ * the wait for a copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails
+ * twice in a row.
  *
- * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
- * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
- * through the legacy default stream. While any thread in the process captures a blocking stream,
- * CUDA forbids the use of the legacy stream. During such a capture, copies and arithmetic do not
- * wait for per-thread default streams: synchronise those streams first, or wait for the end of the
- * capture. Memory that is retired during the capture is freed after the capture (quarantine,
- * context.h).
+ * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
+ * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
+ * and thereby for kernels on per-thread default streams. While any thread in the process captures a
+ * blocking stream, CUDA forbids the use of the legacy stream. During such a capture, copies and
+ * arithmetic do not wait for per-thread default streams: synchronise those streams first, or wait
+ * for the end of the capture. Memory that is retired during the capture is freed after the capture
+ * (quarantine, context.h).
  *
- * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host addresses the device's
- * memory, the two sides of a memory are one storage, which counts as device memory. Heads move as
- * on other devices, but a transfer copies nothing: towards the host it waits for the device's work,
- * towards the device it does nothing. A call after which the host may write also waits for work
- * that reads the bytes on the device. The device's writes also change the bytes behind older host
- * pointers. If the device fails while it writes, the host's bytes are lost, too. If the caller has
- * lent a side, or the device is full, the sides have separate storage, and transfers copy.
+ * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host can access the memory
+ * of a device directly, the two sides of an sb_mem are one storage, which sb_stats counts as device
+ * memory. The head moves as on other devices, but no bytes are copied: a transfer to the host only
+ * waits for the device's work, and a transfer to the device does nothing. A call after which the
+ * host may write also waits for work that reads the bytes on the device. Writes of the device
+ * change the bytes behind all host pointers to the storage, including older pointers. If the device
+ * fails while it writes, the host's bytes are lost, too. If the caller has lent a side, or the
+ * device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
@@ -114,7 +115,7 @@ enum {
 
 /** Creates a memory of `bytes` bytes (0 is allowed) in `context`. The first call that needs a side
  *  allocates that side's buffer.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the memory retains the context
  *  @param out [owned] release with sb_mem_release
  *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out,
@@ -129,8 +130,8 @@ SB_API sb_mem *sb_mem_retain(sb_mem *mem);
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
-/** Returns 1 if the memory has exactly one owner, and neither a tensor (dlpack.h) nor a memory made
- *  from a tensor uses storage that this memory may write. */
+/** Returns 1 if the memory has exactly one owner and shares no writable storage with a tensor
+ *  (dlpack.h) or with a memory that was made from a tensor. */
 SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 
 /** Returns the size of the buffer in bytes. */
@@ -165,11 +166,11 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_er
  *  Errors: as sb_mem_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
-/** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`. If
- *  many calls are queued without a wait, a call may wait for the oldest work.
- *  The memory records `stream` as a user: every later transfer, free, evict or set is ordered after
- *  the work queued on the stream. The stream must exist until sb_context_forget_stream, even if it
- *  is the library's stream of another context (sb_context_stream).
+/** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`.
+ *  After many such calls without a wait, a call may wait for the oldest work. The memory records
+ *  `stream` as a user: every later transfer, free, evict or set is ordered after the work queued on
+ *  the stream. The stream must exist until sb_context_forget_stream, even if it is the library's
+ *  stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
  *      per-thread default streams: pass NULL, since the legacy stream is ordered with per-thread
  *      streams. Any other handle must be an existing stream, since CUDA does not check it
@@ -214,8 +215,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
  *  sharers (sb_blob_set_cpu changes one blob). Storage of the library on that side is freed; the
  *  head moves to the host. A LOST memory is allowed.
- *  @param ptr [borrowed] until replaced, evicted, or released with the memory; aligned for the
- *      elements. The call cannot check the alignment, since a memory has no element type
+ *  @param ptr [borrowed] until the storage is replaced or evicted, or the memory is released; must
+ *      be aligned for the elements. The call cannot check the alignment, since a memory has no
+ *      element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if
@@ -241,7 +243,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Queues on `stream` the copy to the device. The head is SYNCED at once; a call that needs the
+/** Queues a copy to the device on `stream`. The head is SYNCED at once; a call that needs the
  *  device's bytes, or that writes or frees the host's bytes, waits for the copy (unlike
  *  SyncedMemory::async_gpu_push). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
@@ -250,20 +252,21 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues on `stream` the copy to the host; the counterpart of sb_mem_async_gpu_push.
+/** Queues a copy to the host on `stream`; the counterpart of sb_mem_async_gpu_push.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value except LOST. In a
- *  host-only context, a memory that was never written is filled with zeros.
+/** Queues on `stream` the work that a later sb_mem_cpu would otherwise wait for; the head may have
+ *  any value except LOST. In a host-only context, a memory that was never written is filled with
+ *  zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
-/** Queues on `stream` the work that sb_mem_gpu_on needs.
+/** Queues on `stream` the work that a later sb_mem_gpu_on would otherwise queue.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on. */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
@@ -277,7 +280,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *e
 
 /** Retires the host side: frees the storage, or runs its deleter. If both sides are one storage
  *  (host-coherent memory), frees nothing and only moves the head.
- *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write has not ended),
+ *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or an sb_write has not ended),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
@@ -294,10 +297,10 @@ SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 /* --- a write in steps -------------------------------------------------------- */
 
-/** A write in two steps, begin and end: for bytes that another party writes and that may fail to
- *  arrive, for example from a transport or a reader that writes them in place. Between begin and
- *  end no observable state of the memory changes, and no other call may use the memory.
- *  The function sb_mem_mutable_cpu does both steps at once. */
+/** A write in two steps, begin and end: for bytes that another party, such as a transport or a
+ *  reader, writes in place, and that may fail to arrive. Between begin and end no observable state
+ *  of the memory changes, and no other call may use the memory. The function sb_mem_mutable_cpu
+ *  does both steps at once. */
 typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
@@ -323,16 +326,18 @@ enum {
                                 (the side was lent SB_READ_ONLY), nothing has changed. If the sides
                                 are one storage, the bytes are unspecified, and the head stays */
     SB_WRITE_ABANDONED = 2 /**< as SB_WRITE_SPOILED, but another party may still write for an
-                                unknown time, so the storage is never freed and counts as live */
+                                unknown time, so the library never frees the storage, and sb_stats
+                                still counts it */
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Allocation or the device can fail only in this call, which waits for
- *  device work that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). The call waits for device work that uses the bytes. Failures of
+ *  allocation or of the device occur only in this call. The caller's work on the bytes must end
+ *  before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0, SB_WRITE_OVERWRITE, SB_WRITE_QUEUED or both
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE as valid as a pointer from sb_mem_mutable_cpu
+ *      SB_WRITE_DONE, the pointer is also valid like one from sb_mem_mutable_cpu
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
@@ -347,8 +352,8 @@ SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_
 SB_API SB_MUST_CHECK sb_status sb_write_end(sb_write *write, sb_write_outcome outcome,
                                             sb_error *err);
 
-/** Destroys the handle. A write that has not ended changes nothing. After an ended write the call
- *  frees the storage that the write has replaced, or runs the deleter of that storage.
+/** Destroys the handle. If the write has not ended, the memory is unchanged. If the write has ended
+ *  and has replaced storage, the call frees the replaced storage or runs its deleter.
  *  @param write [owned, nullable] */
 SB_API void sb_write_destroy(sb_write *write);
 

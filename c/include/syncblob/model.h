@@ -5,8 +5,8 @@
  *
  * Blobs are addressed by (layer, index). The layer SB_NO_LAYER has the blobs that belong to no
  * layer: the history of a solver state, the only blob of a blob file, or the blobs of a
- * BlobProtoVector. A V1 layer with a nested V0 layer is one layer with the blobs of both, in the
- * order of the file's bytes.
+ * BlobProtoVector. If a V1 layer contains a nested V0 layer, the library treats the two as one
+ * layer with the blobs of both, in the order of the file.
  *
  * If the library refuses bytes and recognises their actual format (a web page, an archive, a
  * truncated file), the message ends in "; this is ..." with the name of the format.
@@ -36,8 +36,8 @@ enum {
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState; SB_FORMAT_AUTO detects this format by the field
                                     iter */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; SB_FORMAT_AUTO detects this format if the first
-                                    blob has values. A net that has only a name is also detected as
-                                    this format if the bytes of the name form such a blob */
+                                    blob has values. A net that has only a name is wrongly detected
+                                    as this format if the name's bytes happen to form such a blob */
 };
 
 /** The version of Caffe's format in which a layer is written, SB_LAYER_*. */
@@ -60,11 +60,12 @@ enum {
 };
 
 /** Opens bytes as a model.
- *  @param context [borrowed, nullable] retained
- *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field that the library
- *      reads (of a net: name, layer, layers) are MALFORMED. Bytes that the library recognises as
- *      another format, or as written by another program, are also MALFORMED, or DATA_LIMIT if the
- *      bytes exceed a limit first. An input of size 0 is an empty message of any format
+ *  @param context [borrowed, nullable] the model retains the context
+ *  @param format SB_FORMAT_*. If the format is not AUTO, the bytes must have a field that the
+ *      library reads (for a net: name, layer or layers), else they are MALFORMED. Bytes of another
+ *      format, or of another program, are also MALFORMED if the library recognises them, or
+ *      DATA_LIMIT if they exceed a limit before that. An input of size 0 is an empty message of any
+ *      format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
@@ -80,7 +81,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_forma
                                                    void *user, sb_model **out, sb_error *err);
 
 /** Opens a file as a model; the file stays open until the model is destroyed.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
@@ -93,12 +94,12 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
                                                   sb_error *err);
 
 /** Opens a source as a model.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*
- *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
- *      call fails
+ *  @param source [borrowed] the struct is copied; its `close` runs when the model is destroyed, and
+ *      never if this call fails
  *  @param limits [borrowed, nullable] NULL: the context's limits
- *  @param progress [borrowed, nullable] for this call only; see sb_model_set_progress
+ *  @param progress [borrowed, nullable] used during this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
@@ -108,15 +109,15 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
                                                     sb_error *err);
 
 /** Sets the progress callback of later calls on this model: a call that loads a blob or reads its
- *  values reports the bytes of the blob's message, and a save reports the bytes of the model. Calls
- *  on several threads report separately, each on its own thread.
- *  @param progress [borrowed, nullable] copied; NULL: no progress callback
+ *  values reports progress in bytes of the blob's message, and a save in bytes of the model. If
+ *  several threads call the model, each call reports its own progress on its own thread.
+ *  @param progress [borrowed, nullable] the struct is copied; NULL: no progress callback
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
                                                      sb_error *err);
 
 /** Creates an empty model, to be built in memory and saved.
- *  @param context [borrowed, nullable] retained
+ *  @param context [borrowed, nullable] the model retains the context
  *  @param format SB_FORMAT_*, not AUTO
  *  @param out [owned] sb_model_destroy
  *  Errors: INVALID_ARGUMENT (unknown format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
@@ -150,8 +151,8 @@ typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
     sb_text type;       /**< the name of the layer's type; for a V1 layer the name of the enum's
-                             value ("CONVOLUTION"), or the number of an unknown value in decimal
-                             digits */
+                             value ("CONVOLUTION"), or the number as decimal digits if the value is
+                             unknown */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -176,8 +177,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
                                                    size_t name_size, int64_t *out, sb_error *err);
 
 /** Writes a layer's message (LayerParameter, or for an old net V1LayerParameter, see sb_layer_info)
- *  without its blobs: for readers of a net's topology. The message has all other fields of the
- *  file's message, including unknown fields; the call reads little more than these fields.
+ *  without its blobs: for readers of a net's topology. All other fields of the file's message are
+ *  kept, including unknown fields. The call reads little more of the file than these fields.
  *  @param layer 0..num_layers-1; SB_NO_LAYER: the model's message without layers and blobs (for a
  *      net: name, inputs and state)
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message
@@ -215,8 +216,9 @@ typedef struct sb_blob_info {
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
     size_t size;         /**< bytes of the blob's message; 0 if the blob is not in the file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
-                              or F64; in NVCaffe's raw_data also F16, I32, U32. A load converts each
-                              of these types to a float or integer type, and F16 also to F16 */
+                              or F64; in NVCaffe's raw_data also F16, I32, U32. A load can convert
+                              values of each type to any float or integer type; values of F16 can
+                              also be loaded as F16 */
     int32_t legacy;      /**< 1 if the message has legacy dimensions: num, channels, height, width;
                               in files of C3D 1.0 also a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
@@ -248,8 +250,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
 
 /** Reshapes `blob` and loads the values of a blob of the model into it. Converts and stores the
  *  values as sb_blob_from_proto does, or for a file as sb_blob_load_file does. A blob without
- *  values results in LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the
- *  call copies that blob.
+ *  values results in LENGTH_MISMATCH, unless its count is 0. If the program has replaced or added
+ *  the blob (sb_model_set_blob, sb_model_add_blob), the call copies the new blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a `blob` of BF16; an announced blob), DTYPE_MISMATCH
@@ -260,8 +262,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
                                                   int64_t index, sb_blob *blob, sb_error *err);
 
 /** Reads a range of a blob's values without loading the blob. Converts the values as
- *  sb_model_load_blob does. From a file or source the call reads the values of the range, and
- *  earlier values only if the encoding requires it (sb_blob_info).
+ *  sb_model_load_blob does. From a file or source the call reads only the values of the range,
+ *  unless the encoding (sb_blob_info) requires that it also reads earlier values.
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first linear index of the first value
@@ -322,7 +324,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_pop_layer(sb_model *model, sb_error *err
 SB_API SB_MUST_CHECK sb_status sb_model_set_name(sb_model *model, const char *name,
                                                  size_t name_size, sb_error *err);
 
-/** The fields of a solver state other than its history. */
+/** All fields of a solver state except its history. */
 typedef struct sb_solver_info {
     size_t struct_size;   /**< sizeof(sb_solver_info) of the caller */
     sb_text learned_net;  /**< name of the file that stores the net; empty if absent */
@@ -334,7 +336,7 @@ typedef struct sb_solver_info {
 #define SB_SOLVER_INFO_INIT                                                                        \
     { sizeof(sb_solver_info), {NULL, 0}, 0, 0 }
 
-/** Reads the fields of a solver state other than its history.
+/** Reads all fields of a solver state except its history.
  *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out,
@@ -379,9 +381,10 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
 
 #ifdef SB_EXPERIMENTAL
 
-/** Appends a blob as sb_model_add_blob does, but without its values: for models that do not fit
- *  into memory. The function sb_model_save_file_from requests the values one blob at a time. Other
- *  calls that save or load the blob return UNSUPPORTED until the blob is set.
+/** Appends a blob as sb_model_add_blob does, but without its values, so that a program can save a
+ *  model that does not fit into memory. The function sb_model_save_file_from requests the values
+ *  one blob at a time. Other calls that save or load the blob return UNSUPPORTED until the blob is
+ *  set.
  *  @param layer a layer or SB_NO_LAYER
  *  @param like [borrowed] a blob of the same dtype and shape; its values are not accessed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
@@ -403,8 +406,8 @@ typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, co
  *  @param path [borrowed] NUL-terminated
  *  @param lender [borrowed]
  *  @param user passed to `lender`
- *  Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (the lent blob
- *  differs from the announced one), as sb_blob_cpu. */
+ *  Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (these two: the lent
+ *  blob differs from the announced blob), as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_model_save_file_from(const sb_model *model, const char *path,
                                                        sb_blob_lender lender, void *user,
                                                        sb_error *err);

@@ -1,9 +1,10 @@
 /**
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire format). A message is
  * always passed as `bytes` and `size`. All reads are safe for untrusted bytes: a read checks
- * everything before it changes the blob, memory and time are bounded, and the error of a refused
- * read contains the field, the byte offset, and the actual format if the library recognises it
- * (model.h). A number with more than 64 bits, which Google's readers truncate, is MALFORMED.
+ * everything before it changes the blob, and its memory and time are bounded. The error of a
+ * refused read contains the field, the byte offset, and the actual format of the bytes if the
+ * library recognises that format (model.h). A number with more than 64 bits, which Google's readers
+ * truncate, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H
@@ -27,18 +28,18 @@ enum {
  *  a shape is a scalar; an empty message (no value) is LENGTH_MISMATCH (Caffe aborts). Fields of
  *  nets or solver states, which protobuf would skip, result in MALFORMED.
  *
- *  If the memory has room for the values, the call writes the memory as a mutable call for the host
- *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced
- *  by storage of the library. Bytes beyond the values are preserved and move to the host, too: if
- *  the memory is not current on the host, or is read-only, the whole memory counts against
- *  limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new memory, as in
- *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs twice the
- *  memory of the values until it has checked the values.
+ *  If the values fit into the part's memory, the call writes that memory as sb_mem_mutable_cpu
+ *  does: sharers and lenders see the values, pointers stay valid, and SB_READ_ONLY storage is
+ *  replaced by storage of the library. Bytes of the memory beyond the values are preserved, and
+ *  therefore also copied to the host: if the memory is not current on the host, or is read-only,
+ *  its whole size counts towards limits->max_memory (DATA_LIMIT). If the values do not fit, the
+ *  call replaces the memory, as sb_blob_reshape does; sharers still use the old memory. For integer
+ *  types the call temporarily needs twice the memory of the values, until it has checked them.
  *
  *  raw_data and raw_diff are fields of NVCaffe: little-endian bytes of the type in raw_data_type
  *  and raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library
- *  reads these fields and never writes them, since BVLC's Caffe ignores them. A message with num,
- *  channels, length, height and width is a blob of C3D 1.0 with five axes (proto/README.md).
+ *  reads these fields, but never writes them, since BVLC's Caffe would ignore them. A message with
+ *  num, channels, length, height and width is a blob of C3D 1.0 with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE. With 0, a shape other than the blob's is SHAPE_MISMATCH; the
  *      shapes are compared as in sb_blob_shape_equals_proto
@@ -87,19 +88,23 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
                                                 size_t capacity, size_t *out_size, sb_error *err);
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto (ReadProtoFromBinaryFile, then
- *  FromProto). Values are stored in the same way as sb_blob_from_proto stores them. Existing
- *  storage is written only after all values have been read into a second buffer, so that a failure
- *  changes nothing.
+ *  FromProto). The call stores values as sb_blob_from_proto does. The call reads all values into a
+ *  second buffer before it writes existing storage, so that a failure changes nothing.
  *
  *  The call detects that the file has changed during the read if the size, the time of the last
  *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
  *  file or changing its permissions also counts as a change; a save that replaces the file does
- *  not. Three kinds of changes are not detected, and the values may then be a mixture of old and
- *  new: a change within the same tick of the file system's clock (some milliseconds) as the last
- *  change before the call; stores through a shared mapping, since many file systems update the
- *  times only at the first store; and a change whose writer resets mtime, if the system is Windows
- *  or if hard links to the file are added or removed during the read. A file of size 0 that has
- *  bytes, as in procfs, results in IO. The call waits for leases of other processes on the file.
+ *  not. The call does not detect three kinds of changes, after which the values may be a mixture of
+ *  old and new values:
+ *   - a change within a tick of the file system's clock (some milliseconds) after the last change
+ *     before the call;
+ *   - stores through a shared mapping, since many file systems update the times only at the first
+ *     store;
+ *   - a change after which the writer resets mtime, on Windows or if hard links to the file are
+ *     added or removed during the read.
+ *
+ *  A file of size 0 that has bytes, as in procfs, results in IO. The call waits for leases of other
+ *  processes on the file.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits
@@ -111,8 +116,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
 /** Writes the blob's BlobProto to a file, atomically: `path` always refers to the old file or to
  *  the complete new file (WriteProtoToBinaryFile). The call writes a temporary file in the same
  *  folder, with a name that begins with ".syncblob-", and renames it; a killed process may leave
- *  the temporary file. The folder must be writable and searchable; if the folder is not readable, a
- *  power failure soon after the call may restore the old file.
+ *  the temporary file. The folder must be writable and searchable. If it is not readable, the call
+ *  cannot flush the folder, and a power failure soon after the call may restore the old file.
  *
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
@@ -120,10 +125,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  and group if the process may set them. If the process may not set the group, the new file's
  *  group and others get only the permissions that both the old group and others had. A POSIX access
  *  list (Linux) is preserved; if the list or the group cannot be set, all users except the owner
- *  get the permissions that all entries allow. The folder's default list is not applied. Other
- *  access lists and extended attributes are not preserved, and other hard links still refer to the
- *  old file. On Windows the access list and the hidden attribute are preserved; a read-only file is
- *  not replaced.
+ *  get only the permissions that every entry of the list allows. The folder's default list is not
+ *  applied. Other access lists and extended attributes are not preserved, and other hard links
+ *  still refer to the old file. On Windows the access list and the hidden attribute are preserved;
+ *  a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */
@@ -145,8 +150,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_sourc
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param progress [borrowed, nullable] reports the bytes of the message
  *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress has set members that this library
- *  does not know), ABI_MISMATCH (their struct_size), as sb_blob_cpu, IO, OUT_OF_MEMORY,
- *  CANCELLED. */
+ *  does not know), ABI_MISMATCH (the struct_size of sink or progress), as sb_blob_cpu, IO,
+ *  OUT_OF_MEMORY, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink,
                                                  uint32_t flags, const sb_progress *progress,
                                                  sb_error *err);

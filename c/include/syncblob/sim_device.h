@@ -5,8 +5,8 @@
  * libraries, not the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
- * schedule decides when streams run, the target of a copy holds garbage from the call until the
- * copy has run, and every call can be made to fail. Each context has a separate device.
+ * schedule decides when queued work runs. Until a queued copy has run, its target holds garbage.
+ * Every call can be made to fail. Each context has a separate device.
  */
 #ifndef SYNCBLOB_SIM_DEVICE_H
 #define SYNCBLOB_SIM_DEVICE_H
@@ -25,8 +25,8 @@ typedef int32_t sb_sim_schedule;
 enum {
     SB_SIM_EAGER = 0, /**< when the work is queued (the default) */
     SB_SIM_LAZY = 1,  /**< when a call waits for the work */
-    SB_SIM_RANDOM = 2 /**< at times drawn from a seed: at once, at a wait, or in between; streams
-                           run in any order that their waits allow */
+    SB_SIM_RANDOM = 2 /**< at random times, drawn from a seed: at once, at a wait, or in between;
+                           streams run in a random order that respects their waits */
 };
 
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
@@ -65,9 +65,10 @@ enum {
                                 OUT_OF_MEMORY) and has done nothing */
     SB_SIM_FAIL_LATER = 1, /**< the call succeeds, but the work that it queues fails, and a wait for
                                 that work returns DEVICE_FAILURE: once on the thread that queued the
-                                work, at most once on other threads, and every time if the wait is
-                                for an event. STREAM_WAIT still delays its stream. A call that
-                                queues nothing fails as with SB_SIM_FAIL_NOW */
+                                work, and at most once on all other threads; but every wait for an
+                                event after the work returns DEVICE_FAILURE. STREAM_WAIT still
+                                delays its stream. A call that queues nothing fails as with
+                                SB_SIM_FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
@@ -79,10 +80,10 @@ typedef struct sb_sim_fault {
                               fails; 0: no fault is armed */
 } sb_sim_fault;
 
-/** The functions of the simulated device. Work, slots and kernels run under one recursive lock of
- *  the device; call all functions except `lock` with this lock held. `err` may be NULL. On a lost
- *  device stream_create, launch and alloc return DEVICE_LOST; the other functions work as
- *  before. */
+/** The functions of the simulated device. The device has one recursive lock, which is held while
+ *  work, slots and kernels run; hold it during a call of any function except `lock`. `err` may be
+ *  NULL. On a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions
+ *  work as before. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< set by the library that implements the device: its
                              sizeof(sb_sim_device), which may differ from the caller's */
@@ -94,12 +95,13 @@ typedef struct sb_sim_device {
     /** Sets the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, of work queued from now on; `seed` is for
      *  SB_SIM_RANDOM. */
     void (*set_schedule)(void *device, sb_sim_schedule schedule, uint64_t seed);
-    /** Returns the array of `*out_count` faults, which the caller arms and disarms in place; valid
-     *  as long as the device is open. If several faults are due at one call, the first in the array
-     *  decides. */
+    /** Returns an array of faults, which the caller arms and disarms in place, and sets
+     *  `*out_count` to its length. The array is valid as long as the device is open. If several
+     *  faults are due at one call, the first in the array decides. */
     sb_sim_fault *(*faults)(void *device, int32_t *out_count);
-    /** Returns the array of `*out_count` counts of calls since the device was opened, indexed by
-     *  SB_SIM_*; valid as long as the device is open. */
+    /** Returns an array with the number of calls of each operation since the device was opened,
+     *  indexed by SB_SIM_*, and sets `*out_count` to its length. The array is valid as long as the
+     *  device is open. */
     const int64_t *(*calls)(const void *device, int32_t *out_count);
     /** Creates a stream that is not ordered with the default stream. Returns DEVICE_LOST,
      *  OUT_OF_MEMORY. */
@@ -116,8 +118,9 @@ typedef struct sb_sim_device {
      *  pointer. */
     sb_status (*free)(void *device, void *ptr, sb_error *err);
     /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
-     *  or NULL if the range is not memory of the device. Sets `*out_ready`, unless `out_ready` is
-     *  NULL: 1 if the range's allocation has completed on its stream. */
+     *  or NULL if the range is not memory of the device. If `out_ready` is not NULL and the range
+     *  is memory of the device, sets `*out_ready` to 1 if the range's allocation has completed on
+     *  its stream, else to 0. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

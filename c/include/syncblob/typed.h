@@ -10,8 +10,8 @@
  *
  *     st = sb_blob_cpu_t(blob, SB_DATA, &x, &err);
  *
- * In a macro that is passed to a list such as SB_DTYPE_LIST, use the wrapper with the suffix. No
- * wrapper depends on a struct's layout.
+ * In a macro that is passed to a list such as SB_DTYPE_LIST, use the wrapper with the suffix. The
+ * wrappers do not depend on the layout of any struct.
  */
 #ifndef SYNCBLOB_TYPED_H
 #define SYNCBLOB_TYPED_H

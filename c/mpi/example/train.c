@@ -1,10 +1,7 @@
-/* Trains multinomial logistic regression; the ranks divide each batch. The command
-
-       mpirun -n 4 train STEPS [--save STEP PREFIX] [--restore PREFIX]
-
-   prints the loss of every step. The losses do not depend on the number of ranks. With --save, rank
-   0 saves PREFIX.caffemodel and PREFIX.solverstate before step STEP, as Caffe does; a run that
-   restores these files continues with the same losses. */
+/* Trains a multinomial logistic regression; each rank computes its part of each batch. The losses
+   do not depend on the number of ranks. Usage: mpirun -n 4 train STEPS [--save STEP PREFIX]
+   [--restore PREFIX]. --save writes PREFIX.caffemodel and PREFIX.solverstate before step STEP;
+   --restore continues from these files. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -33,7 +30,6 @@ struct net {
 
 static sb_error err;
 
-/* Makes the enclosing function return the status of `call` if the call fails. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const sb_status try_st = (call);                                                           \
@@ -41,7 +37,7 @@ static sb_error err;
             return try_st;                                                                         \
     } while (0)
 
-/* --- data: random points around one centre for each class ---------------------------------- */
+/* --- data: random points around one centre for each class --- */
 
 static double draw(uint64_t i) {
     uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
@@ -59,9 +55,9 @@ static double feature_of(uint64_t sample, int feature) {
     return draw(centre) + draw(sample * FEATURES + (uint64_t)feature);
 }
 
-/* --- one step ------------------------------------------------------------------------------- */
+/* --- one step --- */
 
-/* Replaces the scores by their gradient: their softmax, minus 1 at the label. Returns the loss. */
+/* Replaces the scores by their gradient: the softmax of the scores, minus 1 at the label. */
 static double softmax_loss(double scores[CLASSES], int label) {
     double most = scores[0], sum = 0;
     for (int c = 1; c < CLASSES; c++)
@@ -75,8 +71,7 @@ static double softmax_loss(double scores[CLASSES], int label) {
     return loss;
 }
 
-/* Computes the loss and the diffs for this rank's samples of a step's batch. The reducer sums over
-   ranks, so each rank divides by the size of the whole batch. */
+/* Every rank divides by the size of the whole batch, because the reducer sums over ranks. */
 static sb_status backward(struct net *net, int step, double *loss) {
     const float *weights, *bias;
     float *weights_diff, *bias_diff;
@@ -130,7 +125,7 @@ static sb_status one_step(struct net *net, int step, double *loss) {
     return sb_comm_all_reduce(net->comm, SB_COMM_SUM, SB_DTYPE_F64, 1, loss, &err);
 }
 
-/* --- snapshots ------------------------------------------------------------------------------ */
+/* --- snapshots --- */
 
 static const char *path_of(const char *prefix, const char *ending, char out[PATH]) {
     (void)snprintf(out, PATH, "%s%s", prefix, ending);
@@ -181,7 +176,7 @@ static sb_status restore(struct net *net, struct run *run) {
     return SB_OK;
 }
 
-/* --- the program ---------------------------------------------------------------------------- */
+/* --- the program --- */
 
 static sb_status make_net(struct net *net) {
     static const int64_t shapes[BLOBS][2] = {{CLASSES, FEATURES}, {CLASSES, 0}};
@@ -238,7 +233,7 @@ int main(int argc, char **argv) {
         }
     }
     (void)MPI_Init(&argc, &argv);
-    if (train(&net, &run) != SB_OK) { /* without an abort the other ranks wait for this rank */
+    if (train(&net, &run) != SB_OK) { /* without an abort, the other ranks would wait */
         (void)fprintf(stderr, "train: %s\n", err.message);
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }

@@ -1,4 +1,3 @@
-/* Launches of the library's kernels. */
 #ifndef SB_OPENCL_ARITHMETIC_H
 #define SB_OPENCL_ARITHMETIC_H
 

@@ -38,7 +38,7 @@ static uintptr_t take_addresses(size_t bytes) {
     return address;
 }
 
-/* Returns the buffer that holds `ptr`, or NULL. Call with the lock held. */
+/* Call with the lock held. */
 static struct sb__opencl_buffer *find(const struct sb__opencl_table *table, const void *ptr) {
     const uintptr_t address = (uintptr_t)ptr;
     size_t low = 0, high = table->count; /* table->at[low - 1].address <= address */

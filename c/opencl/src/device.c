@@ -1,4 +1,3 @@
-/* Opens and closes devices. */
 #include "device.h"
 
 #include <stdatomic.h>

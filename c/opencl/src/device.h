@@ -1,4 +1,3 @@
-/* An opened OpenCL device. */
 #ifndef SB_OPENCL_DEVICE_H
 #define SB_OPENCL_DEVICE_H
 
@@ -16,7 +15,7 @@ struct sb__opencl_device;
 typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, const void *src,
                                    size_t bytes, cl_command_queue queue, cl_event *event);
 
-/* Functions of one kind of memory. They return OpenCL's codes. A function that queues a command
+/* The functions of one kind of memory. Each returns OpenCL's code. A function that queues a command
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
     int32_t kind; /* SB_OPENCL_* */
@@ -29,8 +28,9 @@ struct sb__opencl_memory {
     cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
                    cl_command_queue queue, cl_event *event);
     sb__opencl_transfer *upload, *download, *copy;
-    /* Sets argument `*index` of a kernel to the memory that contains `ptr` and, if has_offsets, the
-       next argument to the number of that memory's elements before `ptr`. Advances `*index`. */
+    /* Sets argument `*index` of a kernel to the memory that contains `ptr`. If has_offsets, sets
+       the next argument to the number of elements before `ptr` in that memory. Advances
+       `*index`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                        const void *ptr, size_t element);
     bool has_offsets; /* a kernel argument cannot point into the memory, so an offset follows */
@@ -102,7 +102,7 @@ struct sb__opencl_stream {
     struct sb__opencl_command *first, *tail;
     struct sb__opencl_command *running;   /* all listed commands before `running` have failed */
     struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */
-    int64_t failed[SB__OPENCL_KINDS];     /* numbers of commands before `running`, by kind */
+    int64_t failed[SB__OPENCL_KINDS];     /* number of commands of each kind before `running` */
     int64_t barriers;                     /* number of barriers in the list */
     struct sb__opencl_command *last;      /* NULL: a wait has shown that all commands have ended */
     bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
@@ -113,13 +113,14 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last events that failed. They are released later, because pocl 3.1 uses an event for a
-       moment after its failure. */
+    /* The last failed events. Their release is delayed, because pocl 3.1 uses an event for a moment
+       after its failure. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The
-       thread that queued the command must also get the failure, unless the thread has ended. The
-       array has each thread's first failed command of each queue, and a reference to the queue. */
+       thread that queued the command must also get the failure, unless the thread has ended. For
+       each thread and queue, the array has at most one command, the first that failed, and a
+       reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
     _Atomic bool has_dropped; /* a failure found no room in `unclaimed`; then the device is lost */
@@ -210,9 +211,9 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
    between sb__opencl_begin and sb__opencl_end of the barrier. A later event returns the marker's
    failure, not the barrier's failure, which may come from another queue. Returns OpenCL's code. */
 cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl_command *barrier);
-/* Waits until all commands of the queue have ended, even if some fail. Also waits for the commands
-   of other queues for which a failed barrier of the queue should have waited. Returns OpenCL's
-   code. */
+/* Waits until all commands of the queue have ended, even if some fail. If a barrier of the queue
+   has failed, also waits for the commands of other queues for which the barrier should have waited.
+   Returns OpenCL's code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
 /* Returns whether the list has a failed barrier of the queue: in pocl 3.1 a later command may then
    run before earlier commands have ended. */
@@ -230,14 +231,15 @@ void sb__opencl_queued_begin(struct sb__opencl_device *device);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* Called by own_stream. The first call is the core's; later calls give the queue to a caller. */
+/* Called by own_stream. libsyncblob makes the first call when it opens the device; later calls
+   return the queue to a caller, who may add commands. */
 void sb__opencl_share(struct sb__opencl_device *device);
 
 /* An event of the backend. The work before the event has ended when all commands in `at` have
    ended. One of these commands is the queue's last command, or a marker. Further commands are in
-   `at` because OpenCL reports a command's failure only in the command's own event. A failed barrier
-   ends before earlier commands: if the queue may have a barrier, the work before the event also
-   contains the queue's listed commands with numbers below `end`. */
+   `at` because OpenCL reports a command's failure only in the command's own event. If the queue may
+   have a barrier, the queue's listed commands with numbers below `end` must have ended, too,
+   because a failed barrier ends before earlier commands. */
 struct sb__opencl_event {
     cl_uint count;
     cl_uint reported; /* the event reports failures of the first `reported` commands */
@@ -256,7 +258,7 @@ bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_e
 /* Allocates an array with the events of the commands for which a barrier of `queue` must wait; pass
    the array to sb__opencl_running_end. Omits commands that have ended, because pocl 3.1 never runs
    a barrier that waits for a failed command. Also omits commands for which a recent barrier of the
-   queue waits. */
+   queue already waits. */
 sb_status sb__opencl_running(struct sb__opencl_device *device, const struct sb__opencl_event *event,
                              cl_command_queue queue, cl_event **out, cl_uint *out_count,
                              sb_error *err);
@@ -275,11 +277,11 @@ void sb__opencl_note_failures(struct sb__opencl_device *device,
 /* Call after a wait for the event. Removes the failed markers with numbers below `end`. Sets
    `*out_failure` to the code of the first such marker, also on later calls for the event, or to
    CL_SUCCESS. Thus an event returns the failure of an earlier event that was destroyed without a
-   wait. Returns OpenCL's code of a query. */
+   wait. Returns CL_SUCCESS, or the error of a query. */
 cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
                                cl_int *out_failure);
-/* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. Does
-   not query a command that is known to be complete. */
+/* Sets `*out` to the execution status of a command: negative after a failure, 0 after success, else
+   positive. Does not query a command that is known to be complete. */
 cl_int sb__opencl_progress(struct sb__opencl_command *command, cl_int *out);
 
 /* --- slots: memory.c, streams.c, arithmetic.c, sums.c ---------------------------------- */

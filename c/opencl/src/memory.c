@@ -1,7 +1,5 @@
-/* Allocates, frees, zeroes and copies device memory. */
 #include "device.h"
 
-/* Returns the status of a failed allocation, and fills `err`. */
 static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int result, size_t bytes,
                             sb_error *err) {
     cl_ulong most = 0;
@@ -14,8 +12,8 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* Waits for `queue` and for own_stream, on which the core queues frees. Returns whether both waits
-   succeeded. */
+/* Waits for `queue` and for the device's own queue, on which libsyncblob queues frees. Returns
+   whether both waits succeeded. */
 static bool has_waited_for_frees(struct sb__opencl_device *device, cl_command_queue queue) {
     const cl_command_queue own = device->own.queue;
     return sb__opencl_wait(device, own) == CL_SUCCESS &&

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Returns the number of this thread. No other thread of the process ever has the same number. */
+/* No other thread of the process ever has the same number. */
 static int64_t this_thread(void) {
     static _Atomic int64_t count;
     static _Thread_local int64_t number;
@@ -131,8 +131,8 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(&device->queued, command);
 }
 
-/* Returns the index in `unclaimed` of the thread's command of the queue, or num_unclaimed if there
-   is no such command. */
+/* Returns the index in `unclaimed` of a command that `thread` has queued on `queue`; num_unclaimed
+   if there is no such command. */
 static cl_uint find_unclaimed(const struct sb__opencl_queued *queued, cl_command_queue queue,
                               int64_t thread) {
     cl_uint i = 0;
@@ -158,7 +158,7 @@ static void keep_failure(struct sb__opencl_queued *queued, struct sb__opencl_com
 }
 
 /* Removes a command from `unclaimed`; the caller releases the command. The release of the queue
-   does not wait, even if this is the last reference. */
+   does not wait, even if it drops the last reference. */
 static struct sb__opencl_command *remove_unclaimed(struct sb__opencl_queued *queued, cl_uint i) {
     struct sb__opencl_command *command = queued->unclaimed[i];
     queued->unclaimed[i] = queued->unclaimed[--queued->num_unclaimed];
@@ -195,7 +195,8 @@ static struct sb__opencl_command *running_in(const struct sb__opencl_stream *str
 }
 
 /* Moves `running` to the first command that has not ended, or to `stop`; removes the commands that
-   have succeeded. Returns OpenCL's code of a query. The caller has a reference to the stream. */
+   have succeeded. Returns CL_SUCCESS, or the error of a query. The caller has a reference to the
+   stream. */
 static cl_int advance(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                       const struct sb__opencl_command *stop) {
     struct sb__opencl_command *next;
@@ -236,9 +237,10 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
     }
 }
 
-/* Removes failed barriers and frees once all earlier commands have ended. Until then the earlier
-   commands may use the memory to free, and pocl 3.1 aborts if a command ends after the release of
-   an event that waited for the command. Visits all queues, since callers may release theirs. */
+/* Removes failed barriers and failed frees after all earlier commands have ended. Until then,
+   earlier commands may use the memory of a failed free, and pocl 3.1 aborts if a barrier's event is
+   released before a command for which the barrier waits has ended. Visits all queues, since callers
+   may release their queues. */
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {
@@ -504,7 +506,7 @@ static void end_wait(struct sb__opencl_device *device, struct sb__opencl_stream 
     sb__opencl_lock_give(&device->queued.lock);
 }
 
-/* Also frees the memory of frees that have failed. */
+/* Also frees memory that failed commands should have freed. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     cl_int result;
     struct sb__opencl_stream *stream = begin_wait(device, queue, &result);
@@ -555,7 +557,6 @@ void sb__opencl_queued_begin(struct sb__opencl_device *device) {
     device->streams = &device->own;
 }
 
-/* Removes all commands of a stream. */
 static void empty(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *next;
     stream->refs++;
@@ -707,7 +708,6 @@ bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_e
     return runs;
 }
 
-/* Adds the event of a command that has not ended. */
 static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_uint *count) {
     cl_int progress;
     if (sb__opencl_progress(command, &progress) == CL_SUCCESS && progress <= CL_COMPLETE)
@@ -718,9 +718,9 @@ static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_
     return result;
 }
 
-/* Finds a recent barrier of the queue that waits for commands of `source` and has not failed.
-   Returns the number below which the barrier waits for all commands, or 0. Thus a program that
-   frees many memories queues barriers with few events. */
+/* Finds a recent barrier of the queue that waits for commands of `source` and has not failed. The
+   barrier waits for all commands with numbers below the result, which is 0 if there is no such
+   barrier. Thus a program that frees many memories queues barriers with few events. */
 static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_queue queue,
                            const struct sb__opencl_stream *source) {
     enum { RECENT = 16 };
@@ -735,8 +735,8 @@ static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_qu
     return 0;
 }
 
-/* Collects the event's commands that have not ended and have numbers from `from`. Commands that
-   have not ended are listed, so for an unordered event the list has all of them. */
+/* Collects the event's commands that have not ended and whose numbers are at least `from`. The
+   stream lists every command that has not ended, so an unordered event needs only that list. */
 static cl_int collect_running(const struct sb__opencl_event *event, int64_t from, cl_event **out,
                               cl_uint *out_count) {
     struct sb__opencl_command *first = event->is_ordered ? NULL : event->stream->running;

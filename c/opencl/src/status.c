@@ -1,4 +1,3 @@
-/* Converts OpenCL's codes to statuses and messages. */
 #include "device.h"
 
 #include <stdarg.h>

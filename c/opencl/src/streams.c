@@ -1,4 +1,4 @@
-/* Streams and events. A stream is an in-order command queue of the device's context. */
+/* A stream is an in-order command queue of the device's context. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
    released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
    event was released.
 
-   Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
+   Limits: if a barrier fails on a queue to which a caller adds commands, a later marker may end
    before the caller's earlier commands. If a command fails between sb__opencl_running and
    clEnqueueBarrierWithWaitList, pocl 3.1 never runs the barrier, and no wait for the barrier ends.
    Once a barrier has failed, pocl 3.1 runs later commands of the queue without waiting for earlier

@@ -1,4 +1,3 @@
-/* Tests whether a dtype is a floating-point or an integer type. */
 #ifndef SB_BASE_DTYPE_H
 #define SB_BASE_DTYPE_H
 

@@ -101,7 +101,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
                           size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
-        if (used + 8 > capacity) { /* an escape, "..." and the NUL might not fit */
+        if (used + 8 > capacity) { /* room for an escape and for "...", 4 bytes each */
             memcpy(out + used, "...", sizeof "...");
             return out;
         }
@@ -112,7 +112,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
 }
 
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
-    return escape(bytes, size, '/', out, capacity); /* '/' is not escaped */
+    return escape(bytes, size, '/', out, capacity); /* '/' is printable: no exception */
 }
 
 const char *sb__escape_path(const char *path, char *out, size_t capacity) {

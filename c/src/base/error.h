@@ -1,4 +1,3 @@
-/* Functions that fill in an sb_error. */
 #ifndef SB_BASE_ERROR_H
 #define SB_BASE_ERROR_H
 

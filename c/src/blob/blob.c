@@ -82,25 +82,25 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "part %d is neither SB_DATA nor SB_DIFF", part);
 }
 
-/* Stores `made` in `*slot` unless another thread has stored a memory; returns the stored memory. */
-static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
-    sb_mem *first = atomic_load_explicit(slot, memory_order_acquire);
-    while (sb__is_placeholder(first))
-        if (atomic_compare_exchange_weak_explicit(slot, &first, made, memory_order_acq_rel,
-                                                  memory_order_acquire))
-            return made;
+/* Stores `made` in `*slot` unless another thread has replaced the placeholder `first`; returns the
+   stored memory. */
+static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *first, sb_mem *made) {
+    if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
     sb_mem_release(made);
     return first;
 }
 
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err) {
     sb_blob *b = (sb_blob *)blob;
-    sb_mem *mem = sb__blob_peek(blob, part);
-    if (!mem) {
-        sb_status st = sb_mem_create(sb__context_public(b->context), sb__blob_bytes(b), &mem, err);
+    sb_mem *mem = atomic_load_explicit(&b->memory[part], memory_order_acquire);
+    if (sb__is_placeholder(mem)) {
+        sb_mem *made;
+        sb_status st = sb_mem_create(sb__context_public(b->context), sb__blob_bytes(b), &made, err);
         if (st != SB_OK)
             return st;
-        mem = publish_first(&b->memory[part], mem);
+        mem = publish_first(&b->memory[part], mem, made);
     }
     *out = mem;
     return SB_OK;
@@ -141,12 +141,12 @@ sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     sb_blob *b = (sb_blob *)blob;
-    sb_mem *mem = sb__peek(&b->gpu_shape);
+    sb_mem *made, *mem = atomic_load_explicit(&b->gpu_shape, memory_order_acquire);
     sb_status st = sb__device_check(b->context, err);
-    if (st == SB_OK && !mem) {
-        st = make_gpu_shape(blob, &mem, err);
+    if (st == SB_OK && sb__is_placeholder(mem)) {
+        st = make_gpu_shape(blob, &made, err);
         if (st == SB_OK)
-            mem = publish_first(&b->gpu_shape, mem);
+            mem = publish_first(&b->gpu_shape, mem, made);
     }
     if (st == SB_OK)
         st = sb_mem_gpu(mem, &dims, err);

@@ -1,4 +1,3 @@
-/* The struct of sb_blob and the internal functions of the folder blob/. */
 #ifndef SB_BLOB_BLOB_H
 #define SB_BLOB_BLOB_H
 
@@ -21,7 +20,6 @@ static inline bool sb__is_part(sb_part part) {
     return (uint32_t)part <= SB_DIFF;
 }
 
-/* Returns INVALID_ARGUMENT unless `part` is SB_DATA or SB_DIFF. */
 sb_status sb__check_part(sb_part part, sb_error *err);
 
 /* Returns the size of all elements in bytes; sb__shape_make has checked that the product fits. */
@@ -37,8 +35,8 @@ static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* Recognises the placeholder by its count of owners, 0, and not by its address: another copy of the
-   library in the process, which may have created the blob, has a different placeholder. */
+/* Recognises the placeholder by its count of owners, 0. Its address would not suffice: another copy
+   of the library in the process, which may have created the blob, has another placeholder. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }

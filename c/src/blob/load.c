@@ -4,8 +4,8 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-/* Returns the mode for a write of `bytes` bytes. If the memory is larger, the mode preserves the
-   remaining bytes; otherwise the mode is `whole`, and the old bytes need not be copied. */
+/* Returns `whole` if a write of `bytes` bytes fills the memory. Else returns the mode that
+   preserves the remaining bytes. */
 static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }

@@ -23,7 +23,6 @@ bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t nu
    1. */
 bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy);
 
-/* Copies only the dimensions in use. */
 static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *from) {
     const int32_t num_axes = from->num_axes;
     to->num_axes = num_axes;
@@ -50,9 +49,10 @@ struct sb__load {
     struct sb__retired retired; /* replaced storage, which commit and cancel release */
 };
 
-/* These functions load a part of a blob on one side. Begin reuses storage that is large enough, so
-   that blobs that share the storage see the values; else begin allocates storage. A failed begin
-   needs no cancel. After commit the caller sets the shape. `retired` receives replaced storage. */
+/* These functions load a part of a blob on one side. Begin reuses storage that is large enough, and
+   blobs that share this storage then see the values. Otherwise begin allocates storage. A failed
+   begin needs no cancel. After commit the caller sets the shape. `retired` receives replaced
+   storage. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);
@@ -60,8 +60,8 @@ void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retire
 void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
-/* Returns the most bytes that sb__load_begin allocates or copies for `bytes` bytes of values. This
-   is the memory's capacity if sb__load_begin must also copy bytes beyond the values. */
+/* Returns an upper bound of the bytes that sb__load_begin allocates or copies for `bytes` bytes of
+   values: `bytes`, or the memory's capacity if bytes beyond the values must also be copied. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* Returns sb__load_room plus the library's overhead: the sb_mem, and the rounding of page-locked

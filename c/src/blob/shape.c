@@ -132,7 +132,7 @@ __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, con
     return true;
 }
 
-/* Reshapes within the capacity, without a loop for four axes, the most frequent case. */
+/* Reshapes within the capacity. Four axes, the most frequent case, need no loop. */
 static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes) {
     if (num_axes <= 0 || num_axes > SB_MAX_AXES || !dims || sb__peek(&blob->gpu_shape))
         return false;

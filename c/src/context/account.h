@@ -24,7 +24,6 @@ static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
     return sb__counter_add_within(&account->live, bytes, limit, &live);
 }
 
-/* As sb__account_add, but returns a status: SB_OK or CAP_REACHED. */
 static inline sb_status sb__account_take(struct sb__account *account, size_t bytes,
                                          const char *what, sb_error *err) {
     return sb__account_add(account, bytes) ? (sb_status)SB_OK

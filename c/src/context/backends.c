@@ -51,7 +51,6 @@ static sb_status check_group(const sb_backend *b, const struct group *group, sb_
                     *present ? ", but has " : "", present);
 }
 
-/* Checks that flags are known and each group of slots is complete or, if optional, absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
     const uint32_t known =
         SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM | SB_BACKEND_HOST_COHERENT;
@@ -78,8 +77,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
-/* Returns whether `name` is reserved for a built-in kind of device. This build may lack that
-   kind. */
+/* The built-in kinds of devices include kinds that this build lacks. */
 static bool is_built_in(const char *name) {
     static const char *const names[] = {"cpu", "sim", "cuda"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

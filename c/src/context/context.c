@@ -36,7 +36,6 @@ static void take_options(sb_context *context, const sb_context_options *o) {
     context->pinned.cap = o->max_pinned_bytes ? o->max_pinned_bytes : DEFAULT_PINNED_CAP;
 }
 
-/* Allocates the context with the caller's allocator, and counts its bytes. */
 static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb_error *err) {
     sb_context seed = {.allocator = o->allocator.alloc ? o->allocator : sb__default_allocator};
     void *memory;

@@ -1,10 +1,10 @@
-/* The struct of sb_context, and the functions that account for host memory, call the device and
+/* Defines sb_context, and declares the functions that account for host memory, call the device and
    manage its streams. The word "slot" means a function pointer of the backend's table, or the index
    of a stream. Lock order of the whole library: a thread that holds a lock may acquire only locks
-   that are later in this list. A function runs under a lock if it may be called while a thread
-   holds the lock.
+   that are later in this list. A function "runs under" a lock if a thread that holds the lock may
+   call the function.
 
-     1. an sb_mem's lock       a thread holds only one at a time; slots of the allocator and of the
+     1. an sb_mem's lock       a thread holds only one such lock; slots of the allocator and of the
                                backend run under this lock, but no deleter and no parallel_for
      2. waits.lock             event_query and event_wait run under this lock; streams.lock may be
                                acquired under this lock
@@ -68,8 +68,9 @@ enum {
     SB__FIRST_NAMED
 };
 
-/* The last failure that a wait for a slot's stream has reported, in values of events.clock. Later
-   events of the stream need not report the failure again. A slot with a failure is never reused. */
+/* The last failure that a wait for the slot's stream has reported. The times are values of
+   events.clock. Later events of the stream might not report the failure again. A slot with a
+   failure is never reused. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
     uint64_t last;  /* the failed work was queued before this time; 0: no failure */
@@ -113,13 +114,15 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check of the streams that share one bit of a set. The check never waits. */
+/* Where a check has stopped. A check asks whether the work of the streams that share a bit has
+   ended. It never waits: it stops at a stream with unfinished work, where the next check
+   continues. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* Entries with the same first user, in circular lists. A pointer refers to a list's last entry. */
+/* Entries with the same first user. Each pointer refers to the last entry of a circular list. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -161,13 +164,14 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* indexed by enum sb__direction */
 
-    /* The numbers of arithmetic operations on the library's stream: */
-    sb__counter arithmetic_begun;  /* the slot runs, or has returned SB_OK; a failed wait of another
-                                      thread may report the operation before the slot returns */
-    sb__counter arithmetic_queued; /* the slot has returned SB_OK: a later wait covers the
-                                      operation */
-    sb__counter arithmetic_over;   /* known to have succeeded */
-    sb__counter arithmetic_kept;   /* a kept event covers the operation: see sb__own_keep */
+    /* Four counts of arithmetic operations on the library's stream: */
+    sb__counter arithmetic_begun;  /* operations whose slot is running or has returned SB_OK;
+                                      another thread's wait may report a failure before the slot
+                                      returns */
+    sb__counter arithmetic_queued; /* operations whose slot has returned SB_OK: a wait that begins
+                                      now covers them */
+    sb__counter arithmetic_over;   /* operations that are known to have succeeded */
+    sb__counter arithmetic_kept;   /* operations that a kept event covers: see sb__own_keep */
     sb__mutex own_lock;            /* serialises waits for the library's stream */
     struct sb__waits waits;
 
@@ -201,7 +205,7 @@ sb_context *sb__context_public(sb_context *context);
    sb_context_release, does not check quarantine, and so never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
 /* Computes the limits of a call that reads messages, and sets all members of `*out`. Members of
-   `limits` (may be NULL) other than 0 override the limits of the context. */
+   `limits` (may be NULL) that are not 0 override the context's limits. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
@@ -213,7 +217,6 @@ extern sb__counter sb__fork_generation;
 
 void sb__fork_watch(void);
 
-/* Returns whether this process, and not its parent, created the context. */
 static inline bool sb__context_is_ours(const sb_context *context) {
     return context->fork_generation == sb__counter_read(&sb__fork_generation);
 }
@@ -233,7 +236,6 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
 
-/* The contents of a new buffer. */
 enum sb__contents {
     SB__OWN_BYTES, /* zeros, or old bytes of this context, which callers may see */
     SB__ZEROS,
@@ -249,17 +251,17 @@ enum sb__contents {
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* Returns the most bytes that sb__host_alloc uses for `bytes`: the size of a page-locked buffer is
-   rounded up to a size class. */
+/* Returns an upper bound of the bytes that sb__host_alloc allocates for a buffer of `bytes`: the
+   size of a page-locked buffer is rounded up to a size class. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
 /* Removes a buffer of `bytes` bytes. Returns false if the cache is locked or has no such buffer. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* Returns the size class of a page-locked buffer of `bytes`: at most an eighth more, so that
-   requests of similar sizes share buffers. Returns `bytes` if the cache does not store that
-   size. */
+/* Rounds the size of a page-locked buffer up to a size class, by at most an eighth, so that
+   requests of similar sizes can reuse the same buffers. Returns `bytes` if the cache does not store
+   that size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
@@ -276,7 +278,7 @@ static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t byte
     sb__account_give(&context->host, bytes);
 }
 
-/* Frees a buffer that is not cached. For page-locked memory `bytes` is the size of the class. */
+/* Frees a buffer that is not cached. For page-locked memory `bytes` is the buffer's size class. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
@@ -300,6 +302,7 @@ void sb__device_lose(sb_context *context);
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);
+/* Only calls the slot. */
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
 sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
                            sb_error *err);
@@ -332,6 +335,8 @@ void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
 /* Returns UNSUPPORTED if the device has no arithmetic on the dtype. */
 sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_error *err);
+/* The next two functions only call the slots. sb__device_prepare_arithmetic has checked the
+   device. */
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
@@ -375,8 +380,10 @@ struct sb__event {
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
     bool is_kept;                     /* the list owns a reference until a wait for the event */
-    int32_t slot;                     /* of `stream`, if a caller's work may precede the event */
-    uint64_t exposed_at;              /* when that caller got the pointer, or SB__NOT_EXPOSED */
+    int32_t slot;                     /* slot of `stream`, if a caller's work may precede the
+                                         event */
+    uint64_t exposed_at;              /* when the caller got the pointer for that work, or
+                                         SB__NOT_EXPOSED */
     uint64_t number;                  /* increases along the list */
     struct sb__event *before, *after; /* in the context's list */
 };
@@ -399,8 +406,9 @@ void sb__event_release(sb_context *context, struct sb__event *event);
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
 /* Removes the event from the context's list. Called after a wait for the event. */
 void sb__event_delist(sb_context *context, struct sb__event *event);
-/* Retains and returns the first event after `event` in the list (NULL: the first event of the list)
-   that was recorded on `*stream` (NULL: on any stream) and whose number is at most `last`. */
+/* Searches the list after `event` (NULL: from the start) for an event on `*stream` (NULL: on any
+   stream) whose number is at most `last`. Retains and returns the first such event, or returns
+   NULL. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
@@ -408,12 +416,12 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* If no call has waited for the last arithmetic on the library's stream, records an event for that
-   arithmetic and keeps the event in the context's list. Without this event, the next event on the
-   stream might be the only event that reports a failure of the arithmetic, and no call may ever
-   wait for the next event. Called before an event is recorded on `stream` and before the work of
-   that event is queued: the first event after the work must be the work's own, because later events
-   may succeed. (If the work is arithmetic, the call follows the work, because a wait for its event
-   also waits for the kept events.) */
+   arithmetic and keeps the event in the context's list. A backend may report a failure only through
+   the first event after the failed work. Without the kept event, that could be an event for which
+   no call ever waits. Call this function before queueing work that gets an event on `stream`, so
+   that the first event after the work is the work's event. If the work is arithmetic, call this
+   function after queueing the work instead: a wait for the work's event also waits for the kept
+   events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -462,7 +470,8 @@ static inline uint64_t sb__default_stream(const sb_context *context) {
                : 0;
 }
 
-/* Returns `stream`, or for NULL on a device without a default stream, the library's stream. */
+/* Returns `stream`. If it is NULL and the device has no default stream, returns the library's
+   stream. */
 static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
     return stream || sb__has_default_stream(context) ? stream : context->stream;
 }
@@ -472,23 +481,22 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 /* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
    on the stream in `slot`. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
-/* Returns whether a wait has reported a failure of work that may have been queued since `time` on
-   the stream that was in `slot` at that time. Sets `*out_over` if that stream has been forgotten;
+/* Returns whether a wait has reported a failure of the stream that was in `slot` at `time`, and the
+   failed work may have been queued since then. Sets `*out_over` if that stream has been forgotten;
    the stream's work has then ended. */
 bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
-/* Returns the slot of a stream, or -1. */
 int32_t sb__slot_of(sb_context *context, sb_stream stream);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event
    reports a failure of that work. `exposed_at` is the time at which a caller got a pointer for work
-   on the streams, or SB__NOT_EXPOSED. If another wait has returned a failure since that time, the
-   caller's work counts as failed, too, because a wait for the event need not return that
-   failure. */
+   on the streams, or SB__NOT_EXPOSED. If another wait has returned a failure since that time, a
+   wait for the event fails, too: the backend might not report the failure twice. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t exposed_at,
                              struct sb__events *out, sb_error *err);
-/* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
-   Never waits. If the work has not ended, `mark` stores the progress for the next check. */
+/* Returns whether the work that was queued on `users` before the first check with `mark` is known
+   to have ended. Never waits. If the work has not ended, `mark` stores the progress for the next
+   check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later, and
    records an event after the work queued so far. Sets `*slot` to the stream's slot, or to -1 if
@@ -516,7 +524,7 @@ void sb__streams_free(sb_context *context);
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
-/* Waits for `stream`, which has the slot `slot`. If the wait fails with DEVICE_FAILURE, records a
+/* Waits for `stream`, whose slot is `slot`. If the wait fails with DEVICE_FAILURE, records a
    failure of the stream's work. */
 sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
@@ -526,7 +534,8 @@ bool sb__own_over(sb_context *context);
 /* Handles `st`, the status of a wait for an event on the library's stream: if arithmetic may have
    failed, acts as sb__device_spoiled, else returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
-/* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. */
+/* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. The caller
+   has called sb__device_prepare_arithmetic, which checks the device. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -543,7 +552,7 @@ static inline bool sb__is_unknown(sb_status st) {
 }
 
 /* Waits for the event; retries a failed wait once. Returns SB_OK, the failure of the event's work,
-   or an unknown result (sb__is_unknown). */
+   or a status that leaves the result unknown (sb__is_unknown). */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
 /* Waits for all events on `stream` (NULL: on all streams) that no call has waited for; returns the

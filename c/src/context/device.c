@@ -1,5 +1,4 @@
-/* Calls the slots (function pointers) of the backend's table. Unless noted, a function fails if the
-   device is not usable, marks the device as lost after DEVICE_LOST, and updates the statistics. */
+/* Calls the slots (function pointers) of the backend's table. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -80,19 +79,25 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
                              context->device_name);
 }
 
-/* Evaluates `check` and, if it succeeds, CALL, which passes `slot_err` to the slot. */
-#define CHECKED(check, context, err, CALL)                                                         \
+/* Evaluates CALL, which passes `slot_err` to the slot. The caller has checked that it may
+   use the device. */
+#define CHECKED(context, err, CALL)                                                                \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
-        sb_status guarded_st = check(context, err);                                                \
-        if (guarded_st != SB_OK)                                                                   \
-            return guarded_st;                                                                     \
-        guarded_st = CALL;                                                                         \
-        return guarded_st == SB_OK ? SB_OK                                                         \
-                                   : sb__device_failed(context, guarded_st, slot_err, err);        \
+        const sb_status slot_st = CALL;                                                            \
+        return slot_st == SB_OK ? SB_OK : sb__device_failed(context, slot_st, slot_err, err);      \
     } while (0)
 
-#define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
+/* Evaluates CALL as CHECKED does, if `check` succeeds. */
+#define AFTER(check, context, err, CALL)                                                           \
+    do {                                                                                           \
+        const sb_status check_st = check(context, err);                                            \
+        if (check_st != SB_OK)                                                                     \
+            return check_st;                                                                       \
+        CHECKED(context, err, CALL);                                                               \
+    } while (0)
+
+#define GUARDED(context, err, CALL) AFTER(sb__device_check, context, err, CALL)
 
 sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
@@ -141,17 +146,19 @@ static sb_status copy_slot(sb_context *context, enum sb__direction direction, vo
     const sb_backend *b = &context->backend;
     switch (direction) {
     case SB__UPLOAD:
-        GUARDED(context, err, b->upload(context->device, dst, src, bytes, stream, slot_err));
+        CHECKED(context, err, b->upload(context->device, dst, src, bytes, stream, slot_err));
     case SB__DOWNLOAD:
-        GUARDED(context, err, b->download(context->device, dst, src, bytes, stream, slot_err));
+        CHECKED(context, err, b->download(context->device, dst, src, bytes, stream, slot_err));
     default:
-        GUARDED(context, err, b->copy(context->device, dst, src, bytes, stream, slot_err));
+        CHECKED(context, err, b->copy(context->device, dst, src, bytes, stream, slot_err));
     }
 }
 
 sb_status sb__device_copy(sb_context *context, enum sb__direction direction, void *dst,
                           const void *src, size_t bytes, sb_stream stream, sb_error *err) {
-    sb_status st = copy_slot(context, direction, dst, src, bytes, stream, err);
+    sb_status st = sb__device_check(context, err);
+    if (st == SB_OK)
+        st = copy_slot(context, direction, dst, src, bytes, stream, err);
     if (st == SB_OK)
         sb__count_copy(context, direction, bytes);
     return st;
@@ -160,7 +167,7 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err) {
     if (!context->backend.check_pointer)
-        return SB_OK;
+        return sb__device_check(context, err);
     GUARDED(context, err, context->backend.check_pointer(context->device, ptr, bytes, slot_err));
 }
 
@@ -181,8 +188,8 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err) {
 }
 
 static sb_status synchronize_slot(sb_context *context, sb_stream stream, sb_error *err) {
-    CHECKED(sb__device_check_process, context, err,
-            context->backend.stream_synchronize(context->device, stream, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.stream_synchronize(context->device, stream, slot_err));
 }
 
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
@@ -204,13 +211,13 @@ sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, s
 }
 
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
-    CHECKED(sb__device_check_process, context, err,
-            context->backend.event_wait(context->device, event, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.event_wait(context->device, event, slot_err));
 }
 
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err) {
-    CHECKED(sb__device_check_process, context, err,
-            context->backend.event_query(context->device, event, out_done, slot_err));
+    AFTER(sb__device_check_process, context, err,
+          context->backend.event_query(context->device, event, out_done, slot_err));
 }
 
 void sb__event_destroy(sb_context *context, void *event) {
@@ -234,13 +241,13 @@ sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_e
 
 static sb_status axpy_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
                            const void *x, void *y, sb_stream stream, sb_error *err) {
-    GUARDED(context, err,
+    CHECKED(context, err,
             context->backend.axpy(context->device, dtype, count, alpha, x, y, stream, slot_err));
 }
 
 static sb_status scale_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
                             void *x, sb_stream stream, sb_error *err) {
-    GUARDED(context, err,
+    CHECKED(context, err,
             context->backend.scale(context->device, dtype, count, alpha, x, stream, slot_err));
 }
 
@@ -281,14 +288,14 @@ void sb__own_lose(sb_context *context, sb_status st) {
 
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err) {
-    GUARDED(
+    CHECKED(
         context, err,
         context->backend.asum(context->device, dtype, count, x, out, context->stream, slot_err));
 }
 
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err) {
-    GUARDED(
+    CHECKED(
         context, err,
         context->backend.sumsq(context->device, dtype, count, x, out, context->stream, slot_err));
 }
@@ -303,5 +310,5 @@ sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_erro
 }
 
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err) {
-    GUARDED(context, err, context->backend.alloc_pinned(context->device, bytes, out, slot_err));
+    CHECKED(context, err, context->backend.alloc_pinned(context->device, bytes, out, slot_err));
 }

@@ -1,7 +1,8 @@
-/* An event marks the end of queued work that writes bytes. Memories share events, because bytes
-   computed from other bytes also depend on the work that wrote the other bytes. An event reports a
-   failure of its work on every wait, so that another thread's wait cannot consume the report. The
-   context lists the events that no call has waited for; a wait for a whole stream checks them. */
+/* An event marks the end of queued work that writes bytes. Memories share events, because the
+   result of arithmetic depends on the work that wrote the operands. An event reports a failure of
+   its work on every wait, so that another thread's wait cannot consume the report. The context
+   lists the events that no call has waited for; a wait for a stream also waits for the stream's
+   listed events. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 4
@@ -70,14 +71,13 @@ struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb_
                                    const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
     const uint64_t from = event ? event->number : 0;
+    struct sb__event *found = NULL;
     struct sb__event *next = event && event->is_listed ? event->after : list->first;
-    while (next && next->number <= last &&
-           (next->number <= from || (stream && next->stream != *stream) || !retain(next)))
-        next = next->after;
-    if (next && next->number > last)
-        next = NULL;
+    for (; next && next->number <= last && !found; next = next->after)
+        if (next->number > from && (!stream || next->stream == *stream) && retain(next))
+            found = next;
     sb__mutex_unlock(&list->lock);
-    return next;
+    return found;
 }
 
 uint64_t sb__event_last_number(struct sb__event_list *list) {
@@ -87,8 +87,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
     return number;
 }
 
-/* Retries a failed wait, since a wait may fail although the work succeeds. If both waits fail,
-   returns DEVICE_FAILURE if the first wait returned that status, else the second status. */
+/* Retries a failed wait, since a wait may fail although the work succeeds. If both waits fail, a
+   DEVICE_FAILURE of the first wait takes precedence over the second status. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_error causes[2];
     const sb_status first = sb__event_wait(context, handle, &causes[0]);
@@ -125,7 +125,6 @@ sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* Retains and returns the first kept event. */
 static struct sb__event *first_kept(struct sb__event_list *list) {
     sb__mutex_lock(&list->lock);
     struct sb__event *event = list->kept ? list->first : NULL;
@@ -191,7 +190,6 @@ void sb__event_release(sb_context *context, struct sb__event *event) {
     sb__object_free(context, event, sizeof *event);
 }
 
-/* Makes room in the array for `count` more events. */
 static sb_status make_room(sb_context *context, struct sb__events *events, int32_t count,
                            sb_error *err) {
     const int32_t needed = events->count + count;

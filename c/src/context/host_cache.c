@@ -25,7 +25,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes) {
     return fits && is_cached_size(context, class) ? class : bytes;
 }
 
-/* Removes an entry; entries are sorted, oldest first. */
+/* Entries are sorted, oldest first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -52,8 +52,8 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* Acquires cache.lock. A forked child acquires the lock only if it is free, because it may stay
-   locked. */
+/* Acquires cache.lock. A forked child only tries, because a thread of the parent may have left the
+   lock locked. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);
@@ -67,20 +67,24 @@ static void release_all(sb_context *context, const struct sb__cached *old, int c
     (void)sb__counter_add(&context->cache.released, (uint64_t)count);
 }
 
-/* Releases buffers that left the cache; the caller has added `count` to cache.leaving. */
+/* Releases buffers that left the cache; the caller has added `count` to cache.leaving. A forked
+   child never waits for these buffers. */
 static void release_leaving(sb_context *context, const struct sb__cached *old, int count) {
     if (!count)
         return;
     release_all(context, old, count);
-    if (lock_cache(context)) {
+    if (sb__context_is_ours(context)) {
+        sb__mutex_lock(&context->cache.lock);
         context->cache.leaving -= count;
         sb__mutex_unlock(&context->cache.lock);
     }
 }
 
-static int remove_until(struct sb__host_cache *cache, uint64_t most, struct sb__cached *old) {
+/* Removes the oldest entries until at most `most` bytes and `entries` entries remain. */
+static int remove_until(struct sb__host_cache *cache, uint64_t most, int entries,
+                        struct sb__cached *old) {
     int removed = 0;
-    while (sb__counter_read(&cache->bytes) > most)
+    while (sb__counter_read(&cache->bytes) > most || cache->count > entries)
         old[removed++] = remove_entry(cache, 0);
     return removed;
 }
@@ -90,9 +94,8 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     struct sb__cached old[SB__CACHE_ENTRIES];
     if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
-    int removed = remove_until(cache, context->max_cache_bytes - bytes, old);
-    if (cache->count == SB__CACHE_ENTRIES)
-        old[removed++] = remove_entry(cache, 0);
+    const int removed =
+        remove_until(cache, context->max_cache_bytes - bytes, SB__CACHE_ENTRIES - 1, old);
     cache->leaving += removed;
     cache->entries[cache->count++] = (struct sb__cached){ptr, bytes, pinned};
     (void)sb__counter_add(&cache->bytes, bytes);
@@ -106,7 +109,7 @@ void sb__cache_shrink(sb_context *context, uint64_t most) {
     struct sb__cached old[SB__CACHE_ENTRIES];
     if (!lock_cache(context))
         return;
-    const int removed = remove_until(cache, most, old);
+    const int removed = remove_until(cache, most, SB__CACHE_ENTRIES, old);
     cache->leaving += removed;
     sb__mutex_unlock(&cache->lock);
     release_leaving(context, old, removed);
@@ -121,9 +124,8 @@ bool sb__cache_lock_empty(sb_context *context) {
     for (int waited = 0; cache->leaving && waited < longest; waited++) {
         sb__mutex_unlock(&cache->lock);
         sb__sleep_milliseconds(1);
-        if (!lock_cache(context))
-            return false;
+        sb__mutex_lock(&cache->lock);
     }
-    release_all(context, old, remove_until(cache, 0, old));
+    release_all(context, old, remove_until(cache, 0, 0, old));
     return true;
 }

@@ -69,7 +69,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* Returns the allocated size of a buffer of `bytes`: a page-locked buffer may be larger. */
+/* A page-locked buffer may be larger than `bytes`. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }

@@ -1,12 +1,12 @@
-/* Quarantine: retired storage that the device may still be using. The storage counts as live. The
-   library frees the storage only when the work of its users (the streams that may use it) is known
-   to have ended; every synchronise, trim and release checks again. Each entry is in the list of its
-   first user whose work is not known to have ended. A check therefore waits for each stream only
-   once, however many entries there are. When the work of an entry's first user has ended, the entry
-   moves to the list of its next user; after the last user, the library frees it. A context with
-   entries may have no owner that could check the entries, for example after the program has
-   released the context. A global list therefore retains all contexts with entries, and the library
-   checks the list whenever a context is trimmed or ends. */
+/* Quarantine: retired storage that the device may still be using. The users of the storage are the
+   streams that may use it. The library frees the storage only when the users' work is known to have
+   ended; every synchronise, trim and release checks again. Each entry is in the list of its first
+   user whose work is not known to have ended. A check therefore waits for each stream only once,
+   however many entries there are. When the work of an entry's first user has ended, the entry moves
+   to the list of its next user; after the last user, the library frees it. A context with entries
+   may have no owner that could check the entries, for example after the program has released the
+   context. A global list therefore retains all contexts with entries, and the library checks the
+   list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -25,7 +25,7 @@ void sb__quarantine_forked(void) {
 
 /* --- contexts with entries ----------------------------------------------------------- */
 
-/* Removes a context from the list; the caller holds waiting_lock. */
+/* The caller holds waiting_lock. */
 static void unlink_waiting(sb_context *context) {
     *context->waiting_link = context->next_waiting;
     if (context->next_waiting)
@@ -48,7 +48,8 @@ static void enlist(sb_context *context) {
     sb__mutex_unlock(&waiting_lock);
 }
 
-/* Removes a context without entries from the list; the caller is also an owner of the context. */
+/* Removes the context from the list if it has no entries. The caller is another owner, so the
+   context is not freed. */
 static void delist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
     bool leaves = context->waiting_link && sb__quarantine_is_empty(context);
@@ -115,7 +116,8 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Entries of one user (a bit of `users`) that a thread has removed from the lists to check them. */
+/* The entries of one user (a bit of `users`), which a thread has removed from the lists for a
+   check. */
 struct asked {
     struct sb__quarantined *entries;
     struct sb__mark mark;

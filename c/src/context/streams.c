@@ -11,7 +11,6 @@ struct sb__named_stream {
     struct sb__failures failures;
 };
 
-/* Returns the stream of a slot that is in use. */
 static sb_stream stream_of(const sb_context *context, int32_t slot) {
     switch (slot) {
     case SB__LEGACY_SLOT:
@@ -144,8 +143,8 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
     return -1;
 }
 
-/* Records under the lock, so that no other thread forgets and destroys the stream during the call;
-   callers wait without the lock. */
+/* Records the event under the lock, so that no other thread forgets and destroys the stream
+   meanwhile. Callers wait for the event without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
     sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
@@ -192,8 +191,7 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, uint64_t expos
     return st;
 }
 
-/* Waits for the stream of `slot`. If the wait fails with DEVICE_FAILURE, records a failure of the
-   stream's work. The caller holds streams.lock. */
+/* The caller holds streams.lock. */
 static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     const sb_status st = sb__device_synchronize(context, stream_of(context, slot), err);
     if (st == SB_ERR_DEVICE_FAILURE)
@@ -201,9 +199,9 @@ static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     return st;
 }
 
-/* Waits for the stream of `slot`, and returns whether its work has ended. Retries a failed wait,
-   because the wait may have returned early. (The retry succeeds after a failure of the work, which
-   the driver reports only once.) DEVICE_LOST also means that the work has ended. */
+/* Waits for the stream, and returns whether its work has ended. Retries a failed wait, because the
+   wait may have returned early. (The retry succeeds after a failure of the work, which the driver
+   reports only once.) DEVICE_LOST also means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
     sb_status st = synchronize(context, slot, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -239,7 +237,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* Returns whether the work before an event has ended. DEVICE_LOST means that the work has ended. */
+/* DEVICE_LOST means that the work has ended. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

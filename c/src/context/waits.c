@@ -47,14 +47,11 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
 
 /* The event is not listed, because it covers only downloads and no later call needs it. */
 sb_status sb__read_wait(sb_context *context, sb_error *err) {
-    sb_error story;
     void *event = NULL;
-    sb_status st = sb__event_record(context, context->read_stream, &event, &story);
+    sb_status st = sb__event_record(context, context->read_stream, &event, err);
     if (st == SB_OK)
-        st = sb__event_ask_twice(context, event, &story);
+        st = sb__event_ask_twice(context, event, err);
     sb__event_destroy(context, event);
-    if (st != SB_OK && err)
-        *err = story;
     return st;
 }
 
@@ -75,18 +72,12 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
-    if (st != SB_OK)
-        return st;
     const uint64_t queued = begin_own_wait(context);
     return end_own_wait(context, queued, sb__device_asum(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
-    if (st != SB_OK)
-        return st;
     const uint64_t queued = begin_own_wait(context);
     return end_own_wait(context, queued, sb__device_sumsq(context, dtype, count, x, out, err), err);
 }
@@ -120,8 +111,7 @@ static bool is_of_work(sb_status st) {
     return st != SB_OK && st != SB_ERR_DEVICE_LOST && !sb__is_unknown(st);
 }
 
-/* Waits for an event of the stream in `slot`, and records a failure of the stream's work. Until the
-   failure is recorded, the wait is in context->waits, where other threads find it. */
+/* Until a failure is recorded, the wait is in context->waits, where other threads find it. */
 static sb_status ask_listed(sb_context *context, int32_t slot, void *handle, uint64_t number,
                             sb_error *err) {
     struct sb__wait wait = {.slot = slot, .handle = handle, .number = number};
@@ -141,8 +131,8 @@ static sb_status ask_listed(sb_context *context, int32_t slot, void *handle, uin
     return st;
 }
 
-/* Records failures that waits of other threads have taken from the backend, but not recorded yet.
-   An event whose work has ended returns its failure at once, on every thread. */
+/* Records failures that waits of other threads have received from the backend, but have not
+   recorded yet. An event whose work has ended returns its failure at once, on every thread. */
 static void note_failures_of_others(sb_context *context, int32_t slot) {
     sb__mutex_lock(&context->waits.lock);
     for (const struct sb__wait *at = context->waits.first; at; at = at->next) {
@@ -278,8 +268,8 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* If an event can be recorded, waits for the event and not for the stream. The wait holds no lock,
-   so another thread may destroy the stream during the wait. */
+/* The wait holds no lock, and another thread may destroy the stream meanwhile. Waits for an event
+   instead, if one can be recorded. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);

@@ -1,4 +1,3 @@
-/* Exports a blob as a DLPack tensor. */
 #include "dlpack/export.h"
 
 #include "base/checked.h"

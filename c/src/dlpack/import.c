@@ -1,4 +1,3 @@
-/* Imports a DLPack tensor as a blob's memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "blob/blob.h"
@@ -166,8 +165,8 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     return SB_OK;
 }
 
-/* Sets the memory's storage. If this copy of the library has exported the tensor, uses the lease of
-   the storage and not the tensor. Otherwise a blob that is exported and imported repeatedly would
+/* Sets the memory's storage. If this copy of the library has exported the tensor, keeps the lease
+   of the storage and not the tensor: else a blob that is exported and imported repeatedly would
    keep all its tensors alive. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)

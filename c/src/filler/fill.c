@@ -7,6 +7,8 @@
 #include "context/context.h"
 #include "filler/filler.h"
 #include "filler/loops.h"
+#include "filler/random.h"
+#include "host/vectors.h"
 #include "memory/mem.h"
 
 #include <math.h>
@@ -171,7 +173,7 @@ __attribute__((noinline)) static void fill_tasks(const sb_blob *blob, const sb_f
                       .filler = filler,
                       .shape = &blob->shape,
                       .random = sb__filler_random(filler, &blob->shape, blob->dtype, seed),
-                      .kernels = sb__random_fastest(),
+                      .kernels = sb__random_kinds[sb__num_kinds() - 1],
                       .dtype = blob->dtype,
                       .element_size = blob->element_size,
                       .out = out};
@@ -227,8 +229,8 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* Returns whether the filler's struct has this version's size and the filler is a valid constant
-   filler, which suits every shape. */
+/* Returns whether the filler is a valid constant filler, in a struct of this version's size. A
+   constant filler suits every shape. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&

@@ -27,15 +27,15 @@ struct sb__filler_fault {
     char text[96];         /* for example "std is -1, which is negative" */
 };
 
-/* Returns false and describes the fault if the parameters are invalid for every blob. */
+/* Checks all that does not depend on the blob. On failure returns false and describes the fault. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
 /* Returns SHAPE_MISMATCH if the type of the filler does not support the shape, and INVALID_ARGUMENT
-   if filler->sparse exceeds the first dimension. The count must not be 0. */
+   if filler->sparse exceeds the first dimension. shape->count must not be 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 
-/* Returns the random sequence of a filler that has passed both checks. */
+/* Returns the random sequence of a filler that has passed the checks above. */
 struct sb__random sb__filler_random(const sb_filler *filler, const struct sb__shape *shape,
                                     int32_t dtype, uint64_t seed);
 

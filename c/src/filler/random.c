@@ -148,7 +148,7 @@ INLINE double unit64(uint64_t word) {
     return double_of(ONE | word >> 12) - (1 - 0x1p-53);
 }
 
-/* The possible results of both functions are equidistant in (-1/8, 1/8). */
+/* The possible results of eighth32 and of eighth64 are equidistant in (-1/8, 1/8). */
 INLINE double eighth32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31) + 0.5) * 0x1p-34;
 }
@@ -234,8 +234,8 @@ enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* number of elements in a gr
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "the sizes differ");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "the sizes differ");
 
-/* Applies origin and scale. No uniform number exceeds origin + scale, because x[i] is at most 1 -
-   2^-53, so that scale * x[i] rounds to less than the exact max - min. */
+/* Applies origin and scale. x[i] is at most 1 - 2^-53. Therefore scale * x[i] rounds to less than
+   the exact max - min, and no uniform number exceeds origin + scale. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];
@@ -310,26 +310,15 @@ DEFINE_KERNELS(portable, );
 #ifdef __x86_64__
 DEFINE_KERNELS(avx2, AVX2);
 DEFINE_KERNELS(avx512, AVX512);
-
-const struct sb__random_kernels *sb__random_kind(int i) {
-    const struct sb__random_kernels *const kinds[] = {&kernels_portable, &kernels_avx2,
-                                                      &kernels_avx512};
-    const int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
-    return i < count ? kinds[i] : NULL;
-}
-
-const struct sb__random_kernels *sb__random_fastest(void) {
-    return SB__HAS_AVX512 ? &kernels_avx512 : SB__HAS_AVX2 ? &kernels_avx2 : &kernels_portable;
-}
-#else
-const struct sb__random_kernels *sb__random_kind(int i) {
-    return i == 0 ? &kernels_portable : NULL;
-}
-
-const struct sb__random_kernels *sb__random_fastest(void) {
-    return &kernels_portable;
-}
 #endif
+
+const struct sb__random_kernels *const sb__random_kinds[] = {
+    &kernels_portable,
+#ifdef __x86_64__
+    &kernels_avx2,
+    &kernels_avx512,
+#endif
+};
 
 /* --- ranges ------------------------------------------------------------------------- */
 

@@ -25,10 +25,8 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* Returns the i-th set of kernels that this processor supports, the slowest first, or NULL if there
-   are fewer sets. All kernels write the same bits. */
-const struct sb__random_kernels *sb__random_kind(int i);
-const struct sb__random_kernels *sb__random_fastest(void);
+/* All kinds write the same bits; see sb__num_kinds. */
+extern const struct sb__random_kernels *const sb__random_kinds[];
 
 /* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
 void sb__random_fill(const struct sb__random *random, const struct sb__random_kernels *kernels,

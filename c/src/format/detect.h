@@ -1,4 +1,3 @@
-/* Detection of a file's format. */
 #ifndef SB_FORMAT_DETECT_H
 #define SB_FORMAT_DETECT_H
 

@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* Recognises a tar header by its checksum, the sum of the header's bytes in octal digits. The bytes
-   of these digits count as blanks in the sum. */
+/* Recognises a tar header by its checksum, the sum of the header's bytes in octal digits. In the
+   sum each byte of the checksum field counts as a blank. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -106,7 +106,8 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh", any byte, and the beginning of a block. An empty bzip2 file has no block. */
+/* Recognises "BZh", any byte, and the beginning of a block. Does not recognise an empty bzip2 file,
+   which has no block. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
@@ -246,8 +247,8 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* Returns whether a text begins with a bracket, followed by a string, the closing bracket or, in a
-   list, another opening bracket. */
+/* Returns whether a text begins like JSON: a bracket is followed by a string or the closing
+   bracket, or in a list by another opening bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))

@@ -79,16 +79,11 @@ const struct sb__layout *sb__format_layout(int32_t format) {
 }
 
 const char *sb__format_name(int32_t format) {
-    switch (format) {
-    case SB_FORMAT_BLOB:
-        return "blob";
-    case SB_FORMAT_CAFFEMODEL:
-        return "caffemodel";
-    case SB_FORMAT_SOLVERSTATE:
-        return "solverstate";
-    case SB_FORMAT_BLOB_VECTOR:
-        return "blobvector";
-    default:
-        return "unknown";
-    }
+    static const char *const names[] = {
+        [SB_FORMAT_BLOB] = "blob",
+        [SB_FORMAT_CAFFEMODEL] = "caffemodel",
+        [SB_FORMAT_SOLVERSTATE] = "solverstate",
+        [SB_FORMAT_BLOB_VECTOR] = "blobvector",
+    };
+    return names[format];
 }

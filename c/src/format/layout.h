@@ -26,7 +26,8 @@ enum {
     SB__NET_LAYER = 100
 };
 
-/* A message that contains blobs: a file or a layer. Number 0 stands for a missing field. */
+/* A message that contains blobs: a file or a layer. The number 0 means that the message has no such
+   field. */
 struct sb__layout {
     const struct sb__field_name *fields;
     uint32_t name;        /* the name of the net or layer */
@@ -37,7 +38,7 @@ struct sb__layout {
     struct sb__child {
         uint32_t field;
         const struct sb__layout *layout;
-    } children[2]; /* the layers of a net, or the V0 layer of a V1 layer */
+    } children[2]; /* the layers of a net, or the V0 layer inside a V1 layer */
     bool is_layer;
     int32_t generation; /* SB_LAYER_* of a layer */
 };
@@ -45,7 +46,7 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* the layout of LayerParameter */
 
-/* Returns a static name such as "caffemodel"; "unknown" for an unknown format. */
+/* Returns the name of SB_FORMAT_BLOB or a later format, such as "caffemodel". */
 const char *sb__format_name(int32_t format);
 
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */

@@ -126,8 +126,8 @@ static sb_status is_net(const struct sb__outline *outline, struct sb__reader *re
     return st;
 }
 
-/* Recognises a vector: it has only blobs, and the first blob has values. The name of a net, which
-   has the same field number, is almost never such a blob. */
+/* Recognises a vector: it has only blobs, and the first blob has values. A net's name has the same
+   field number, but almost never has the form of a blob. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES};

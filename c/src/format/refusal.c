@@ -13,8 +13,8 @@
 
 #define FEW_FIELDS 64 /* enough to distinguish Caffe's formats */
 
-/* Returns whether a status concerns the data. SHAPE_MISMATCH also concerns the data, because
-   readers compare a blob's shape before they notice that the blob's values are missing. */
+/* Returns whether the data may have caused a status. This includes SHAPE_MISMATCH, because readers
+   compare a blob's shape before they notice that the blob's values are missing. */
 static bool is_of_data(sb_status status) {
     return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
            status == SB_ERR_SHAPE_MISMATCH;

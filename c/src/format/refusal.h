@@ -5,9 +5,9 @@
 
 #include "wire/wire.h"
 
-/* Appends "; this is ..." to err->message if the bytes of `reader` are recognised. A read of these
-   bytes as `wanted` (SB_FORMAT_*) has failed with `status`. Does nothing if `status` does not
-   concern the data. `err` may be NULL. */
+/* Call after a read of the bytes of `reader` as `wanted` (SB_FORMAT_*) has failed with `status`. If
+   the data caused the failure and the bytes are recognised, appends "; this is ..." to
+   err->message. `err` may be NULL. */
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
@@ -15,8 +15,8 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
    `first` contains the first of these bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
-/* Sets `*out` to whether a source is recognised as another program's message although protobuf can
-   also read it as a message of Caffe. Fails only if the source fails; then sets `*out` to false. */
+/* Sets `*out` to whether a source, which protobuf can read as a message of Caffe, is recognised as
+   another program's message. Fails only if the source fails; then sets `*out` to false. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
 /* Returns MALFORMED if a source that can be read as a blob is recognised as another message. If the
@@ -28,9 +28,8 @@ sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_value
 /* Returns MALFORMED for another program's message. */
 sb_status sb__refusal_of_foreign(sb_error *err);
 
-/* Sets `*out` to whether a source is recognised as a format of Caffe other than `wanted`
-   (SB_FORMAT_*) although protobuf can also read it as `wanted`. Fails only if the source fails;
-   then sets `*out` to false. */
+/* Sets `*out` to whether a source, which protobuf can read as `wanted` (SB_FORMAT_*), is recognised
+   as another format of Caffe. Fails only if the source fails; then sets `*out` to false. */
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
                                     sb_error *err);
 

@@ -21,15 +21,14 @@
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
 /* Copies use few tasks, because a few threads saturate the memory bandwidth. */
-#define BYTES_PIECE     (1 << 20)
-#define MAX_BYTES_TASKS 8
-/* The size of a first-level cache. */
+#define BYTES_PIECE       (1 << 20)
+#define MAX_BYTES_TASKS   8
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
-/* Arrays of fewer elements are scaled by a direct call, whatever the place of the array. */
+/* Arrays of fewer elements are scaled by a direct call, whether or not a cache holds the array. */
 #define SMALL_COUNT (1 << 14)
-/* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot choose when to
-   bypass the caches: it receives only a piece of the copy, and in a virtual machine it detects
-   caches that other machines share. */
+/* From this size on, copies bypass the caches, and sums prefetch. memcpy cannot make this choice:
+   it receives only a piece of the copy, and in a virtual machine it counts caches that other
+   machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {

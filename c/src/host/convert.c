@@ -78,30 +78,20 @@ INLINE AVX512 void narrow_step_avx512(const unsigned char *src, unsigned char *d
 
 DEFINE_KIND(avx2, AVX2, 4)
 DEFINE_KIND(avx512, AVX512, 8)
-
-const struct sb__converts *sb__converts_kind(int i) {
-    const struct sb__converts *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};
-    const int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
-    return i < count ? kinds[i] : NULL;
-}
-
-static const struct sb__converts *fastest(void) {
-    return SB__HAS_AVX512 ? &avx512_kind : SB__HAS_AVX2 ? &avx2_kind : &portable_kind;
-}
-#else
-const struct sb__converts *sb__converts_kind(int i) {
-    return i == 0 ? &portable_kind : NULL;
-}
-
-static const struct sb__converts *fastest(void) {
-    return &portable_kind;
-}
 #endif
 
+const struct sb__converts *const sb__converts_kinds[] = {
+    &portable_kind,
+#ifdef __x86_64__
+    &avx2_kind,
+    &avx512_kind,
+#endif
+};
+
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
-    fastest()->widen(src, dst, count);
+    sb__converts_kinds[sb__num_kinds() - 1]->widen(src, dst, count);
 }
 
 void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count) {
-    fastest()->narrow(src, dst, count);
+    sb__converts_kinds[sb__num_kinds() - 1]->narrow(src, dst, count);
 }

@@ -12,9 +12,9 @@ struct sb__converts {
     sb__convert *narrow; /* rounds doubles to floats; values out of range become infinite */
 };
 
-/* Returns the i-th pair of loops that this processor supports, the slowest first, or NULL if there
-   are fewer pairs. All pairs compute the same numbers. */
-const struct sb__converts *sb__converts_kind(int i);
+/* All kinds compute the same numbers; see sb__num_kinds. */
+extern const struct sb__converts *const sb__converts_kinds[];
+
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count);
 void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count);
 

@@ -122,7 +122,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \
     DEFINE_LOOPS(kind, attributes, f32, float, bytes)                                              \
     DEFINE_LOOPS(kind, attributes, f64, double, bytes)                                             \
-    const struct sb__vectors sb__vectors_##kind = {                                                \
+    static const struct sb__vectors vectors_##kind = {                                             \
         asum_##kind,                                                                               \
         sumsq_##kind,                                                                              \
         {sizeof(float),                                                                            \
@@ -395,17 +395,14 @@ DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 DEFINE_LOOP(scale_f32_far, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_f64_far, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, portable, far);
-
-const struct sb__vectors *sb__vectors_kind(int i) {
-    const struct sb__vectors *const kinds[] = {&sb__vectors_portable, &sb__vectors_avx2,
-                                               &sb__vectors_avx512};
-    int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
-    return i < count ? kinds[i] : NULL;
-}
-#else
-const struct sb__vectors *sb__vectors_kind(int i) {
-    return i == 0 ? &sb__vectors_portable : NULL;
-}
 #endif
+
+const struct sb__vectors *const sb__vectors_kinds[] = {
+    &vectors_portable,
+#ifdef __x86_64__
+    &vectors_avx2,
+    &vectors_avx512,
+#endif
+};
 
 /* NOLINTEND(bugprone-implicit-widening-of-multiplication-result) */

@@ -15,8 +15,17 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 #ifndef SB__VECTOR_KINDS
 #define SB__VECTOR_KINDS 3
 #endif
-#define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
-#define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
+
+/* Returns the number of kinds that this processor supports. The last of these is the fastest. */
+static inline int sb__num_kinds(void) {
+#ifdef __x86_64__
+    return SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f") ? 3
+           : SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2")  ? 2
+                                                                     : 1;
+#else
+    return 1;
+#endif
+}
 
 /* The probable place of values: first-level cache, another cache, or memory. The place affects only
    the speed, not the result. */
@@ -43,26 +52,16 @@ struct sb__vectors {
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
-/* Returns the loops of SB_DTYPE_F32 or SB_DTYPE_F64. */
 static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vectors,
                                                    int32_t dtype) {
     return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;
 }
 
-/* Returns the i-th set of loops that this processor supports, the slowest first, or NULL. */
-const struct sb__vectors *sb__vectors_kind(int i);
-
-extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;
+extern const struct sb__vectors *const sb__vectors_kinds[];
 
 /* Inline, because a call would slow down operations on few elements. */
 static inline const struct sb__vectors *sb__vectors_fastest(void) {
-#ifdef __x86_64__
-    if (SB__HAS_AVX512)
-        return &sb__vectors_avx512;
-    if (SB__HAS_AVX2)
-        return &sb__vectors_avx2;
-#endif
-    return &sb__vectors_portable;
+    return sb__vectors_kinds[sb__num_kinds() - 1];
 }
 
 #endif

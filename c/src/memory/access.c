@@ -1,12 +1,13 @@
-/* Implements the calls that read a side, that queue a transfer to a side, or that wait for such a
+/* Implements the calls that read a side, queue a transfer to a side, or wait for such a
    transfer. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, also adds
-   the events of the work that `mem`'s bytes depend on to the result's made_by. */
+/* Makes the work of `target` wait for the streams `writers`. If the work is arithmetic, its result
+   depends on the work that wrote `mem`: adds mem->made_by and new events of the writers to the
+   result's made_by. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -73,46 +74,21 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* Allocates zeroed storage, or clears storage that an earlier, failed call has allocated. */
-static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
-                            struct left *left, sb_error *err) {
-    struct sb__storage fresh;
-    struct sb__retiree *place = NULL;
-    bool replaces = false;
-    bool had_spare = mem->side[side].ptr != NULL;
-    sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* a failed call may have used another stream */
-        st = sb__after_users(mem, target, err);
-    else if (had_spare)
-        st = sb__await_users(mem, err);
-    if (st == SB_OK)
-        st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
-    if (st == SB_OK && replaces) {
-        st = sb__retiree_make(mem->context, &place, err);
-        if (st == SB_OK)
-            replace(mem, side, &fresh, place, left);
-        else
-            left->unused = fresh;
-    }
-    if (st != SB_OK || (side == SB_SIDE_CPU && (!had_spare || replaces)))
-        return st;
-    return sb__zero(mem, side, target, err);
-}
-
-/* Transfers bytes from the other side, into new storage if this side's storage is read-only. */
-static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
-                               struct left *left, sb_error *err) {
+/* Makes the side's bytes current: transfers the other side's bytes, or sets the bytes to zero. Uses
+   new storage if this side's storage must not be written. */
+static sb_status make_current(sb_mem *mem, enum sb__work work, int32_t side,
+                              const struct sb__target *target, struct left *left, sb_error *err) {
+    const bool zeroes = work == SB__ZERO, had_spare = mem->side[side].ptr != NULL;
     struct sb__storage fresh;
     struct sb__retiree *place = NULL;
     bool replaces;
-    sb_status st = sb__settle(mem, err);
-    if (st == SB_OK)
-        st = sb__writable_storage(mem, side, SB__OWN_BYTES, target, &fresh, &replaces, err);
+    sb_status st = sb__writable_storage(mem, side, zeroes ? SB__ZEROS : SB__OWN_BYTES, target,
+                                        &fresh, &replaces, err);
     if (st != SB_OK)
         return st;
     if (replaces)
         st = sb__retiree_make(mem->context, &place, err);
-    if (st == SB_OK)
+    if (st == SB_OK && !zeroes)
         st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);
     if (st == SB_OK && replaces) {
         replace(mem, side, &fresh, place, left);
@@ -120,6 +96,25 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         left->unused = fresh;
         sb__retiree_free(mem->context, place);
     }
+    if (st == SB_OK && zeroes && (side == SB_SIDE_GPU || (had_spare && !replaces)))
+        st = sb__zero(mem, side, target, err);
+    return st;
+}
+
+/* Allocates zeroed storage, or clears storage that an earlier, failed call has allocated. */
+static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
+                            struct left *left, sb_error *err) {
+    sb_status st = SB_OK;
+    if (mem->side[side].ptr) /* the call that allocated it may have used another stream */
+        st = side == SB_SIDE_GPU ? sb__after_users(mem, target, err) : sb__await_users(mem, err);
+    return st == SB_OK ? make_current(mem, SB__ZERO, side, target, left, err) : st;
+}
+
+static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
+                               struct left *left, sb_error *err) {
+    sb_status st = sb__settle(mem, err);
+    if (st == SB_OK)
+        st = make_current(mem, SB__TRANSFER, side, target, left, err);
     if (st == SB_OK && side == SB_SIDE_CPU && !sb__is_queued(target))
         sb__forget_writers(mem); /* the writers' work has ended, and pointers for writes to the
                                     device have become invalid */
@@ -158,7 +153,8 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     }
     if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a failed call may add storage */
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a failed call may have added
+                                                                  storage */
     return st;
 }
 
@@ -204,8 +200,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* Reads a side and releases the retired storage. Not inlined, so that the fast paths need not save
-   registers. */
+/* Not inlined, so that the fast paths need not save registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,
                                                      const void **out, sb_error *err) {
@@ -223,7 +218,8 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retir
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
-/* On the library's stream, a read that needs a transfer to the device waits for the transfer. */
+/* If the work is queued on the library's stream, and the device's bytes are not current yet, waits
+   for the transfer. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
@@ -231,8 +227,7 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
     int32_t head = sb__head(m);
     if (now.kind == SB__FOR_OWN_QUEUE && head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED)
         now.kind = SB__FOR_OWN;
-    sb_status st = sb__device_check(m->context, err);
-    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, retired, err) : st;
+    return read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, retired, err);
 }
 
 void sb__note_read(const sb_mem *mem, const struct sb__target *target) {

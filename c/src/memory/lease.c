@@ -20,7 +20,6 @@ void sb__lease_discard(struct sb__lease *lease) {
     sb_context_release(context);
 }
 
-/* Attaches `lease` to the storage, unless the storage already has a lease. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease) {
     if (side == SB_SIDE_CPU && sb__is_one_storage(mem))
         side = SB_SIDE_GPU;

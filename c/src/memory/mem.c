@@ -26,8 +26,8 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     return SB_OK;
 }
 
-/* The number of tries after which a forked child concludes that a thread of the parent held the
-   lock at the fork. A thread of the child that acquires the lock sets locked_in at once. */
+/* After this many failed tries a forked child concludes that a thread of the parent held the lock
+   at the fork. If a thread of the child held the lock, it would have set locked_in. */
 enum { ORPHAN_TRIES = 200 };
 
 static bool lock_in_child(sb_mem *mem) {

@@ -1,4 +1,4 @@
-/* The struct of sb_mem, whose head is the side with the current bytes: host, device or both. */
+/* Defines sb_mem. The head of a memory is the side with the current bytes: host, device or both. */
 #ifndef SB_MEMORY_MEM_H
 #define SB_MEMORY_MEM_H
 
@@ -57,8 +57,7 @@ struct sb_mem {
 /* Work on the device side that the library's stream may not have finished: reads, or writes. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* The purpose of device work. The purpose determines the stream of the work and the call that waits
-   for the work. */
+/* Each purpose of device work determines the work's stream and the call that waits for the work. */
 enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller receives a pointer without passing a stream: the work is queued
                           on the library's stream, and the call waits for it. */
@@ -88,28 +87,28 @@ static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* Returns whether this process can access the host side's bytes, if the side has bytes. `word` is
-   the state word of `mem`. */
+/* Returns whether this process can access the host side's storage; true if the side has no storage.
+   `word` is the state word of `mem`. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Returns whether both sides share the device's storage, which the host can also address. If so, a
-   transfer only waits, and no queued work uses the bytes while the head is AT_CPU. */
+/* Returns whether the device's storage serves both sides. If so, a transfer only waits and copies
+   nothing, and no queued work uses the bytes while the head is AT_CPU. */
 static inline bool sb__is_one_storage(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].is_alias;
 }
 
 /* Checks that the bytes of both sides are aligned for elements of `element_size`. Bytes that a
-   caller has lent may be unaligned. Errors: INVALID_ARGUMENT, and FORKED in the same case as
-   sb__lock. */
+   caller has lent may be unaligned. Fails with INVALID_ARGUMENT, or with FORKED as sb__lock
+   does. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
 /* Checks that this process can access `side`; for the device, checks that the device is usable. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* The fast path of a read needs current, accessible host bytes. The fast path of a write needs the
-   head on the written side, that side READY and WRITABLE, and neither side PENDING. */
+/* A read takes the fast path if the host's bytes are current and accessible. A write takes it if
+   the head is on the written side, this side is READY and WRITABLE, and no side is PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -136,8 +135,8 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
 }
 
-/* Returns whether calls that read on the side of the head may take their fast path: the head is
-   AT_CPU, and the host's bytes are readable without a wait. */
+/* Returns whether only the host's bytes are current, and can be read without a wait, even by a
+   forked child. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -185,7 +184,7 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 
 /* Waits for a pending transfer. If the transfer has failed, the head moves back to the source's
-   side; if the failed transfer may still be running, both sides' storage remains in use. If a
+   side. If the failed transfer may still be running, both sides' storage counts as in use. If a
    successful transfer has copied the result of failed work, the memory becomes LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 /* Calls sb__settle for a memory that is being destroyed. If the transfer may still be running after
@@ -197,8 +196,9 @@ uint64_t sb__writers(const sb_mem *mem);
 /* Returns the writers except the target's stream. The target's bit remains set if the writer is
    another stream that shares the bit. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Fails as sb__await_writers does if an earlier wait has reported a failure of the writer's stream
-   that may concern the bytes. A wait for a new event might not report that failure again. */
+/* Fails as sb__await_writers does if another wait has already reported a failure of the writer's
+   stream, and the failed work may have written the bytes. A later wait might not report that
+   failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records an event on each stream of `writers`, because the bytes depend on the work that is queued
    on these streams. Also fails in the same cases as sb__check_writer. */
@@ -207,14 +207,13 @@ sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
    `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the
    host's bytes are current, else the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
-/* Waits for the oldest events in made_by if made_by has many events. */
+/* If made_by has many events, waits for the oldest of them. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 /* Forgets the writers. Called when the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* Returns the set sb__default_stream if a caller that fetched a pointer without a stream may have
-   queued work on the default stream, and `target`'s stream is not ordered after that work. Else
-   returns the empty set. */
+/* A caller that fetched a pointer without a stream may use the pointer on a default stream. Returns
+   sb__default_stream if `target`'s work must wait for that use; else 0. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Makes the library's work on the device storage `storage` wait for earlier work on default
    streams, unless the library's stream is already ordered after that work. */
@@ -231,8 +230,8 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err);
 
 /* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
    using it, allocates new storage in `fresh` and sets `*replaces`. If the side has no storage, adds
-   storage; if the device is host-coherent, a host side shares new device storage if possible. New
-   device storage may be used only on `target`'s stream. */
+   storage. On a host-coherent device, new host storage is device storage, which both sides share,
+   unless its allocation fails. New device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
@@ -240,7 +239,6 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
 /* Waits until other streams may use memory that was allocated on the library's stream. */
 sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 
-/* Sets all of a side's storage to zero. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
 /* Copies the other side's bytes to `dst`, which is storage for `side`. If `target` is queued, the
@@ -250,26 +248,25 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Replaces the storage of `side`, as sb_mem_set_cpu or sb_mem_set_gpu does, by the bytes at `ptr`,
-   which belong to the storage of `lease`. On success the side replaces the caller as a holder of
-   the lease. */
+/* Sets the storage of `side` of a new memory, as sb_mem_set_cpu or sb_mem_set_gpu does, to the
+   bytes at `ptr`, which belong to the storage of `lease`. On success the side replaces the caller
+   as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Returns host storage to the caller that has lent the storage with `deleter`: sets `*out` to the
-   argument `user` of that call. `deleter` will not run. The caller then releases the memory. Fails
-   with INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, does not
-   contain the current bytes, or may still be used by a copy. Also fails as sb__settle does. */
+   `user` that was passed with `deleter`. `deleter` will not run. The caller then releases the
+   memory. Fails with INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users,
+   does not contain the current bytes, or may still be used by a copy. Also fails as sb__settle
+   does. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
 sb_status sb__fail_overlap(sb_error *err);
 
-/* Returns whether two byte ranges overlap. */
 static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }
 
-/* As sb__overlap_of, for ranges of equal size. */
 static inline bool sb__overlap(const void *a, const void *b, size_t bytes) {
     return sb__overlap_of(a, bytes, b, bytes);
 }

@@ -15,8 +15,8 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (side == SB_SIDE_CPU)
         return SB_OK;
-    sb_status st = sb__device_check(mem->context, err);
-    return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
+    return bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err)
+                 : sb__device_check(mem->context, err);
 }
 
 /* Returns whether `ptr` overlaps the other side's bytes only in part. Equal addresses are allowed:
@@ -76,9 +76,9 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
                        : st;
 }
 
-/* Prepares a lease's storage for use as a side of another memory. If host-coherent device memory is
-   to become a host side, waits for the queued work that may use it, because later host writes do
-   not wait for that work. */
+/* Prepares a lease's storage for use as a side of another memory. If host-coherent device memory
+   becomes a host side, waits for the queued work that may use it: later host writes do not wait for
+   that work. */
 static sb_status prepare_guest(int32_t side, const struct sb__lease *lease, sb_error *err) {
     const bool is_coherent = side == SB_SIDE_CPU && lease->side == SB_SIDE_GPU;
     sb_status st = SB_OK;
@@ -107,7 +107,6 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
     return st;
 }
 
-/* Returns whether a copy may still be using the storage. */
 static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *lease) {
     return storage->users ||
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);

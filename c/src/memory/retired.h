@@ -1,6 +1,6 @@
-/* A list of storage and memories that a call removes from the objects that it changes. The call
-   releases the list after its last change of these objects, so that deleters may call the library
-   on any object. After sb__retired_end, the call must not access the objects. */
+/* The storage and the memories that a call removes from objects. The call releases them after its
+   last change, because a deleter may call the library on the same objects. After sb__retired_end,
+   the call must not access the objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H
 

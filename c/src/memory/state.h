@@ -35,7 +35,6 @@ struct sb__cell {
     uint8_t head; /* SB_HEAD_* afterwards */
 };
 
-/* Returns the cell of a head and a call; every combination has a cell. */
 struct sb__cell sb__state(int32_t head, enum sb__call call);
 
 #endif

@@ -9,8 +9,7 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine, and the storage that the entry keeps. `entry` is the first member,
-   because release_kept casts its address. */
+/* Storage in quarantine. `entry` is the first member, because release_kept casts its address. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -32,7 +31,8 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* The sum cannot overflow: 9/8 of PTRDIFF_MAX (a size class) plus an object is below SIZE_MAX. */
+/* The sum cannot overflow: sb__host_size adds at most 1/8 to `bytes`, which is at most
+   PTRDIFF_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;
@@ -136,9 +136,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Frees storage or runs its deleter. Called after all work on the storage has ended. Only owned
-   device memory may still be in use, because the library's stream frees the memory after that
-   work. */
+/* Frees storage or runs its deleter. Called when no work can use the storage any more. Owned device
+   memory is an exception: the library's stream frees it after the work that uses it. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);

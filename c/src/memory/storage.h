@@ -33,8 +33,8 @@ sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_
    Returns false if the allocation fails. */
 bool sb__storage_alloc_coherent(struct sb__storage *out, sb_context *context, size_t bytes,
                                 enum sb__contents contents);
-/* Returns the most bytes that host storage of `bytes` <= PTRDIFF_MAX needs, including its entry for
-   quarantine. */
+/* Returns an upper bound of the bytes that host storage of `bytes` (at most PTRDIFF_MAX) takes,
+   with its entry for quarantine. */
 size_t sb__storage_size(const sb_context *context, size_t bytes);
 /* Wraps memory that the caller lends. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,

@@ -59,7 +59,7 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
 }
 
 /* Ends an abandoned write. The caller's work may still be writing, so the memory and the new
-   storage, if any, are never freed and still count as live. */
+   storage, if any, are never freed. */
 static void keep(sb_write *write) {
     if (write->write.replaces)
         sb__retiree_free(write->mem->context, write->write.place);

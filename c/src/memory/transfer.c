@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Returns whether a side's storage may be written. Host storage that has users may not be written,
-   because a copy may still be using it. */
+/* Host storage that has users may not be written, because a copy may still be using it. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
@@ -28,9 +27,9 @@ static bool is_coherent(const sb_mem *mem) {
     return mem->context->backend.flags & SB_BACKEND_HOST_COHERENT && mem->bytes;
 }
 
-/* Updates whether the host side shares the device side's storage. It shares storage that the
-   library owns on a host-coherent device, unless the host side has separate storage. Writes to the
-   host side only to change it, because other threads may be reading. */
+/* Makes the host side share the device side's storage, or ends the sharing. The host side shares
+   storage that the library owns on a host-coherent device, unless the host side has separate
+   storage. Stores nothing if nothing changes, because other threads may be reading mem->side. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
@@ -137,14 +136,10 @@ void sb__forget_writers(sb_mem *mem) {
 /* Returns the head after device work has failed. If a copy to the host is pending, it has copied
    bytes that the failed work wrote, so the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
-    switch (sb__head(mem)) {
-    case SB_HEAD_AT_GPU:
-        return SB_HEAD_LOST;
-    case SB_HEAD_SYNCED:
-        return mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST : SB_HEAD_AT_CPU;
-    default:
-        return sb__head(mem);
-    }
+    const int32_t head = sb__head(mem);
+    if (head == SB_HEAD_SYNCED && mem->pending != SB_SIDE_CPU)
+        return SB_HEAD_AT_CPU;
+    return head == SB_HEAD_SYNCED || head == SB_HEAD_AT_GPU ? SB_HEAD_LOST : head;
 }
 
 static void lose_device_bytes(sb_mem *mem) {
@@ -168,7 +163,6 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
     return sb__fail_elsewhere(err);
 }
 
-/* Waits for the oldest `count` events in made_by. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST || sb__is_unknown(st))
@@ -209,7 +203,6 @@ static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     return wrote && st == SB_ERR_DEVICE_LOST ? SB_HEAD_AT_GPU : mem->fallback;
 }
 
-/* Drops the event of a transfer that has ended. */
 static void end_pending(sb_mem *mem) {
     sb__event_release(mem->context, mem->event);
     mem->event = NULL;
@@ -292,8 +285,8 @@ static uint64_t exposed_users(const sb_mem *mem) {
     return mem->side[SB_SIDE_GPU].is_exposed ? sb__default_stream(mem->context) : 0;
 }
 
-/* Waits for the callers' work on the default stream. A wait for the library's stream covers that
-   work only if the library has queued a copy after that work. */
+/* Waits for the callers' work on the default stream. A wait for the library's stream covers this
+   work only if the library has queued a copy behind it. */
 static sb_status await_default(sb_mem *mem, sb_error *err) {
     const uint64_t users = exposed_users(mem);
     return users ? sb__streams_wait(mem->context, users, err) : (sb_status)SB_OK;
@@ -404,9 +397,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* Records the work that wrote the source of a copy from the device, because a wait for the copy
-   must also report a failure of that work. If the call waits for a copy on the library's stream,
-   work on that stream needs no record. */
+/* Before a copy from the device, records the work that wrote the bytes: a wait for the copy must
+   also report a failure of that work. If the call waits for the library's stream, work on that
+   stream needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
     const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;
@@ -414,8 +407,8 @@ static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_er
     return st == SB_OK ? prepare_event(mem, target, err) : st;
 }
 
-/* Returns whether the transfer is a copy to the host for which the call waits, and which may run on
-   the stream for reads. */
+/* Returns whether the transfer may run on the stream for reads: it is a copy to the host, and the
+   call waits for it. */
 static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__target *target) {
     return side == SB_SIDE_CPU && !sb__is_queued(target) && mem->context->read_stream &&
            mem->own_work != SB__OWN_WRITES;

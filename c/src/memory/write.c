@@ -82,9 +82,8 @@ static sb_status note_made_by(struct sb__write *write, const struct sb__target *
     return st == SB_OK ? sb__note_writers(mem, sb__other_writers(mem, target), err) : st;
 }
 
-/* Orders the write after earlier users of the device side's storage. If `asked`, the target that
-   the caller requested, is arithmetic on a caller's stream, reserves room for the event of the
-   arithmetic. */
+/* Orders the write after earlier users of the device side's storage. If the caller requested
+   arithmetic on a caller's stream (`asked`), reserves room for the event of the arithmetic. */
 static sb_status come_after(struct sb__write *write, bool keeps, const struct sb__target *target,
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -173,7 +172,6 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
     return st == SB_OK ? begin(write, mem, side, mode, target, err) : st;
 }
 
-/* Records the stream that writes the device's side. */
 static void note_writer(sb_mem *mem, const struct sb__target *target) {
     const int32_t writer = mem->writer;
     mem->writer = -1;
@@ -187,7 +185,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
     case SB__FOR_OWN_QUEUE:
         mem->own_work = mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
         return;
-    case SB__FOR_STREAM:
+    default: /* SB__FOR_STREAM */
         if (!mem->bytes)
             return;
         mem->own_work = SB__OWN_NONE; /* the writer is ordered after the library's work */
@@ -250,8 +248,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* Clears bytes of other contexts, because the memory keeps the storage, or the context's cache
-       reuses the storage. */
+    /* If the bytes may be another context's, clears them: this memory keeps the storage, or the
+       context's cache reuses it. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
@@ -343,8 +341,7 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* Writes to a side and releases the retired storage. Not inlined, so that the fast paths need not
-   save registers. */
+/* Not inlined, so that the fast paths need not save registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,
                                                       const sb_stream *stream, void **out,

@@ -14,8 +14,8 @@ struct sb__target; /* memory/mem.h */
 enum sb__write_mode {
     SB__WRITE_KEEP,      /* begin makes the bytes current, as for a mutable call */
     SB__WRITE_OVERWRITE, /* the caller will write every byte */
-    SB__WRITE_FILL /* the caller will write every byte before it reads any byte, so new host memory
-                      may contain another context's bytes */
+    SB__WRITE_FILL /* only on the host: the caller will write every byte before it reads any byte,
+                      so new memory may contain another context's bytes */
 };
 
 struct sb__write {
@@ -43,17 +43,17 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* Call after queueing arithmetic on the stream of `target`, so that a later wait for the bytes
-   reports a failure of the arithmetic. If no event can be recorded, waits at once. */
+/* Called after arithmetic has been queued on the stream of `target`: a later wait for the bytes
+   then reports a failure of the arithmetic. If no event can be recorded, waits at once. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Ends a write that has written nothing. */
 void sb__write_cancel(struct sb__write *write);
 /* Waits for the work on the library's stream that writes the device side. A failure ends the write.
-   If the failed work overwrites current bytes in place, the device is lost; else the next use of
-   the storage is ordered after the failed work, which may still be running. */
+   If that work fails and overwrites current bytes in place, the device is lost. Otherwise failed
+   work may still be running, and the next use of the storage is ordered after it. */
 sb_status sb__write_wait(struct sb__write *write, sb_error *err);
-/* Call after a slot that writes in place has failed with `st` and queued nothing. If the device is
-   lost and both sides share storage, the bytes are lost, too. */
+/* Called if the backend's slot for the write has failed with `st` and queued nothing. If the device
+   is lost and both sides share storage, the bytes are lost, too. */
 void sb__write_refused(struct sb__write *write, sb_status st);
 /* Ends a write during which the device failed: the head moves to the host if the host's bytes were
    current, else the memory is LOST. */

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-/* Returns the announced blob at (layer, index), or NULL. */
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     return edit ? edit->announced : NULL;
@@ -16,11 +15,11 @@ static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t in
 
 static sb_status fail_announced(int64_t layer, int64_t index, sb_error *err) {
     return sb__fail(err, SB_ERR_UNSUPPORTED,
-                    "blob %lld of layer %lld was announced without values, so none can be read",
+                    "blob %lld of layer %lld was announced, but its values are not in the model",
                     (long long)index, (long long)layer);
 }
 
-/* The location of a blob's message. */
+/* Where a blob's message is: in the file, or in an edit. */
 struct located {
     struct sb__source source; /* the bytes of an edit, if `edited` */
     uint32_t begin, end;
@@ -34,8 +33,8 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* Sets the path of the blob's message for error messages. The path of an edit remains empty,
-   because the library has encoded the edit's bytes. */
+/* Sets the paths that error messages give for the blob. For an edit the paths remain empty, because
+   the library has encoded the edit's bytes. */
 static void locate_path(const sb_model *model, int64_t layer, int64_t index, struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
     at->blob = (struct sb__path){.fields = sb__blob_fields};
@@ -85,7 +84,7 @@ sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_
     const long long blobs = (long long)sb__num_blobs(model, layer);
     if (layer == SB_NO_LAYER)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
-                        "no blob %lld is outside of layers; the number of such blobs is %lld",
+                        "there is no blob %lld outside of layers; the number of such blobs is %lld",
                         (long long)index, blobs);
     return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
                     "layer %lld has no blob %lld; its number of blobs is %lld", (long long)layer,
@@ -122,7 +121,8 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
-/* Sets the encoding of a payload's values. Returns the file offset of contiguous values, or -1. */
+/* Sets the encoding of a payload's values. Returns the offset of values that are contiguous in the
+   file, else -1. */
 static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
     const bool together = payload->parts == 1;
     *encoding = payload->count == 0 ? SB_ENCODING_NONE

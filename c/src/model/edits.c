@@ -35,7 +35,7 @@ sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_err
     size_t more_bytes;
     if (edits->count < edits->room)
         return SB_OK;
-    if (more > MOST || /* same: no test has so many */
+    if (more > MOST || /* same: no test has so many edits */
         !sb__mul_size(more, sizeof *edits->items, &more_bytes))
         return sb__fail_memory(err, SIZE_MAX);
     sb_status st = sb__object_grow(context, &items, bytes, more_bytes, err);

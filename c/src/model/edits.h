@@ -35,8 +35,8 @@ struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit);
 /* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);
-/* These two functions return the last edit of the set, or of `layer`; NULL if there is no such
-   edit. */
+/* These two functions return the last edit of the set, or of `layer`. Without such an edit they
+   return NULL. */
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 

@@ -14,10 +14,10 @@ struct span {
 };
 
 struct texts {
-    struct span name, type; /* the last occurrence counts */
+    struct span name, type; /* the last occurrence of each field */
     bool numbered;          /* the type is a V1 number */
-    bool has_window;        /* the layer has fields with the numbers of V1's convolution_param or
-                               pooling_param; matters only for type numbers of C3D */
+    bool has_window;        /* the layer has a field with the number of V1's convolution_param or
+                               pooling_param; decides between the layer types of C3D and V1 */
     int32_t type_number;
 };
 
@@ -251,8 +251,8 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* Allocates one block for the table of names, the layers, the blobs and the texts, which are in the
-   order of decreasing alignment. */
+/* Allocates one block for the table of names, the layers, the blobs and the texts, in the order of
+   decreasing alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
     size_t layer_bytes, name_bytes, blob_bytes, total;

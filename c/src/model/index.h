@@ -10,7 +10,8 @@
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated; a file's texts are in the index's block or static */
+    const char *name, *type; /* NUL-terminated; a file's texts are in the index's block, or are
+                                static strings */
     uint32_t name_size, type_size;
     uint32_t offset;          /* the file offset of the layer's tag */
     uint32_t first_blob : 30; /* position in sb__model_index.blobs, always below 2^30 */
@@ -34,15 +35,15 @@ struct sb__model_index {
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
-/* Checks and indexes the whole source. `held` bytes of the caller's objects count against the
-   memory limit. */
+/* Checks and indexes the whole source. The caller's objects hold `held` bytes, which count towards
+   limits->max_memory. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
                                 sb__index_check *check, const void *user, sb_error *err);
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
-/* Returns the number of blobs of a layer or of SB_NO_LAYER, and sets `*first` to the position of
-   the first of these blobs in index->blobs; returns 0 for a layer that does not exist. */
+/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. Sets
+   `*first` to the position of the first of these blobs in index->blobs. */
 int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
                               int64_t *first);
 

@@ -1,5 +1,5 @@
-/* Copies the message of a layer without its blobs, or the outermost message of the file without its
-   layers and blobs, for programs that read the net's topology. Reads no values. */
+/* Copies a layer's message without its blobs, or the file's outermost message without layers and
+   blobs. Programs read the net's topology from the copies. Reads no values. */
 #include "base/error.h"
 #include "model/model.h"
 #include "model/save.h"
@@ -13,8 +13,8 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* Copies the fields of a V1 layer from `*begin` to the end of its V0 layer (`field`), without the
-   V0 layer's blobs, and sets `*begin` to this end. Does nothing if the V0 layer has no blobs. */
+/* Does nothing unless the V0 layer inside a V1 layer (`field`) has blobs. Copies the V1 layer's
+   bytes from `*begin` to the end of `field`, without these blobs. Sets `*begin` to that end. */
 static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
                            const struct sb__field *field, uint32_t *begin, sb_error *err) {
     struct sb__sink count = sb__sink_count();

@@ -17,7 +17,8 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
-/* Requires a field of the format, because a message of only unknown fields is valid protobuf. */
+/* Fails if the file has no field of its format: protobuf accepts a message of only unknown
+   fields. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)

@@ -1,4 +1,4 @@
-/* The struct of sb_model: an index of the opened bytes, which never change, and edits. */
+/* Defines sb_model: an index of the opened bytes, which never change, and the program's edits. */
 #ifndef SB_MODEL_MODEL_H
 #define SB_MODEL_MODEL_H
 
@@ -21,7 +21,7 @@ struct sb_model {
     struct sb__source source;
     sb_deleter deleter; /* for the source's bytes; may be NULL */
     void *deleter_user;
-    sb_progress progress; /* the callback of calls on the model; `report` may be NULL */
+    sb_progress progress; /* reports the progress of calls on the model; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;
@@ -41,8 +41,8 @@ struct sb_model {
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
 /* Returns whether the layer exists; false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* Return INDEX_OUT_OF_RANGE: the first function for an absent layer, the second function for an
-   absent blob or for a blob of an absent layer. */
+/* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports that the layer is absent,
+   sb__fail_blob that the blob, or its layer, is absent. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 

@@ -57,7 +57,8 @@ static struct sb__named *after(const struct sb__names *names, struct sb__named *
     return slot + distance < names->slots + names->room ? slot + distance : names->slots;
 }
 
-/* Return a mask: bit i is set if slot i has the hash (matches), or is free (free_slots). */
+/* These functions return a mask: bit i is set if slot i has the hash (matches), or is free
+   (free_slots). */
 static uint32_t matches(const struct sb__named *group, uint32_t hash) {
     uint32_t found = 0;
     for (int i = 0; i < GROUP; i++)
@@ -80,7 +81,8 @@ static bool has_name(const struct sb__named *slot, const struct sb__layer *layer
     return layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0);
 }
 
-/* Returns the slot of the name, or the free slot for the name; sets `*hash` to the name's hash. */
+/* Returns the slot of the name or, if the name is absent, the free slot for it. Sets `*hash` to the
+   name's hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
                                  const char *name, size_t size, uint32_t *hash) {
     *hash = (uint32_t)sb__hash(key.words, name, size);

@@ -21,7 +21,8 @@ struct sb__names {
 /* Computes the size of the slots for `layers` layers in bytes; returns false if the size
    overflows. */
 bool sb__names_bytes(int64_t layers, size_t *out);
-/* Initialises the table with zeroed slots for `layers` layers; `slots` is unused for 0 layers. */
+/* Initialises the table for `layers` layers. The caller has zeroed `slots`, which is unused for 0
+   layers. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
 /* Adds a layer. Callers add layers in order; the table keeps the first layer of each name. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);

@@ -1,4 +1,4 @@
-/* Linux: condition variables, access lists, error texts, pages. */
+/* Linux: access lists, error texts, pages. */
 #include "port/pages.h"
 
 #ifdef __linux__
@@ -17,22 +17,6 @@
 #include <sys/statfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-/* --- threads ---------------------------------------------------------------------------- */
-
-void sb__condition_init(sb__condition *condition) {
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* the clock of sb__now */
-    (void)pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const struct timespec t = {.tv_sec = (time_t)(time / 1000000000u),
-                               .tv_nsec = (long)(time % 1000000000u)};
-    (void)pthread_cond_timedwait(condition, mutex, &t);
-}
 
 /* --- files ---------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* macOS: condition variables, file syncing, large pages. */
+/* macOS: file syncing, large pages. */
 #include "port/pages.h" /* IWYU pragma: keep */
 
 #ifdef __APPLE__
@@ -13,18 +13,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-
-void sb__condition_init(sb__condition *condition) {
-    (void)pthread_cond_init(condition, NULL);
-}
-
-/* Waits for a duration, because macOS has no condition variables that use the clock of sb__now. */
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const uint64_t now = sb__now(), left = time > now ? time - now : 0;
-    const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
-                               .tv_nsec = (long)(left % 1000000000u)};
-    (void)pthread_cond_timedwait_relative_np(condition, mutex, &t);
-}
 
 bool sb__random_number(uint64_t *out) {
     return getentropy(out, sizeof *out) == 0;

@@ -17,7 +17,8 @@ void *sb__pages_reserve(size_t bytes);
 void sb__pages_unmap(void *pages, size_t bytes);
 
 /* Maps pages filled with the value `byte`. If the system supports it, the pages use no memory until
-   they are written. `*kept`, initially SB__NOTHING_KEPT, identifies a file for later calls. */
+   they are written. `*kept` is initially SB__NOTHING_KEPT, and then identifies a file that later
+   calls reuse. */
 #define SB__NOTHING_KEPT ((intptr_t)-1)
 void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes);
 void sb__pages_drop(intptr_t kept);

@@ -23,9 +23,9 @@ int sb__sync(int descriptor);
         (result) = (call);                                                                         \
     while ((result) < 0 && errno == EINTR)
 
-/* Opens a folder for access to its entries, and also for reading if the process may read the
-   folder: only a folder that is open for reading can be synced. Returns -1 on failure, with the
-   reason in errno. */
+/* Opens a folder for access to its entries. If the process may read the folder, also opens it for
+   reading: otherwise the folder cannot be synced. Returns -1 on failure, with the reason in
+   errno. */
 int sb__folder_open(const char *path);
 /* Returns whether the folder is in procfs, where a link can lead to an open file instead of the
    path that readlink returns. */

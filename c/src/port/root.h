@@ -1,4 +1,4 @@
-/* The square root of IEEE 754. MinGW's sqrt, which the compiler calls without optimisation, is not
+/* The square root of IEEE 754. Without optimisation the compiler calls MinGW's sqrt, which is not
    exact: it rounds twice. */
 #ifndef SB_PORT_ROOT_H
 #define SB_PORT_ROOT_H

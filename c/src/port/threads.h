@@ -1,4 +1,4 @@
-/* Threads of each system: locks, one-time calls, conditions, thread ids, and forks. On a system
+/* Threads of each system: locks, one-time calls, thread ids, and forks. On a system
    without fork, sb__on_fork does nothing. WASI has one thread. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
@@ -19,10 +19,6 @@ typedef struct {
 typedef struct {
     void *words[1]; /* an INIT_ONCE */
 } sb__once;
-
-typedef struct {
-    void *words[1]; /* a CONDITION_VARIABLE */
-} sb__condition;
 
 #define SB__MUTEX_INIT                                                                             \
     {                                                                                              \
@@ -45,9 +41,6 @@ void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_lock(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex);
 
-void sb__condition_destroy(sb__condition *condition);
-void sb__condition_broadcast(sb__condition *condition);
-
 void sb__run_once(sb__once *once, void (*run)(void));
 
 static inline void sb__on_fork(void (*in_child)(void)) {
@@ -63,10 +56,6 @@ typedef struct {
 typedef struct {
     char unused;
 } sb__recursive_mutex;
-
-typedef struct {
-    char unused;
-} sb__condition;
 
 typedef struct {
     bool has_run;
@@ -116,14 +105,6 @@ static inline void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
     (void)mutex;
 }
 
-static inline void sb__condition_destroy(sb__condition *condition) {
-    (void)condition;
-}
-
-static inline void sb__condition_broadcast(sb__condition *condition) {
-    (void)condition;
-}
-
 static inline void sb__run_once(sb__once *once, void (*run)(void)) {
     if (!once->has_run)
         run();
@@ -140,7 +121,6 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 
 typedef pthread_mutex_t sb__mutex;
 typedef pthread_mutex_t sb__recursive_mutex;
-typedef pthread_cond_t sb__condition;
 typedef pthread_once_t sb__once;
 
 #define SB__MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
@@ -181,14 +161,6 @@ static inline void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
     (void)pthread_mutex_unlock(mutex);
 }
 
-static inline void sb__condition_destroy(sb__condition *condition) {
-    (void)pthread_cond_destroy(condition);
-}
-
-static inline void sb__condition_broadcast(sb__condition *condition) {
-    (void)pthread_cond_broadcast(condition);
-}
-
 static inline void sb__run_once(sb__once *once, void (*run)(void)) {
     (void)pthread_once(once, run);
 }
@@ -200,10 +172,6 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 
 #endif
 
-void sb__condition_init(sb__condition *condition);
-/* Releases `mutex`, waits for a broadcast or until sb__now reaches `time`, and acquires `mutex`
-   again. May return early. */
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
 /* Returns the nanoseconds of a monotonic clock. */
 uint64_t sb__now(void);
 

@@ -21,18 +21,6 @@
 
 /* --- threads ---------------------------------------------------------------------------- */
 
-void sb__condition_init(sb__condition *condition) {
-    (void)condition;
-}
-
-/* Sleeps until `time`, since no other thread can broadcast. */
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const uint64_t now = sb__now(), left = time > now ? (time - now + 999999) / 1000000 : 0;
-    (void)condition;
-    (void)mutex;
-    sb__sleep_milliseconds(left < UINT32_MAX ? (uint32_t)left : UINT32_MAX);
-}
-
 int64_t sb__process(void) {
     return 1; /* WASI has no process ids */
 }

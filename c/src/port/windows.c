@@ -17,7 +17,6 @@
 
 _Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "the sizes differ");
 _Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "the sizes differ");
-_Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE), "the sizes differ");
 _Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "the sizes differ");
 
 void sb__mutex_init(sb__mutex *mutex) {
@@ -55,24 +54,6 @@ void sb__recursive_mutex_lock(sb__recursive_mutex *mutex) {
 
 void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
     LeaveCriticalSection((CRITICAL_SECTION *)mutex);
-}
-
-void sb__condition_init(sb__condition *condition) {
-    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
-}
-
-void sb__condition_destroy(sb__condition *condition) {
-    (void)condition; /* has no resources */
-}
-
-void sb__condition_broadcast(sb__condition *condition) {
-    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
-}
-
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const uint64_t now = sb__now(), left = time > now ? (time - now + 999999) / 1000000 : 0;
-    (void)SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex,
-                                    left < 3600000 ? (DWORD)left : 3600000, 0);
 }
 
 uint64_t sb__now(void) {
@@ -188,8 +169,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* For libraries that the opened library needs, Windows searches the folder of that library, of the
-   program and of the system, but not PATH. */
+/* Windows searches for the libraries that this library needs in the folders of this library, of the
+   program and of the system, but not in PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];

@@ -250,7 +250,8 @@ static void keep_attributes(HANDLE old, HANDLE made) {
         !(info.FileAttributes & kept))
         return;
     info = (FILE_BASIC_INFO){.FileAttributes = (info.FileAttributes & kept) |
-                                               FILE_ATTRIBUTE_ARCHIVE}; /* 0 keeps a file's time */
+                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 leave the
+                                                                           file's times unchanged */
     (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
 }
 

@@ -14,7 +14,7 @@ struct dims {
 };
 
 /* raw_data or raw_diff: one field of bytes, with values of the dtype that another field determines.
-   The field is not repeated, so the last occurrence counts. */
+   The field is not repeated, so its last occurrence is used. */
 struct raw {
     uint32_t offset, begin, size; /* offsets of the tag and of the bytes; number of bytes */
     int32_t dtype;                /* 0: unknown */

@@ -21,7 +21,8 @@ struct sb__blob_index {
     bool is_c3d;         /* a message of C3D 1.0, whose shape has the field length, too */
     bool doubtful;       /* may be another format: has texts or messages as fields 1 to 4 or 100 */
     struct sb__shape shape;
-    struct sb__payload data, diff; /* the payloads to read: double, else float, else raw values */
+    struct sb__payload data, diff; /* the values to read: doubles if present, else floats, else raw
+                                      values */
 };
 
 /* Indexes a message; checks the wire format and the shape. */
@@ -32,12 +33,12 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
    sb__blob_index_path. */
 sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
                             const struct sb__payload *payload, sb_error *err);
-/* Checks the payloads that are present; if `whole`, absent data fails unless the shape has no
+/* Checks the payloads that are present. If `whole`, data must be present, unless the shape has no
    elements. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source. Returns MALFORMED if the message is recognised as a
-   message other than a BlobProto. */
+/* Checks a message that is the whole source. Returns MALFORMED if the message is recognised as
+   another kind of message. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {

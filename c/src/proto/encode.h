@@ -7,8 +7,8 @@
 
 #include <syncblob/proto.h>
 
-/* The measured message of a blob. sb__encode_fetch sets `data` and `diff`; then packing cannot
-   fail. */
+/* A blob's message. sb__encode_measure sets `size`, and sb__encode_fetch sets `data` and `diff`;
+   then sb__encode_pack cannot fail. */
 struct sb__encoding {
     const sb_blob *blob;
     bool with_diff;

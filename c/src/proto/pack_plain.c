@@ -11,20 +11,21 @@ static void pack_text(struct sb__sink *sink, uint32_t field, sb_text text) {
 
 /* Packs an int32; a negative value is a varint of 64 bits. */
 static void pack_int32(struct sb__sink *sink, uint32_t field, int32_t value) {
-    sb__sink_varint(sink, (uint64_t)field << 3 | SB__WIRE_VARINT);
-    sb__sink_varint(sink, (uint64_t)(int64_t)value);
+    uint8_t bytes[SB__TWO_VARINTS];
+    size_t used = sb__put_varint(bytes, (uint64_t)field << 3 | SB__WIRE_VARINT);
+    used += sb__put_varint(bytes + used, (uint64_t)(int64_t)value);
+    sb__sink_bytes(sink, bytes, used);
 }
 
 size_t sb__pack_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_SHAPE_BYTES]) {
-    struct sb__sink count = sb__sink_count();
+    uint8_t packed[SB__MAX_SHAPE_BYTES];
+    size_t used = 0;
     struct sb__sink sink = sb__sink_memory(out, SB__MAX_SHAPE_BYTES);
     for (size_t i = 0; i < num_axes; i++)
-        sb__sink_varint(&count, (uint64_t)dims[i]);
-    sb__sink_prefix(&sink, SB__BLOB_SHAPE,
-                    sb__prefix_size(SB__SHAPE_DIM, count.written) + count.written);
-    sb__sink_prefix(&sink, SB__SHAPE_DIM, count.written);
-    for (size_t i = 0; i < num_axes; i++)
-        sb__sink_varint(&sink, (uint64_t)dims[i]);
+        used += sb__put_varint(packed + used, (uint64_t)dims[i]);
+    sb__sink_prefix(&sink, SB__BLOB_SHAPE, sb__prefix_size(SB__SHAPE_DIM, used) + used);
+    sb__sink_prefix(&sink, SB__SHAPE_DIM, used);
+    sb__sink_bytes(&sink, packed, used);
     return (size_t)sink.written;
 }
 

@@ -2,8 +2,8 @@
 
 #include "syncblob.pb-c.h"
 
-/* Packs only messages without nested messages, and packs the shape on the stack, because protobuf-c
-   buffers nested messages on the heap, and silently omits them if out of memory. */
+/* Used only for messages without nested messages: protobuf-c would buffer a nested message on the
+   heap, and omit it silently if out of memory. sb__pack_shape therefore packs on the stack. */
 struct to_sink {
     ProtobufCBuffer base; /* first, because protobuf-c passes its address to `append` */
     struct sb__sink *sink;

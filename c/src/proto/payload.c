@@ -21,8 +21,8 @@ struct copy {
     whole_fn *whole;        /* for an integer `dtype`: converts the doubles that `convert` makes */
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
-    int64_t skip, left; /* values still to skip before the range, and still to copy */
-    int64_t present;    /* values of the message that are in later fields */
+    int64_t skip, left; /* numbers of values still to skip, and then to copy */
+    int64_t present;    /* number of values in the message's remaining fields */
     sb_error *err;
 };
 
@@ -80,14 +80,14 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
-/* Defines functions that convert values to integers, up to the first value that the type cannot
-   hold (a fraction, a value beyond the type's range, or NaN), and return the number of converted
-   values. `above` is a power of 2, which double represents exactly, unlike INT64_MAX. */
+/* Defines functions that convert values to integers and return the number of converted values. They
+   stop at the first value that the type cannot hold: a fraction, a value beyond the type's range,
+   or NaN. `above` is a power of 2, which double represents exactly, unlike INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
         const double half = (double)(UINT64_C(1) << (8 * sizeof(type) - 1));                       \
-        const double above = has_sign ? half : 2 * half, least = has_sign ? -half : 0;             \
+        const double above = half * (2 - has_sign), least = -half * has_sign;                      \
         size_t i = 0;                                                                              \
         for (; i < count && src[i] >= least && src[i] < above; i++) {                              \
             const type value = (type)src[i];                                                       \

@@ -101,7 +101,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
-/* Prepares the progress: the copy of the values counts as one walk over the message. */
+/* Prepares the progress: copying the values is one walk over the message. */
 static void begin_values(struct sb__reader *reader, const struct sb__blob_index *index) {
     if (!reader->progress)
         return;

@@ -1,4 +1,3 @@
-/* Reads a BlobProto message into a blob. */
 #ifndef SB_PROTO_READ_BLOB_H
 #define SB_PROTO_READ_BLOB_H
 
@@ -7,7 +6,7 @@
 struct sb__read_blob {
     bool reshape;  /* reshape the blob; false: fail with SHAPE_MISMATCH if the shapes differ */
     bool is_whole; /* the message is the whole source, whose format must be checked */
-    size_t held;   /* bytes of the sb_model and its index, which count against limits->max_memory */
+    size_t held;   /* bytes of the sb_model and its index, which count towards limits->max_memory */
     const sb_limits *limits;
 };
 

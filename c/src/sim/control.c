@@ -102,7 +102,7 @@ static void *address(const void *device, const void *ptr, size_t bytes, int32_t 
     const struct sb__sim_block *block = sb__sim_block_find(sim, ptr, bytes);
     if (block && out_ready)
         *out_ready = block->ready;
-    return block ? sb__sim_translate(sim, ptr, bytes) : NULL;
+    return sb__sim_translate(sim, ptr, bytes);
 }
 
 const sb_sim_device sb__sim_controls = {

@@ -123,14 +123,12 @@ extern const sb_sim_device sb__sim_controls; /* control.c */
 /* Allocates host memory filled with garbage; returns NULL on failure. */
 void *sb__sim_backing_alloc(struct sb__sim *sim, size_t bytes);
 void sb__sim_backing_free(void *backing, size_t bytes);
-/* Fills bytes with garbage. */
 void sb__sim_scribble(void *host, size_t bytes);
 
 /* Adds a block to the table; returns NULL if out of memory. */
 struct sb__sim_block *sb__sim_block_create(struct sb__sim *sim, size_t bytes);
 /* Removes a block from the table; its address becomes invalid. */
 void sb__sim_block_remove(struct sb__sim *sim, struct sb__sim_block *block);
-/* Frees a removed block. */
 void sb__sim_block_free(struct sb__sim_block *block);
 /* Returns the block that contains [ptr, ptr + bytes), or NULL. */
 struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *ptr, size_t bytes);
@@ -181,7 +179,6 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
    queues work that will fail; after DEVICE_LOST, the caller fills the target with garbage. `breaks`
    is NULL for a call that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
-/* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);
 void sb__sim_lose(struct sb__sim *sim, const char *format, ...) SB__PRINTF(2, 3);
 sb_status sb__sim_fail_device(sb_error *err, const char *reason);

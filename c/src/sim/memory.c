@@ -125,13 +125,12 @@ bool sb__sim_is_device_address(const struct sb__sim *sim, const void *ptr) {
 static bool make_room(struct sb__sim *sim) {
     if (sim->block_count < sim->block_capacity)
         return true;
+    struct sb__sim_block **blocks = NULL;
     size_t capacity;
     size_t bytes;
-    if (!sb__mul_size(sim->block_capacity, 2, &capacity) ||
-        !sb__add_size(capacity, 16, &capacity) ||
-        !sb__mul_size(capacity, sizeof(struct sb__sim_block *), &bytes))
-        return false;
-    struct sb__sim_block **blocks = realloc(sim->blocks, bytes);
+    if (sb__mul_size(sim->block_capacity, 2, &capacity) && sb__add_size(capacity, 16, &capacity) &&
+        sb__mul_size(capacity, sizeof(struct sb__sim_block *), &bytes))
+        blocks = realloc(sim->blocks, bytes);
     if (!blocks)
         return false;
     sim->blocks = blocks;
@@ -192,9 +191,7 @@ struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *
 
 void *sb__sim_translate(const struct sb__sim *sim, const void *ptr, size_t bytes) {
     const struct sb__sim_block *block = sb__sim_block_find(sim, ptr, bytes);
-    if (!block)
-        return NULL;
-    return (char *)block->backing + ((uintptr_t)ptr - (uintptr_t)block->address);
+    return block ? (char *)block->backing + ((uintptr_t)ptr - (uintptr_t)block->address) : NULL;
 }
 
 void sb__sim_memory_close(struct sb__sim *sim) {

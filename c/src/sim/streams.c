@@ -1,14 +1,13 @@
 /* The queues of the streams. A stream runs its operations in order, at times that the schedule
    decides. Events order streams with each other. The legacy default stream and the library's stream
    are blocking: an operation on one of these two streams runs after all earlier operations on the
-   other stream. A failed operation fails every later event of its stream, up to and including the
-   next event of the thread that queued the operation. The failed operation also fails every
-   synchronisation of its stream. This ends when the thread that queued the operation has received
-   the failure from a wait for the stream or for that next event. Waits of other threads return the
-   failure once and then succeed. After that, events of other threads do not report the failure,
-   because the thread that queued the operation may have ended. A failed event reports its failure
-   on every wait. If another stream waits for a failed event, the work queued after the wait runs
-   and does not fail. */
+   other stream. The owner of a failed operation is the thread that queued the operation. Until the
+   owner receives the failure, from a wait for the stream or for the owner's next event, every
+   synchronisation of the stream fails, and so does every later event up to and including the
+   owner's next event. Other threads receive the failure from only one wait. After that wait their
+   events do not report the failure, because the owner may have ended. A failed event reports its
+   failure on every wait. If another stream waits for a failed event, the work queued after the wait
+   runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"

@@ -51,7 +51,6 @@ static struct sb__sim_op *make_op(const struct sb__sim_work *work, bool doomed) 
     return op;
 }
 
-/* Waits for all work of a stream. */
 static sb_status finish(struct sb__sim *sim, struct sb__sim_stream *stream, sb_error *err) {
     char reason[SB__SIM_REASON];
     sb__sim_run(sim, stream, stream->queued);

@@ -1,4 +1,3 @@
-/* Executes the operations of the simulated device. */
 #include "host/arithmetic.h"
 #include "sim/device.h"
 
@@ -57,9 +56,10 @@ static bool operand_is_valid(const struct sb__sim *sim, const struct sb__sim_wor
     const char *name = sb__sim_op_name(work->op);
     if (!ptr)
         return true;
+    if (!on_device && sb__sim_is_device_address(sim, ptr))
+        return explain(reason, name, work->bytes, ptr, "it must be a host pointer");
     if (!on_device)
-        return !sb__sim_is_device_address(sim, ptr) ||
-               explain(reason, name, work->bytes, ptr, "it must be a host pointer");
+        return true;
     const struct sb__sim_block *block = sb__sim_block_find(sim, ptr, work->bytes);
     if (!block)
         return explain(reason, name, work->bytes, ptr, "not allocated on this device");
@@ -80,8 +80,9 @@ bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work
     if (!operand_is_valid(sim, work, work->dst, traits->writes_device, at_turn, reason) ||
         !operand_is_valid(sim, work, work->src, traits->reads_device, at_turn, reason))
         return false;
-    return work->op != SB_SIM_COPY || !overlap(work) ||
-           explain(reason, traits->name, work->bytes, work->dst, "the regions overlap");
+    if (work->op == SB_SIM_COPY && overlap(work))
+        return explain(reason, traits->name, work->bytes, work->dst, "the regions overlap");
+    return true;
 }
 
 static void *target_of(const struct sb__sim *sim, const struct sb__sim_work *work) {
@@ -113,11 +114,8 @@ void sb__sim_perform(const struct sb__sim *sim, const struct sb__sim_work *work)
     case SB_SIM_ASUM:
         *work->result = sb__host_asum(&alone, work->dtype, work->count, src);
         return;
-    case SB_SIM_SUMSQ:
+    default: /* SB_SIM_SUMSQ */
         *work->result = sb__host_sumsq(&alone, work->dtype, work->count, src);
-        return;
-    default:
-        return;
     }
 }
 

@@ -7,8 +7,7 @@
 
 #include <syncblob/io.h>
 
-/* Creates the temporary file. The target must be a regular file or not exist. The new file keeps
-   the permissions of an old file. Follows links, even dangling links. Fails with IO. */
+/* Creates the temporary file as sb__replacement_begin does. Fails with IO. */
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
 /* Returns a sink for the file, valid until sb__file_write_commit or sb__replacement_cancel. */
 sb_sink sb__file_write_sink(struct sb__replacement *file);

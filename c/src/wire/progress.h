@@ -11,8 +11,8 @@ struct sb__progress {
     uint64_t unreported;  /* bytes since the last report */
     uint32_t begin;       /* the offset at which each walk begins; a walk is a pass over the
                              source */
-    uint32_t walk, walks; /* the current walk, and the number of walks; if `walks` is 0, `done`
-                             is not derived from the offset */
+    uint32_t walk, walks; /* the current walk, and the number of walks; if `walks` is 0, `done` does
+                             not follow from the offset */
 };
 
 /* Copies the caller's struct, which may be NULL. Fails with INVALID_ARGUMENT (`report` is NULL),

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#define MAX_PREFIX_BYTES 20
-#define WATCHED_BYTES    ((size_t)1 << 20)
+#define WATCHED_BYTES ((size_t)1 << 20)
 
 /* The size of sb_sink in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(((sb_sink *)0)->write))
@@ -112,7 +111,7 @@ static unsigned char *room(struct sb__sink *sink, size_t *size) {
     return outlet ? outlet->buffer + outlet->used : left > 0 ? sink->memory + sink->written : NULL;
 }
 
-static size_t put_varint(uint8_t *out, uint64_t value) {
+size_t sb__put_varint(uint8_t *out, uint64_t value) {
     size_t used = 0;
     for (; value >= 0x80; value >>= 7)
         out[used++] = (uint8_t)(value | 0x80);
@@ -120,23 +119,18 @@ static size_t put_varint(uint8_t *out, uint64_t value) {
     return used;
 }
 
-void sb__sink_varint(struct sb__sink *sink, uint64_t value) {
-    uint8_t bytes[MAX_PREFIX_BYTES];
-    sb__sink_bytes(sink, bytes, put_varint(bytes, value));
-}
-
 static size_t put_prefix(uint8_t *out, uint32_t field, uint64_t size) {
-    size_t used = put_varint(out, (uint64_t)field << 3 | SB__WIRE_BYTES);
-    return used + put_varint(out + used, size);
+    size_t used = sb__put_varint(out, (uint64_t)field << 3 | SB__WIRE_BYTES);
+    return used + sb__put_varint(out + used, size);
 }
 
 size_t sb__prefix_size(uint32_t field, uint64_t size) {
-    uint8_t prefix[MAX_PREFIX_BYTES];
+    uint8_t prefix[SB__TWO_VARINTS];
     return put_prefix(prefix, field, size);
 }
 
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
-    uint8_t prefix[MAX_PREFIX_BYTES];
+    uint8_t prefix[SB__TWO_VARINTS];
     sb__sink_bytes(sink, prefix, put_prefix(prefix, field, size));
 }
 

@@ -5,6 +5,8 @@
 
 #include "wire/wire.h"
 
+#define SB__TWO_VARINTS 20 /* the largest size of two varints, in bytes */
+
 /* A callback, with a buffer that collects small writes. */
 struct sb__outlet {
     sb_sink to;
@@ -29,10 +31,10 @@ struct sb__sink sb__sink_count(void);
 struct sb__sink sb__sink_memory(void *memory, size_t capacity);
 struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 
-/* Returns whether the sink is a counter. */
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
-void sb__sink_varint(struct sb__sink *sink, uint64_t value);
+/* Writes a varint of at most 10 bytes; returns the number of bytes. */
+size_t sb__put_varint(uint8_t *out, uint64_t value);
 /* Returns the size of the tag and the length prefix of a field whose value has `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);

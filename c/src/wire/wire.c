@@ -22,12 +22,10 @@ static void append(struct text *text, const char *format, ...) SB__PRINTF(2, 3);
 static void append(struct text *text, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text->bytes + text->used, sizeof text->bytes - text->used, format, args);
+    const size_t left = sizeof text->bytes - text->used;
+    const int n = vsnprintf(text->bytes + text->used, left, format, args);
     va_end(args);
-    if (n > 0)
-        text->used += (size_t)n;
-    if (text->used >= sizeof text->bytes)
-        text->used = sizeof text->bytes - 1;
+    text->used += (size_t)n < left ? (size_t)n : left - 1;
 }
 
 const char *sb__field_name(const struct sb__field_name *fields, uint32_t number) {

@@ -71,8 +71,8 @@ sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, 
                         struct sb__field *field, sb_error *err);
 
 /* Reads the varint at reader->at. A varint of more than 64 bits, which Google's readers truncate,
-   is MALFORMED: no writer produces such a varint, and a size or shape would be wrong. `field` is
-   the number of the varint's field, for error messages. */
+   is MALFORMED: no writer produces such a varint, and a truncated size or shape would be wrong.
+   `field` is the number of the varint's field, for error messages. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 

@@ -74,7 +74,8 @@ void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes) {
     return is_ready ? address : NULL;
 }
 
-/* Copies to the device memory `dst` or, if not `writes`, from the device memory `src`. */
+/* Copies host memory `src` to device memory `dst` if `writes`, else device memory `src` to host
+   memory `dst`. */
 static sb_status copy(const sb_context *context, void *dst, const void *src, size_t bytes,
                       bool writes, sb_error *err) {
     struct sb__testing_handle sim;

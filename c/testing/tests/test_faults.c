@@ -1,6 +1,5 @@
-/* Tests faults of the simulated device. Each operation is made to fail at once, to fail when its
-   queued work runs, or to lose the device. The tests check which threads receive a failure, and the
-   effects of the failure. */
+/* Tests faults of the simulated device: which threads receive a failure, and what the failure
+   changes. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -9,11 +8,10 @@
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
-/* A device set up so that every operation can succeed. */
 struct bench {
     struct sim sim;
-    sb_stream own; /* the device's stream */
-    char *x, *y;   /* 16 floats each: x holds 3s, y holds 5s */
+    sb_stream own;
+    char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
     void *event; /* recorded on another stream, which has no other work */
     void *out;   /* the result if the last call was ALLOC, ALLOC_PINNED or EVENT_RECORD */
@@ -85,7 +83,6 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
     }
 }
 
-/* Frees the result of a successful call. */
 static void undo(struct bench *b, int32_t op) {
     if (op == SB_SIM_ALLOC)
         b->sim.table->free(b->sim.device, b->out, BYTES, b->own);
@@ -131,14 +128,11 @@ static bool writes_device(int32_t op) {
            op == SB_SIM_SCALE;
 }
 
-/* Queues an upload of `source` to `to`. The upload fails when it runs. */
 static void upload_that_fails(struct bench *b, char *to, sb_stream stream) {
     fail_call(&b->sim, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b->sim, to, b->source, BYTES, stream);
 }
 
-/* Makes a call for which a fault is armed. Returns the status of the call or, if the call has only
-   queued its work, the status of the wait for the work. */
 static sb_status call_and_wait(struct bench *b, int32_t op, bool waits) {
     sb_status st = call(b, op, &err);
     if (!waits || st != SB_OK)
@@ -163,44 +157,36 @@ TEST_ON(bench, a_call_that_fails_now_or_later_has_done_nothing) {
         assert_true(is_later || !f->out);
         synchronize(&f->sim, f->own); /* succeeds, because the failure was reported */
         assert_true(device_holds(f, f->x, 3));
-        /* Work that fails when it runs leaves rubbish in its target, not its result. */
+        /* Failed work leaves rubbish in its target. */
         assert_int_equal(device_holds(f, f->y, 5), !(is_later && writes_device(op)));
         assert_false(device_holds(f, f->y, 0) || device_holds(f, f->y, 7) ||
                      device_holds(f, f->y, 3) || device_holds(f, f->y, 11) ||
                      device_holds(f, f->y, 10));
         assert_int_equal(holds(f->target, 9), !(is_later && op == SB_SIM_DOWNLOAD));
         assert_false(holds(f->target, 3));
-        assert_ok(call(f, op, &err)); /* the next call succeeds */
+        assert_ok(call(f, op, &err));
         undo(f, op);
         synchronize(&f->sim, f->own);
     }
 }
 
-/* A step of this thread or, with OTHER, of a new thread: queues an upload that fails, waits for the
-   stream, records an event, or waits for the first or the last event. With FAILS, a wait returns
-   the failure. */
+/* OTHER: a new thread makes the step. FAILS: the wait returns a failure. */
 enum step { END, UPLOAD, WAIT, RECORD, WAIT_FOR_FIRST, WAIT_FOR_LAST, FAILS = 8, OTHER = 16 };
 
-/* Each thread receives a failure once. The thread that queued the failed work receives the failure
-   even after another thread has received it. If the thread that queued the work has ended, only one
-   other thread receives the failure. An event reports the failures of earlier work to each thread
-   that waits for the event. */
 static const unsigned int scripts[][10] = {
-    /* A wait of another thread does not consume the failure. Then this thread waits, or records an
-       event. */
+    /* Another thread's wait does not consume the failure. */
     {UPLOAD, OTHER | WAIT | FAILS, OTHER | WAIT, OTHER | RECORD, OTHER | WAIT_FOR_LAST,
      WAIT | FAILS, WAIT, OTHER | WAIT},
     {UPLOAD, OTHER | WAIT | FAILS, RECORD, WAIT_FOR_LAST | FAILS, OTHER | WAIT, OTHER | RECORD,
      OTHER | WAIT_FOR_LAST},
-    /* An event of another thread does not consume the failure. Then this thread waits, or records
-       an event. */
+    /* Another thread's event does not consume the failure. */
     {UPLOAD, OTHER | RECORD, WAIT_FOR_FIRST | FAILS, WAIT | FAILS, WAIT},
     {UPLOAD, OTHER | RECORD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_LAST | FAILS, WAIT},
     /* The thread that queued the failed work has ended. */
     {OTHER | UPLOAD, WAIT | FAILS, RECORD, WAIT_FOR_LAST, WAIT},
     {OTHER | UPLOAD, RECORD, WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS, RECORD, WAIT_FOR_LAST,
      WAIT},
-    /* An event reports the failure also after another thread has received it. */
+    /* Every wait for the event reports the failure. */
     {UPLOAD, RECORD, OTHER | WAIT | FAILS, OTHER | WAIT_FOR_FIRST | FAILS, WAIT_FOR_FIRST | FAILS},
 };
 
@@ -257,7 +243,6 @@ TEST_ON(bench, each_thread_receives_a_failure_once) {
     }
 }
 
-/* Asserts that the device has counted these calls of each operation. */
 static void assert_calls(struct bench *b, const int64_t calls[SB_SIM_OP_COUNT]) {
     int64_t found[SB_SIM_OP_COUNT];
     assert_ok(sb_sim_calls(b->sim.context, found, SB_SIM_OP_COUNT, &err));
@@ -277,7 +262,7 @@ TEST_ON(bench, a_lost_device_stays_lost_and_counts_calls) {
         assert_ok(sb_sim_calls(f->sim.context, calls, SB_SIM_OP_COUNT, &err));
         fail_call(&f->sim, op, 1, SB_SIM_FAIL_STICKY);
         assert_status(SB_ERR_DEVICE_LOST, call(f, op, &err));
-        assert_int_equal(device_holds(f, f->y, 5), !writes_device(op)); /* the target is spoilt */
+        assert_int_equal(device_holds(f, f->y, 5), !writes_device(op));
         fail_call(&f->sim, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* has no effect on a lost device */
         for (int32_t later = 0; later < SB_SIM_OP_COUNT; later++) {
             assert_status(SB_ERR_DEVICE_LOST, call(f, later, &err));

@@ -1,5 +1,5 @@
-/* Tests the simulated device: its memory, streams and schedules, and the functions that control it.
-   test_faults.c tests its faults. */
+/* Tests the simulated device: its memory, streams and schedules, and the functions that control
+   it. */
 #include "child.h"
 #include "sim_fixture.h"
 
@@ -9,8 +9,6 @@
 #include <signal.h>
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
-
-/* --- memory ---------------------------------------------------------------------- */
 
 static void touch_read(void *ptr) {
     (void)signal(SIGSEGV, SIG_DFL);
@@ -99,8 +97,7 @@ static int open_files(void) {
     return count;
 }
 
-/* Allocates more bytes than an address range of 4 GiB has; no block spans two ranges. Closing the
-   device frees the ranges and closes the file of rubbish bytes. */
+/* The blocks need three address ranges of 4 GiB; no block spans two ranges. */
 TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("the addresses cannot express 10 GiB");
@@ -119,7 +116,6 @@ TEST(closing_the_device_frees_its_memory_and_files) {
     assert_int_equal(open_files(), files);
 }
 
-/* Allocates and frees in random order: no two live ranges overlap, and contents stay unchanged. */
 TEST_ON(sim, allocations_never_overlap) {
     enum { LIVE = 64, ROUNDS = 4000 };
     const uint64_t most = sizeof(size_t) == 4 ? 1 << 22 : 1 << 30;
@@ -160,8 +156,6 @@ TEST_ON(sim, freed_addresses_are_not_used_again_soon) {
         free_memory(f, next, 1000, f->own);
     }
 }
-
-/* --- pointers that no operation may use -------------------------------------------- */
 
 static const struct operation {
     int32_t op;
@@ -238,7 +232,6 @@ static void fill(void *user) {
         memset(p, 0x66, job->bytes);
 }
 
-/* The allocation's stream may use the memory at once; other streams must wait for that stream. */
 TEST_ON(sim, memory_belongs_to_its_stream_until_synchronised) {
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
@@ -286,15 +279,18 @@ TEST_ON(sim, an_invalid_free_loses_the_device) {
         for (int n = 0; n < rows[i].times; n++)
             free_memory(f, rows[i].is_lent ? lent : ptr + rows[i].offset, rows[i].bytes,
                         streams[rows[i].stream]);
-        if (rows[i].stream == OTHER)
-            assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, streams[OTHER]));
+        if (rows[i].stream == OTHER) {
+            void *event = record(f, streams[OTHER]);
+            assert_status(SB_ERR_DEVICE_LOST, try_event_wait(f, event));
+            event_destroy(f, event);
+        }
         support_poison_error(&err);
         const sb_status st = try_synchronize(f, f->own);
         support_check_status(SB_ERR_DEVICE_LOST, st, &err, rows[i].fault, __FILE__, __LINE__);
     }
 }
 
-/* An invalid free loses the device: the wait reports the loss, not the earlier failure. */
+/* An invalid free loses the device. */
 TEST_ON(sim, a_loss_is_reported_instead_of_an_earlier_failure) {
     set_schedule(f, SB_SIM_LAZY, 0);
     sb_stream other = new_stream(f);
@@ -325,14 +321,11 @@ TEST_ON(sim, a_count_beyond_any_memory_is_a_device_failure) {
     assert_true(sum == -1);
 }
 
-/* --- schedules ------------------------------------------------------------------------ */
-
 struct step {
     struct trace *trace;
     char name;
 };
 
-/* The names of the steps, in the order in which they ran. */
 struct trace {
     char order[64];
     int length, launched;
@@ -356,7 +349,6 @@ static bool holds(struct sim *f, const char *ptr, const char bytes[64]) {
     return memcmp(seen, bytes, 64) == 0;
 }
 
-/* If a test omits the wait between two dependent operations, the bytes are always wrong. */
 TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     set_schedule(f, SB_SIM_LAZY, 0);
     char source[64], target[64], right[64];
@@ -375,7 +367,7 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
 
     upload(f, to, source, 64, f->own);
     assert_false(holds(f, to, right));
-    source[0] = 0; /* before the copy has read `source` */
+    source[0] = 0; /* the copy has not read `source` yet */
     synchronize(f, f->own);
     assert_true(holds(f, to, source));
 
@@ -392,7 +384,6 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     assert_int_equal(target[63], 0);
 }
 
-/* The rubbish is written as soon as the earlier work that may need the old bytes is done. */
 TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
     set_schedule(f, SB_SIM_LAZY, 0);
     char host[64], old[64];
@@ -410,7 +401,7 @@ TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
     synchronize(f, stream);
     assert_true(holds(f, a, host));
 
-    upload(f, a, host, 64, stream); /* the first of two copies to one target */
+    upload(f, a, host, 64, stream);
     void *first = record(f, stream);
     upload(f, a, host, 64, stream);
     event_wait(f, first);
@@ -421,7 +412,6 @@ TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
     event_destroy(f, copied);
 }
 
-/* Runs three streams of four steps, and one wait, in an order drawn from `seed`. */
 static struct trace random_run(struct sim *f, uint64_t seed) {
     struct trace trace = {.length = 0};
     sim_reopen(f, SB_SIM_RANDOM, seed);
@@ -477,8 +467,6 @@ TEST_ON(sim, a_new_schedule_applies_to_later_work) {
     assert_string_equal(trace.order, "bac");
 }
 
-/* --- streams --------------------------------------------------------------------------- */
-
 TEST_ON(sim, blocking_streams_are_ordered_and_others_are_not) {
     struct trace trace = {.length = 0};
     set_schedule(f, SB_SIM_LAZY, 0);
@@ -527,7 +515,7 @@ TEST_ON(sim, a_destroyed_stream_and_a_closed_device_run_their_work) {
     void *event = record(f, one);
     assert_ok(sb_sim_stream_destroy(f->context, one, &err));
     assert_string_equal(trace.order, "a");
-    event_wait(f, event); /* succeeds after its stream was destroyed */
+    event_wait(f, event);
     stream_wait(f, two, event);
     event_destroy(f, event);
     launch(f, f->own, &trace, 'c');
@@ -572,8 +560,6 @@ TEST_ON(sim, unknown_streams_are_of_the_wrong_device) {
     sim_close(&g);
 }
 
-/* --- control functions --------------------------------------------------------------------- */
-
 TEST_ON(sim, callers_can_allocate_device_memory) {
     struct sim g;
     char bytes[8] = "1234567", seen[8] = "";
@@ -608,7 +594,6 @@ TEST_ON(sim, callers_can_allocate_device_memory) {
     sim_close(&g);
 }
 
-/* Asserts that every control function returns `expected` for `context`. */
 static void assert_all_refuse(sb_status expected, sb_context *context) {
     int64_t calls[SB_SIM_OP_COUNT];
     sb_stream stream;
@@ -628,8 +613,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Plants three faults, two of which are due at the same call, and later two faults that are due at
-   the same call. Each time, the fault that was planted first takes effect. */
+/* If two faults are due at the same call, the fault that was armed first takes effect. */
 TEST_ON(sim, several_faults_may_be_armed) {
     sb_context *context = f->context;
     fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW);
@@ -698,8 +682,6 @@ TEST_ON(sim, bad_arguments_are_refused) {
     assert_int_equal(sb_sim_peek(f->context, NULL, &byte, 1, NULL), INVALID);
 }
 
-/* The device's own streams cannot be destroyed: NULL, which is the legacy stream, and
-   own_stream. */
 TEST_ON(sim, streams_of_the_device_itself_are_not_destroyed) {
     const void *table = NULL;
     void *device = NULL;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build_caffe.sh ARCHIVE FOLDER: makes FOLDER/libcaffe_peer.so from Caffe's source distribution and
-# caffe.cpp, for the CPU only, with the flags of Caffe's own Makefile for libcaffe.so.
+# build_caffe.sh ARCHIVE FOLDER: compiles Caffe for the CPU and caffe.cpp into FOLDER/libcaffe_peer.so, with the
+# flags of Caffe's own Makefile.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 archive=$(readlink -f "$1")
@@ -9,7 +9,7 @@ cd "$2"
 
 sources=$(basename "$archive" .tar.gz)
 [ -d "$sources" ] || tar -xzf "$archive"
-# The generated headers come first: the distribution has some from an old protobuf.
+# An old protobuf generated the headers of the distribution.
 flags=(-std=c++14 -O2 -DNDEBUG -DCPU_ONLY -w -fPIC
     -Igenerated "-I$sources/include" "-I$here"
     "-I$(dirname "$(ls /usr/include/*/openblas-serial/cblas.h)")")

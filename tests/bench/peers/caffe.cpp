@@ -1,4 +1,4 @@
-// The contestant of caffe.h; build_caffe.sh compiles it with Caffe's sources.
+// Calls Caffe for the benchmarks.
 #include "caffe.h"
 
 #include "caffe/blob.hpp"
@@ -82,7 +82,7 @@ void *load(const void *bytes, size_t size) {
     caffe::BlobProto message;
     google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
                                                  static_cast<int>(size));
-    input.SetTotalBytesLimit(INT_MAX); // as Caffe does: protobuf's old limit is 64 MiB
+    input.SetTotalBytesLimit(INT_MAX); // protobuf's default limit is 64 MiB
     CHECK(message.ParseFromCodedStream(&input));
     Blob *blob = new Blob();
     blob->FromProto(message);

@@ -1,11 +1,11 @@
-/* A table of functions that call Caffe. libcaffe_peer.so (caffe.cpp) exports the table. */
+/* The functions by which the benchmarks call Caffe. libcaffe_peer.so exports this table. */
 #ifndef SB_BENCH_CAFFE_H
 #define SB_BENCH_CAFFE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fillers with Caffe's defaults. PEER_SPARSE leaves a tenth of the elements nonzero. */
+/* PEER_SPARSE leaves a tenth of the elements nonzero. */
 enum peer_filler {
     PEER_CONSTANT,
     PEER_UNIFORM,
@@ -16,7 +16,6 @@ enum peer_filler {
 };
 
 struct caffe_peer {
-    /* Creates a Blob<float> and writes its data. */
     void *(*create)(int n, int c, int h, int w);
     void (*destroy)(void *blob);
     /* Makes the blob use the caller's memory as data and diff. */
@@ -28,10 +27,9 @@ struct caffe_peer {
     void (*scale)(void *blob); /* by -1 */
     void (*copy)(void *to, const void *from);
 
-    /* Fills a blob's data with a filler of enum peer_filler. */
     void (*fill)(void *blob, int filler);
 
-    /* Returns a new blob, which the caller destroys, with a BlobProto message's values. */
+    /* Returns a new blob, which the caller destroys, from a BlobProto message. */
     void *(*load)(const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
 };

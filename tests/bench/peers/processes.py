@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Compares processes that use the library with others, by the best times; the contestants take turns.
+"""Compares processes that use the library with other processes, by their best times in turns.
 
     processes.py python [--check] MODEL PROTOTXT PROGRAM
     processes.py onnx MODEL PROTOTXT PROGRAM
 
-PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB. All files that are read are in the page cache.
-"python" loads the net's weights in four ways: by the module and by Google's protobuf (upb) into a dict of NumPy
-arrays, by OpenCV into its net, and as bytes into fresh memory. Each way runs first in a new process, then repeatedly
-in one process. Then "python" compares PROGRAM with scripts. With --check it fails if a ratio is above its bound for a
-busy machine. "onnx" compares the conversion to ONNX with cp, by seconds and peak memory: for the net, and for a
-VGG-16 with 528 MiB of random weights.
+PROGRAM is the command syncblob; MODEL and PROTOTXT are a net of 24 MB.
+"python" compares the module with Google's protobuf (upb), with OpenCV, and with reading the bytes of the file.
+"onnx" compares the conversion to ONNX with cp, for the net and for a VGG-16 with 528 MiB of random weights.
+--check fails if a ratio is too large even for a busy machine.
 """
 import argparse
 import json
@@ -24,7 +22,7 @@ import tempfile
 import time
 
 ROUNDS = 5
-# For each contestant, the goal and the bound of --check; None if the ratio depends on the machine.
+# Each pair is the goal and the bound of --check. The bound is None if the ratio depends on the machine.
 FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
 AGAIN = {"OpenCV": (0.4, 0.5)}
 MEMORY = (1.03, 1.1)
@@ -32,13 +30,12 @@ PROCESSES = (0.1, 0.3)
 
 
 def judge(what, value, goal, bound=None):
-    """Prints the value. Returns whether the value is within the bound of --check."""
     print(f"{what}: {value:.3f}, at most {goal}: {'met' if value <= goal else 'MISSED'}")
     return bound is None or value <= bound
 
 
 def in_turns(works, rounds):
-    """Runs the works in turn. Returns {name: seconds of each round}. The clock stops before a result is freed."""
+    """Frees the results after the clock has stopped."""
     found = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -56,7 +53,7 @@ def process(words):
 # --- the weights of a net, by several libraries ----------------------------------------------------
 
 def net_class():
-    """Returns the class of NetParameter in protoc's description of caffe.proto, the file $CAFFE_DESCRIPTORS."""
+    """Reads protoc's descriptors of caffe.proto from the file $CAFFE_DESCRIPTORS."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.internal import api_implementation
     assert api_implementation.Type() == "upb", api_implementation.Type()
@@ -67,7 +64,7 @@ def net_class():
 
 
 def by_protobuf(path):
-    """Returns a loader that uses protobuf and, as the fastest copy of a repeated field, numpy.fromiter."""
+    """numpy.fromiter is the fastest copy of a repeated field."""
     import numpy
     Net = net_class()
 
@@ -95,7 +92,6 @@ def by_opencv(path, prototxt):
 
 
 def by_read(path):
-    """Returns a function that reads the file's bytes into fresh memory in large pages."""
     size, large = os.path.getsize(path), 2 << 20
 
     def load():
@@ -114,20 +110,19 @@ def loader(name, model, prototxt):
 
 
 def memory(kind):
-    """Returns resident bytes of this process: VmRSS (all), RssFile (of mapped files) or VmHWM (the peak)."""
+    """VmRSS counts all resident bytes, RssFile those of mapped files, VmHWM the peak."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(kind))
 
 
 def measure_first(name, model, prototxt):
-    """Loads the weights for the first time in this process and prints the measured figures."""
     load = loader(name, model, prototxt)
     pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before, code = memory("VmRSS"), memory("RssFile")
     start = time.perf_counter()
     arrays = load()
     seconds = time.perf_counter() - start
-    peak = memory("VmHWM") - before - (memory("RssFile") - code)  # without pages of programs
+    peak = memory("VmHWM") - before - (memory("RssFile") - code)  # excludes the pages of programs
     values = sum(array.nbytes for array in arrays.values())
     total = sum(float(abs(array.astype("float64")).sum()) for array in arrays.values())
     print(json.dumps({"seconds": seconds, "peak": peak, "values": values, "sum": total}))
@@ -165,7 +160,6 @@ def compare_again(model, prototxt):
 
 
 def compare_scripts(model, prototxt, program):
-    """Compares commands with a script that loads the weights by protobuf."""
     passed, script = [], process(this_script("measure_first", "protobuf", model, prototxt))
     for name in ("info", "verify", "convert"):
         with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +179,7 @@ def python(model, prototxt, program):
 # --- the conversion to ONNX ------------------------------------------------------------------------
 
 def vgg(folder):
-    """Writes a VGG-16, without the last two ReLUs, whose weights repeat one random block."""
+    """The VGG-16 lacks its last two ReLUs, and its weights repeat one random block."""
     import numpy
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "users/onnx"))
     import nets
@@ -212,14 +206,14 @@ def vgg(folder):
 
 
 def with_peak(command, folder):
-    """Returns the seconds and the peak in MiB. Uses GNU time, because a child's peak includes this process's memory."""
+    """Uses GNU time, because the peak of a child would include this process's memory."""
     peak, start = folder / "peak", time.perf_counter()
     process(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)])()
     return time.perf_counter() - start, int(peak.read_text()) / 1024
 
 
 def convert(what, copy, program, folder):
-    """Times cp and convert in turns. On the disk, sync follows cp, because convert syncs its file."""
+    """On a disk, sync follows cp, because convert syncs its file."""
     model, prototxt, out = (folder / name for name in ("net.caffemodel", "net.prototxt", "out.onnx"))
     commands = {copy: f"sh -c 'cp {model} {out} && sync {out}'" if "sync" in copy else f"cp {model} {out}",
                 "syncblob": f"{program} convert {prototxt} {model} -o {out}"}

@@ -1,5 +1,4 @@
-/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are read from host memory, as
-   in a handle's default pointer mode. */
+/* The fake libcublas.so.12 and libcublas.so.13, over the fake driver. */
 #include "fake.h"
 
 #include <cublas_v2.h>
@@ -7,7 +6,7 @@
 
 struct cublasContext {
     CUcontext context;
-    uint64_t id; /* the context's id; a later context at the same address has another id */
+    uint64_t id; /* tells apart two contexts at the same address */
     CUstream stream;
 };
 
@@ -22,8 +21,6 @@ struct work {
     void *y;
     size_t bytes;
 };
-
-/* --- what a kernel does ---------------------------------------------------------------------- */
 
 static void *device(const void *ptr, const struct work *work) {
     return fake_address((CUdeviceptr)(uintptr_t)ptr, work->bytes);
@@ -65,7 +62,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
     if (given->n <= 0)
         return given->n ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
     if (fake_load_kernel(handle->context, function))
-        return CUBLAS_STATUS_EXECUTION_FAILED; /* nothing was launched */
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     struct work *work = malloc(sizeof *work);
     if (!work)
         return CUBLAS_STATUS_ALLOC_FAILED;
@@ -74,9 +71,6 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
     CUresult result = fake_blas_run(handle->context, handle->stream, kernel, work);
     return result ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
-
-/* --- handles: the library keeps its handles, and cublasDestroy would wait for the device
- * --------------------------------------------------------------------------------- */
 
 FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     struct fake_blas_call call = fake_blas(__func__);
@@ -97,8 +91,6 @@ FAKE_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t s
         handle->stream = (CUstream)stream;
     return (cublasStatus_t)call.status;
 }
-
-/* --- the operations -------------------------------------------------------------------------- */
 
 #define ONE(incx)                                                                                  \
     if ((incx) != 1)                                                                               \

@@ -1,5 +1,4 @@
-/* Compares the library's declarations of the driver API, of cuBLAS and of NCCL with NVIDIA's
-   headers. The file is only compiled; the compiler rejects an incompatible prototype. */
+/* Compares, at compile time, the declarations in cuda/declarations.h with NVIDIA's headers. */
 #include "declarations.h"
 
 #include <cublas_v2.h>
@@ -13,8 +12,7 @@
 SB__CUDA_FUNCTIONS(SAME_PROTOTYPE)
 SB__CUBLAS_FUNCTIONS(SAME_PROTOTYPE)
 
-/* The tags of NCCL's structs differ between versions. Therefore this file compares the structs'
-   layouts, then the prototypes with NCCL's structs in place of the library's. */
+/* The tags of NCCL's structs differ between versions, so their layouts are compared. */
 #define SAME_NCCL(ours, theirs)                                                                    \
     _Static_assert(offsetof(sb__nccl_config, ours) == offsetof(ncclConfig_t, theirs), #ours)
 SAME_NCCL(size, size);
@@ -37,7 +35,7 @@ SAME_AS(UINT8, ncclUint8);
 SAME_AS(FLOAT16, ncclFloat16);
 SAME_AS(FLOAT32, ncclFloat32);
 SAME_AS(FLOAT64, ncclFloat64);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* 2.18 declares ncclBfloat16 only for C++ */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* NCCL 2.18 declares ncclBfloat16 only for C++ */
 SAME_AS(BFLOAT16, ncclBfloat16);
 #endif
 SAME_AS(SUM, ncclSum);
@@ -46,8 +44,6 @@ SAME_AS(MIN, ncclMin);
 SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
 SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
-/* The magic number is not compared, because NCCL 2.18 defines the number only in an initialiser.
-   The fake NCCL checks the number. */
 
 /* constants.inc has a line SAME(NAME) for each constant SB__NAME of cuda/declarations.h. */
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name);

@@ -1,4 +1,4 @@
-/* Runs the conformance test on the CUDA backend, with NVIDIA's driver or the fake driver. */
+/* Runs the conformance test on the CUDA backend. */
 #include "support.h"
 
 #include "conforming.h"
@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 
-/* Creates, in the device's context, a stream that is not ordered with the default stream. */
 static sb_status stream_create(void *user, void *device, sb_stream *out, sb_error *err) {
     const struct sb__cuda_device *cuda = device;
     struct sb__cuda_visit visit;
@@ -28,7 +27,7 @@ static void stream_destroy(void *user, void *device, sb_stream stream) {
     assert_int_equal(sb__cuda_leave(cuda, &visit, result), SB__CUDA_SUCCESS);
 }
 
-/* The fake driver's fake_fail. NULL with NVIDIA's driver, whose copies cannot be made to fail. */
+/* The fake driver's fake_fail; NULL with NVIDIA's driver. */
 static void (*fail_call)(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 
 static void fail_copy(void *user, void *device, int32_t later) {

@@ -1,7 +1,4 @@
-/* The fake libnccl.so.2, over the fake driver. Calls do not block. Unless the schedule is eager, a
-   call remains in progress until the program has called ncclCommGetAsyncError a few times; then the
-   call's kernel is queued on the stream. A kernel is done once the kernels of all ranks have
-   begun. */
+/* The fake libnccl.so.2, over the fake driver. */
 #include "fake.h"
 #include "halves.h"
 
@@ -11,26 +8,25 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* the value of the bytes of an identifier after its number */
+#define ID_BYTE   0x5A
 
 enum kind { REDUCE, BROADCAST };
 
-/* One rank's part of an operation. */
 struct part {
     struct part *next;
     ncclComm_t comm;
-    uint64_t number; /* the operation's number in its communicator, from 0 */
+    uint64_t number;
     enum kind kind;
     int op, root;
     ncclDataType_t type;
     size_t count;
     CUdeviceptr ptr;
-    char *bytes; /* the host memory behind `ptr`, set in carry_out */
+    char *bytes;
     CUstream stream;
     bool begun, done, stuck;
 };
 
-/* Groups, communicators and parts are never freed, because kernels may still use them. */
+/* Groups, communicators and parts are never freed: kernels may still use them. */
 struct group {
     struct group *next;
     uint64_t id;
@@ -42,12 +38,12 @@ struct ncclComm {
     struct group *group;
     int rank;
     CUcontext context;
-    int64_t maker; /* the number of the thread that created the rank */
+    int64_t maker;
     uint64_t operations;
-    struct part *parts;   /* newest first */
-    struct part *posting; /* the operation that is not yet on the stream, or NULL */
+    struct part *parts; /* newest first */
+    struct part *posting;
     ncclResult_t error;
-    int delay; /* how many calls of ncclCommGetAsyncError will still report ncclInProgress */
+    int delay;
     bool is_alive, finalizes;
 };
 
@@ -60,7 +56,7 @@ static struct armed {
     ncclResult_t code;
 } armed;
 
-static _Thread_local int depth; /* the number of open groups */
+static _Thread_local int depth;
 
 void fake_nccl_fail(int rank, int64_t nth, int code) {
     FAKE_LOCKED;
@@ -79,8 +75,6 @@ static void *need_memory(size_t bytes) {
     return made;
 }
 
-/* Takes the lock and counts a call of the enclosing function. If the call must fail, makes the
-   function return at once. */
 #define BEGIN_AS(function)                                                                         \
     FAKE_LOCKED;                                                                                   \
     const struct fake_blas_call begun = fake_blas(function);                                       \
@@ -103,14 +97,11 @@ static CUcontext now_current(void) {
     return context;
 }
 
-/* Reports a violation if no device is current: NCCL would then make a context current on the
-   thread, and not restore the old state. */
+/* Without a current device, NCCL would leave a context current on the thread. */
 static void need_device(const char *function) {
     if (!now_current())
         fake_violation("%s is called while no device is current", function);
 }
-
-/* --- what an operation does ---------------------------------------------------------------- */
 
 static const struct {
     size_t size;
@@ -142,9 +133,7 @@ static double combine(struct part *const *parts, int size, int64_t i) {
     return value;
 }
 
-/* Checks that each rank's device has access to the buffers of the other ranks. NCCL up to 2.22
-   stores directly to the buffers of ranks in the same process whose devices are peers (v2.18.3,
-   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs). */
+/* NCCL up to 2.22 stores directly to buffers of peer devices in the same process. */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)
@@ -175,8 +164,6 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Returns whether two ranks have made equal calls. If not, reports a violation, because NCCL may
-   then hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -185,7 +172,6 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
-/* Returns whether a kernel is done. The kernels of an aborted rank are done. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -203,8 +189,6 @@ static bool passes(void *user) {
         parts[r]->done = true;
     return true;
 }
-
-/* --- progress ------------------------------------------------------------------------------ */
 
 static int draw_delay(void) {
     static unsigned int turn;
@@ -247,8 +231,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     return ncclSuccess;
 }
 
-/* --- creating and ending communicators ----------------------------------------------------- */
-
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
     BEGIN;
     last_id++;
@@ -265,7 +247,7 @@ ncclResult_t ncclGroupStart(void) {
 
 ncclResult_t ncclGroupEnd(void) {
     const bool is_open = depth > 0;
-    depth -= is_open; /* ends the group even if the call fails */
+    depth -= is_open; /* the group ends even if the call fails */
     BEGIN;
     return is_open ? ncclSuccess : ncclInvalidUsage;
 }
@@ -296,7 +278,7 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
         return ncclInvalidArgument;
     for (int r = 0; r < group->size; r++) {
         if (group->comms[r] && group->comms[r]->context == now_current())
-            return ncclInvalidUsage; /* two ranks on one device */
+            return ncclInvalidUsage;
         if (group->comms[r] && depth == 0 && group->comms[r]->maker == fake_thread())
             fake_violation("one thread makes two ranks outside of a group, which hangs");
     }
@@ -352,24 +334,21 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
         return ncclInvalidArgument;
     if (!comm->finalizes || progress(comm) != ncclSuccess)
         fake_violation("ncclCommDestroy is called before ncclCommFinalize is done, and may wait");
-    comm->group->finalized--; /* from here on the rank counts in `left` */
+    comm->group->finalized--; /* end() counts the rank in `left` instead */
     end(comm);
     return ncclSuccess;
 }
 
-/* Aborts a rank. Its kernels are then done, and its buffers may have any values. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     FAKE_LOCKED;
     const struct fake_blas_call begun = fake_blas(__func__);
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    comm->group->finalized -= comm->finalizes; /* even if the call fails: callers do not retry */
+    comm->group->finalized -= comm->finalizes; /* even if the call fails: nobody retries an abort */
     end(comm);
     return (ncclResult_t)begun.status;
 }
-
-/* --- operations ---------------------------------------------------------------------------- */
 
 static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const char *function) {
     const size_t bytes = part->count * types[part->type].size;
@@ -386,8 +365,7 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     return comm->error;
 }
 
-/* Begins an operation, and reserves its stream: by NCCL's guide (ncclCommGetAsyncError), programs
-   must not queue work on the stream until the state is ncclSuccess. */
+/* NCCL's guide forbids other work on the stream until the state is ncclSuccess. */
 static ncclResult_t queue(const char *function, ncclComm_t comm, struct part wanted,
                           const void *from, const void *to) {
     BEGIN_AS(function);

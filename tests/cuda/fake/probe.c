@@ -1,6 +1,4 @@
-/* Tests the rows of contract.tsv on libcuda.so.1, which is the fake or, on a machine with a device,
-   NVIDIA's library. Fails if a result differs from its row, if a row has no test, or if a test has
-   no row. */
+/* Tests each row of contract.tsv on libcuda.so.1: the fake driver or NVIDIA's driver. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,8 +19,7 @@ static struct row {
     struct row *next;
 } * rows;
 
-/* HOLDS(id, expression) tests the row `id`, which is correct if the expression is true. Each test
-   begins with the primary context current, in the global capture mode and without a capture. */
+/* Defines the test of the row `id`, which is correct if the expression is true. */
 #define HOLDS(id, expression)                                                                      \
     static bool id(void) {                                                                         \
         return expression;                                                                         \
@@ -48,18 +45,16 @@ static void (*look_up(const char *name))(void) {
 
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
-/* Calls a function by the name that cuda.h defines for it, such as cuMemAlloc_v2. */
+/* Calls a function by the name that cuda.h defines for the function, such as cuMemAlloc_v2. */
 #define CALL(name, ...) (((__typeof__(&(name)))look_up(STRING(name)))(__VA_ARGS__))
 #define OK(name, ...)   (CALL(name, __VA_ARGS__) == CUDA_SUCCESS)
 
 static CUcontext primary, context;
 static CUdevice device;
-static CUstream stream, blocking, captured; /* `captured` is NULL if there is no capture */
+static CUstream stream, blocking, captured;
 static CUevent event;
 static CUdeviceptr ptr;
 static void *host;
-
-/* --- memory ---------------------------------------------------------------------------------- */
 
 static bool exits_with_0(pid_t child) {
     int how = -1;
@@ -75,7 +70,6 @@ static bool init_in_child(void) {
 
 HOLDS(init_after_fork, init_in_child())
 
-/* Makes a pool that keeps at most `threshold` bytes mapped at a wait. */
 static CUmemoryPool make_pool(uint64_t threshold) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemoryPool pool = NULL;
@@ -108,16 +102,12 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Uses one block of a pool, and frees another block. Returns whether `waited` blocks are mapped
-   after a wait, and `trimmed` blocks after a trim. */
 static bool maps(CUmemoryPool pool, uint64_t waited, uint64_t trimmed) {
     return memory_of(pool) && OK(cuMemFreeAsync, memory_of(pool), stream) &&
            OK(cuStreamSynchronize, stream) && reserved(pool) / LARGE == waited &&
            OK(cuMemPoolTrimTo, pool, 0) && reserved(pool) / LARGE == trimmed;
 }
 
-/* Returns whether a trim unmaps freed memory after a query, without a wait, has shown that the
-   stream's work is done. */
 static bool trims_after_query(CUmemoryPool pool) {
     CUresult seen = CUDA_ERROR_NOT_READY;
     const bool freed = OK(cuMemFreeAsync, memory_of(pool), stream);
@@ -130,21 +120,17 @@ HOLDS(threshold_counts_used, maps(make_pool(LARGE), 1, 1))
 HOLDS(threshold_keeps, maps(make_pool(UINT64_MAX), 2, 1))
 HOLDS(pool_trim_seen, trims_after_query(make_pool(UINT64_MAX)))
 
-/* --- captures -------------------------------------------------------------------------------- */
-
 static CUstream make_stream(unsigned int flags) {
     CUstream made = NULL;
     (void)CALL(cuStreamCreate, &made, flags);
     return made;
 }
 
-/* Begins a capture by this thread. */
 static bool captures(unsigned int flags) {
     captured = make_stream(flags);
     return OK(cuStreamBeginCapture, captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* Ends the capture; returns whether it was still valid. */
 static bool end_capture(void) {
     CUgraph graph = NULL;
     CUstream ended = captured;
@@ -173,7 +159,7 @@ HOLDS(alloc_relaxed, RELAXED(OK(cuMemAlloc, &ptr, BYTES) && OK(cuMemFree, ptr)))
 HOLDS(pinned_relaxed, RELAXED(OK(cuMemHostAlloc, &host, BYTES, CU_MEMHOSTALLOC_PORTABLE) &&
                               OK(cuMemFreeHost, host)))
 
-/* Uses the last device, because its primary context probably does not exist yet. */
+/* The primary context of the last device probably does not exist yet. */
 static bool retain_and_release(void) {
     int count = 0;
     return OK(cuDeviceGetCount, &count) && OK(cuDevicePrimaryCtxRetain, &context, count - 1) &&
@@ -213,8 +199,6 @@ HOLDS(module_wrong,
 HOLDS(module_relaxed, RELAXED(load()))
 HOLDS(launch_relaxed, load() && RELAXED(launch()))
 HOLDS(launch_beside_capture, load() && launch() && BESIDE(launch()) && end_capture())
-
-/* --- the table ------------------------------------------------------------------------------- */
 
 static int failed;
 

@@ -15,9 +15,7 @@ static CUcontext context_of(const void *device) {
     return ((const struct sb__cuda_device *)device)->context;
 }
 
-/* --- the backend ----------------------------------------------------------------------------- */
-
-/* Opens a separate device for each context, as the simulated device does. */
+/* The tests need a separate device for each context. */
 static sb_status open_another(void *user, int32_t ordinal, void **out, sb_error *err) {
     static _Atomic int32_t opened;
     fake_set(FAKE_SCHEDULE, FAKE_EAGER);
@@ -29,17 +27,15 @@ static sb_status open_another(void *user, int32_t ordinal, void **out, sb_error 
 static void close_device(void *device) {
     CUcontext context = context_of(device);
     sb__cuda_backend.close(device);
-    fake_revive(context); /* because a later test may open this device */
+    fake_revive(context);
 }
 
-/* Refuses unknown handles, as the simulated device does: NVIDIA's driver would crash. */
+/* NVIDIA's driver would crash on an unknown handle. */
 static sb_status check_known(void *device, sb_stream stream, sb_error *err) {
     if (stream && !fake_knows((CUstream)stream))
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
     return sb__cuda_backend.check_stream(device, stream, err);
 }
-
-/* --- faults ---------------------------------------------------------------------------------- */
 
 static const char *function_of(const struct shim_call *call) {
     static const char *const functions[SB_SIM_OP_COUNT] = {
@@ -92,8 +88,6 @@ static bool disarm(struct shim *shim, const struct shim_call *call) {
     return fired;
 }
 
-/* --- the extension table --------------------------------------------------------------------- */
-
 static void lock(void) {
     (void)fake_lock();
 }
@@ -123,7 +117,6 @@ static sb_status status_of(CUresult result, sb_error *err) {
         (int32_t)result, "the fake driver refuses");
 }
 
-/* Makes the call with the device's context current, as an application does. */
 #define IN_CONTEXT(call)                                                                           \
     CUcontext old;                                                                                 \
     (void)cuCtxPushCurrent(context_of(device));                                                    \
@@ -191,10 +184,7 @@ struct shim_target shim_target(void) {
     return target;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
-
-/* Makes the process fail if the fake driver has counted a violation, or if a context is still on
-   this thread's stack. cmocka checks neither. */
+/* cmocka does not check the fake driver's violations. */
 __attribute__((destructor)) static void judge(void) {
     if (fake_violations() || fake_depth())
         _Exit(70);

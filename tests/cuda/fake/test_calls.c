@@ -1,4 +1,4 @@
-/* Tests how many driver calls each operation makes if the device's context is current. */
+/* Tests how many driver calls each operation makes. */
 #include "fixture.h"
 
 #include <string.h>
@@ -6,15 +6,13 @@
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
 
 struct cost {
-    int64_t calls, waits; /* calls of the driver and of cuBLAS; of these, waits of the host */
+    int64_t calls, waits;
 };
 
 static struct cost spent(void) {
     return (struct cost){fake_calls(NULL),
                          fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize")};
 }
-
-/* --- operations ------------------------------------------------------------------------------ */
 
 struct scene {
     struct stage stage;
@@ -41,14 +39,13 @@ static void fill_on_host(struct scene *s, sb_part part, double value) {
 
 DO(on_host, fill_on_host(s, SB_DATA, 1))
 
-/* Puts data and diff at the device; the caller has no pointers to them. */
 static void on_device(struct scene *s) {
     fill_on_host(s, SB_DATA, 1);
     fill_on_host(s, SB_DIFF, 0.25);
     assert_ok(sb_mem_async_gpu_push(data_of(s->blob), s->stream, &err));
     assert_ok(sb_mem_async_gpu_push(diff_of(s->blob), s->stream, &err));
     assert_ok(sb_context_synchronize(s->stage.context, &err));
-    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS, creates events */
+    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS and creates events */
     assert_ok(sb_context_synchronize(s->stage.context, &err));
     assert_ok(sb_context_forget_stream(s->stage.context, s->stream, &err));
 }
@@ -65,8 +62,6 @@ static void asum(struct scene *s) {
     assert_float_equal(sum, COUNT * 0.75, 1e-6);
 }
 
-/* --- the table ------------------------------------------------------------------------------- */
-
 static const struct row {
     const char *what;
     void (*before)(struct scene *s);
@@ -76,7 +71,7 @@ static const struct row {
     {"update, no exposed pointer", on_device, update, {3, 0}},
     {"scale, an exposed pointer", exposed, scale, {7, 0}},
     {"update, exposed pointers", exposed, update, {7, 0}},
-    /* update_on makes more calls, since an event must report whether the operation failed */
+    /* update_on records an event, which reports whether the operation failed */
     {"update_on a stream, no exposed pointer", updated_on, update_on, {13, 0}},
     {"asum, no exposed pointer", on_device, asum, {18, 1}},
     {"mutable_gpu_data, first access with a copy", on_host, write_device, {12, 1}},
@@ -110,8 +105,7 @@ TEST(each_operation_makes_a_known_number_of_calls) {
     }
 }
 
-/* The first slab of a size class has 64 KiB, or four buffers if these are larger. Each further slab
-   is twice as large. Freed buffers are reused, and a trim frees the slabs. */
+/* The first slab of a size class has 64 KiB or four buffers; each next slab is twice as large. */
 TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     enum { MOST = 1024 };
     static const struct {
@@ -140,7 +134,7 @@ TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     }
 }
 
-/* A buffer that is too large for a slab page-locks at most an eighth more memory than requested. */
+/* The library rounds the size of a large buffer up by at most an eighth. */
 TEST_ON(stage, large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
     const int64_t before = fake_calls("cuMemHostAlloc");

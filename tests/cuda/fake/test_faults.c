@@ -1,7 +1,4 @@
-/* Makes each driver or cuBLAS call of each operation fail in each fault mode. For some functions,
-   also makes all later calls fail. The status must match the failure. Current bytes, the caller's
-   context and the capture mode must not change, a retry of the operation must succeed, the library
-   must count the device memory correctly, and at the end no object may remain. */
+/* Makes each driver or cuBLAS call of each operation fail. */
 #include "child.h"
 #include "fixture.h"
 
@@ -15,20 +12,18 @@ enum { COUNT = 300, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
 struct scene {
     struct stage stage;
-    CUcontext caller; /* the caller's current context, on another device */
+    CUcontext caller;
     CUstream stream;
-    sb_context *other; /* another context of the same device */
-    sb_blob *blob; /* data is 0x11, diff 0, both at the device; the caller holds pointers to both */
-    sb_mem *host, *pushed, *elsewhere, *large; /* all 0x11 */
-    uint64_t leaked;                           /* the leaked bytes before the trial */
+    sb_context *other;
+    sb_blob *blob; /* data is 0x11, diff is 0; the caller holds pointers to both at the device */
+    sb_mem *host, *pushed, *elsewhere, *large; /* all bytes are 0x11 */
+    uint64_t leaked;
 };
-
-/* --- operations ------------------------------------------------------------------------------ */
 
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
 
-/* Waits for the context's stream, so that the call also returns a failure of queued work. */
+/* A wait also returns a failure of queued work. */
 static sb_status waited(sb_status st, sb_context *context, sb_error *err) {
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
@@ -53,7 +48,6 @@ static sb_status upload_and_evict(struct scene *s, sb_error *err) {
     return st == SB_OK ? sb_mem_evict_gpu(s->host, err) : st;
 }
 
-/* Releases an object that the test owns, and sets its pointer to NULL. The value is SB_OK. */
 #define END(object) (test_end(object), (object) = NULL, SB_OK)
 
 static sb_status destroy_other(struct scene *s) {
@@ -114,10 +108,10 @@ static sb_status push_fresh(sb_context *context, sb_error *err) {
 }
 
 enum {
-    WRITES = 1,    /* the operation overwrites bytes that are current */
-    LOSES = 2,     /* a failure of the operation's queued work loses the bytes */
-    ONCE = 4,      /* the operation cannot be repeated */
-    ARITHMETIC = 8 /* arithmetic must be prepared */
+    WRITES = 1, /* the operation overwrites current bytes */
+    LOSES = 2,  /* if queued work fails, the bytes are lost */
+    ONCE = 4,
+    ARITHMETIC = 8
 };
 
 #define OPERATIONS(X)                                                                              \
@@ -162,9 +156,7 @@ static const struct operation {
 
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
-/* --- a trial --------------------------------------------------------------------------------- */
-
-/* Puts the bytes at the device; the caller has no pointer to them. */
+/* Moves the bytes to the device; the caller has no pointer to the bytes. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
@@ -207,7 +199,6 @@ static bool is_callers_state(const struct scene *s) {
            mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-/* Returns the sum of the statistics of both contexts. */
 static sb_stats stats_of(const struct scene *s) {
     sb_stats own = SB_STATS_INIT, other = SB_STATS_INIT;
     assert_ok(sb_context_stats(OWN(s), &own, &err));
@@ -219,8 +210,6 @@ static sb_stats stats_of(const struct scene *s) {
     return own;
 }
 
-/* Returns whether the statistics count all live device memory as allocated or leaked. Leaked bytes
-   may include page-locked memory. */
 static bool is_all_counted(const struct scene *s) {
     const sb_stats stats = stats_of(s);
     const struct fake_live live = fake_live();
@@ -229,7 +218,6 @@ static bool is_all_counted(const struct scene *s) {
            all - live.device_bytes <= (leaked ? (uint64_t)live.pinned_bytes : 0);
 }
 
-/* Removes the fault, and the contexts that failing pops have left on the thread's stack. */
 static void fail_no_more(int depth) {
     CUcontext old;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -240,8 +228,6 @@ static void fail_no_more(int depth) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Returns whether a later call frees the memory that could not be freed. `how` selects the call: a
-   trim, the release of other memory, or an allocation for which the memory is needed. */
 static bool is_kept_freed(const struct scene *s, int64_t how) {
     void *ptr;
     if (stats_of(s).quarantined_bytes && how % 3 == 0) {
@@ -257,8 +243,7 @@ static bool is_kept_freed(const struct scene *s, int64_t how) {
     return stats_of(s).quarantined_bytes == 0 && is_all_counted(s);
 }
 
-/* Returns whether a wait frees the memory that could not be freed. The first wait may return a
-   failure of earlier work. */
+/* The first wait may return a failure of earlier work. */
 static bool is_all_freed(const struct scene *s) {
     ignore(sb_context_forget_stream(OWN(s), ON(s), NULL));
     for (int i = 0; i < 2; i++) {
@@ -297,8 +282,6 @@ static const char *wrong_status(const struct operation *o, const struct fake_fau
     return NULL;
 }
 
-/* Returns the bytes on the host. Retries once, since the first wait may return a failure of earlier
-   work. */
 static const void *bytes_of(const sb_mem *mem) {
     const void *in = NULL;
     return sb_mem_cpu(mem, &in, NULL) == SB_OK || sb_mem_cpu(mem, &in, NULL) == SB_OK ? in : NULL;
@@ -321,8 +304,6 @@ static const char *wrong_bytes(struct scene *s, const struct operation *o, bool 
 
 static int64_t trials;
 
-/* Makes the nth call of the function fail (NULL: of any function). Returns whether there was an nth
-   call. */
 static bool trial(const struct operation *o, const struct fake_fault *fault, bool pools,
                   const char *function, int64_t nth) {
     struct scene s;
@@ -349,7 +330,7 @@ static bool trial(const struct operation *o, const struct fake_fault *fault, boo
         wrong = "the statistics do not match the live device memory";
     if (!wrong && fault->mode == FAKE_ALWAYS && o->run == release && !is_kept_freed(&s, trials))
         wrong = "later calls do not free memory that could not be freed";
-    if (!wrong && !exits && fired) /* at process exit queued work counts as complete */
+    if (!wrong && !exits && fired)
         wrong = wrong_bytes(&s, o, !loses(fault) && device == SB_OK, st);
     if (!wrong && !loses(fault) && device == SB_OK && !is_all_freed(&s))
         wrong = "a wait does not free memory that could not be freed";
@@ -377,7 +358,7 @@ TEST(one_failure_loses_nothing) {
     assert_true(trials > 1000);
 }
 
-/* Functions whose failure can prevent a free of memory, some of them only without pools. */
+/* Functions whose failure can prevent a free of memory. */
 static const char *const functions[] = {
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -386,12 +367,10 @@ static const char *const functions[] = {
     "cuMemFree_v2",
     "cuStreamSynchronize",
     "cuMemFreeHost",
-    NULL, /* any */
+    NULL,
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-/* Memory that cannot be freed is counted and kept until a wait, or counts as leaked if its context
-   is gone. */
 TEST(functions_that_always_fail_lose_nothing) {
     static const struct fake_fault always = {FAKE_ALWAYS, CUDA_ERROR_UNKNOWN};
     trials = 0;
@@ -406,15 +385,12 @@ TEST(functions_that_always_fail_lose_nothing) {
     assert_true(trials > 1000);
 }
 
-/* --- page-locked memory, and memory whose context ends --------------------------------------- */
-
 static uint64_t leaked_bytes(void) {
     sb_stats stats = SB_STATS_INIT;
     assert_ok(sb_context_stats(NULL, &stats, &err));
     return stats.leaked_bytes;
 }
 
-/* Creates a memory with its bytes at the device; the caller has no pointer to them. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
     sb_mem *mem = test_filled(context, bytes, 0x11);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
@@ -427,7 +403,6 @@ static void fail_always(size_t function) {
     fake_fail(functions[function], 1, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
 }
 
-/* Tests memory above 64 KiB, and memory in slabs, which a trim frees. */
 TEST(page_locked_memory_that_cannot_be_freed_is_kept_until_it_can) {
     static const size_t sizes[] = {LARGE, BYTES};
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
@@ -456,9 +431,7 @@ TEST(page_locked_memory_that_cannot_be_freed_is_kept_until_it_can) {
     }
 }
 
-/* After the sb_context is closed, no call of the library can free the memory. If the CUDA context
-   is lost, the memory does not count as leaked, because the destruction of the CUDA context or the
-   process exit frees the memory. */
+/* Memory of a lost CUDA context does not count as leaked: the process exit frees the memory. */
 TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     static const CUresult losses[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < 2 * FUNCTIONS + 2; i++) {
@@ -481,7 +454,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
             fail_with("after %s failed %d bytes are left, %d count as leaked",
                       functions[function] ? functions[function] : "any call", (int)left,
                       (int)(leaked_bytes() - leaked));
-        if (function < 3 && !lost) /* these failures prevent every free */
+        if (function < 3 && !lost)
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }
@@ -491,8 +464,7 @@ static void want_no_leak(void *arg) {
     child_wants(leaked_bytes() == 0);
 }
 
-/* The library cannot keep the memory and wait for the caller's stream later, because the stream may
-   not exist any more. Therefore the memory counts as leaked. A forked child counts leaks from 0. */
+/* The library cannot wait for the stream later: the caller may have destroyed the stream. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;
@@ -510,7 +482,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
     stage_abandon(&stage);
 }
 
-/* A pool can be destroyed without a current context. The destruction frees the pool's memory. */
+/* A pool can be destroyed without a current context. */
 TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);

@@ -1,6 +1,4 @@
-/* Tests the opening of the backend, and its use after a fork. A missing library must cause a status
-   with a message, and print nothing. The program runs itself for each scenario, with the scenario's
-   environment variables. The program is not linked with the fakes, but looks up their functions. */
+/* Tests the opening of the backend; the program runs itself for each scenario. */
 #include "blobs.h"
 #include "child.h"
 #include "pointers.h"
@@ -13,8 +11,6 @@
 #include <string.h>
 #include <syncblob/nccl.h>
 
-/* Asserts that the call fails with the status, the driver's error code, and a message that the
-   shell's pattern `words` matches. */
 #define assert_failure(status, code, words, call)                                                  \
     do {                                                                                           \
         assert_status(status, call);                                                               \
@@ -34,7 +30,6 @@ static bool is_loaded(const char *library) {
     return dlopen(library, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
-/* Creates a blob with three elements of -2 and a copy at the device. */
 static void make_blob(void) {
     assert_ok(open_context("cuda:0"));
     blob = blob_of_count(context, SB_DTYPE_F32, 3);
@@ -47,9 +42,6 @@ static void end_blob(void) {
     sb_context_release(context);
 }
 
-/* --- what is missing ------------------------------------------------------------------------- */
-
-/* Tests that no context opens on cuda:0, and that the driver does not remain loaded. */
 static void no_driver(int32_t code, const char *words) {
     for (int i = 0; i < 2; i++) { /* a failure is not cached */
         assert_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:0"));
@@ -61,7 +53,6 @@ static void fewer_devices(int32_t code, const char *words) {
     assert_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:2"));
 }
 
-/* Tests that memory works, and that arithmetic fails with a message that names the remedy. */
 static void no_cublas(int32_t code, const char *words) {
     double sum = -1;
     make_blob();
@@ -73,7 +64,6 @@ static void no_cublas(int32_t code, const char *words) {
     end_blob();
 }
 
-/* Tests that arithmetic works, and that it has loaded the library with the name `words`. */
 static void arithmetic_works(int32_t code, const char *words) {
     double sum;
     make_blob();
@@ -87,7 +77,7 @@ static void one_cublas(int32_t code, const char *words) {
     assert_true(is_loaded("libcublas.so.12") != is_loaded("libcublas.so.13"));
 }
 
-/* Loads cuBLAS first, as PyTorch does from its own folder. */
+/* Like PyTorch, loads cuBLAS from another folder before the library does. */
 static void cublas_12_is_loaded(int32_t code, const char *words) {
     assert_non_null(dlopen(FAKE_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
     one_cublas(code, words);
@@ -137,8 +127,6 @@ static void loads_at_first_use(int32_t code, const char *words) {
     sb_context_release(context);
 }
 
-/* --- forks -------------------------------------------------------------------------- */
-
 static void *function(const char *name) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
@@ -153,7 +141,7 @@ static void use_in_child(void *words) {
     const int64_t before = calls(NULL);
     assert_failure(SB_ERR_FORKED, 0, words, sb__cuda_backend.open(NULL, 0, &device, &err));
     assert_status(SB_ERR_FORKED, sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_status(SB_ERR_FORKED, sb_blob_cpu(blob, SB_DATA, &in, &err)); /* page-locked */
+    assert_status(SB_ERR_FORKED, sb_blob_cpu(blob, SB_DATA, &in, &err)); /* page-locked memory */
     assert_status(SB_ERR_FORKED, sb_context_synchronize(context, &err));
     sb_context_trim(context);
     end_blob();
@@ -172,8 +160,7 @@ static void open_in_child(void *words) {
     assert_failure(SB_ERR_FORKED, 3, words, open_context("cuda:0"));
 }
 
-/* In the parent another library initialises CUDA. In the child syncblob uses CUDA for the first
-   time. */
+/* In the parent, another library initialises CUDA. */
 static void a_child_of_others_cuda(int32_t code, const char *words) {
     unsigned int (*init)(unsigned int flags) = NULL;
     void *symbol = function("cuInit");
@@ -183,26 +170,19 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
     arithmetic_works(0, "libcublas.so.13");
 }
 
-/* --- NVIDIA's driver ------------------------------------------------------------------------- */
-
-/* Opens "cuda:0" twice on a machine without a device. Each call loads the driver. */
 static int with_a_real_driver(void) {
     for (int i = 0; i < 2; i++) {
         const sb_status st = open_context("cuda:0");
         printf("%s: %s (%d)\n", sb_status_name(st), err.message, err.device_code);
         if (st == SB_OK)
-            return 77;                                          /* there is a device here */
-        assert_true(st == SB_ERR_NO_DEVICE && err.device_code); /* a call of the driver failed */
+            return 77;
+        assert_true(st == SB_ERR_NO_DEVICE && err.device_code);
     }
     return 0;
 }
 
-/* --- running the scenarios ------------------------------------------------------------------- */
-
-/* `path` is the search path of libraries. The folder `lib` has the driver, `libn` has NCCL, and
-   `lib12` and `lib13` each have a version of cuBLAS. The folder `libw` has a library without
-   functions under each of these names. The folder `none` has a file under each of these names that
-   cannot be opened as a library, and that hides the machine's library. */
+/* Folders of `path`: `libw` has libraries without functions, `none` has files that are not
+   libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

@@ -1,4 +1,4 @@
-/* Tests that the backend follows the driver's rules and does not change the application's state. */
+/* Tests that the backend follows the driver's rules. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -16,7 +16,6 @@
 #define BLAS_ALLOC_FAILED 3  /* CUBLAS_STATUS_ALLOC_FAILED */
 #define BLAS_INTERNAL     14 /* CUBLAS_STATUS_INTERNAL_ERROR */
 
-/* Calls the driver in device 0's primary context, as an application does. */
 #define cu_ok(call)                                                                                \
     do {                                                                                           \
         CUcontext old_;                                                                            \
@@ -31,8 +30,6 @@ static sb_blob *blob_on_device(sb_context *context, int64_t count, double value)
     (void)blob_pointer(blob, SB_DATA, GPU_DATA);
     return blob;
 }
-
-/* --- events ---------------------------------------------------------------------------------- */
 
 TEST_ON(stage, events_are_reused) {
     enum { MANY = 100 }; /* more than the cache of events holds */
@@ -51,13 +48,10 @@ TEST_ON(stage, events_are_reused) {
     }
 }
 
-/* --- captures -------------------------------------------------------------------------------- */
-
 static void begin_capture(struct stage *f, CUstream stream) {
     cu_ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-/* Ends the capture. The capture must be valid, and the graph must have no work of the library. */
 static void end_capture(struct stage *f, CUstream stream) {
     CUgraph graph;
     size_t nodes = 99;
@@ -80,7 +74,6 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     end_capture(f, captured);
 }
 
-/* Each kernel runs once to prepare arithmetic, not once for each context. */
 TEST_ON(stage, contexts_of_a_device_share_a_handle) {
     int64_t launches[2], handles[2];
     for (int i = 0; i < 3; i++) {
@@ -96,15 +89,11 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
     assert_int_equal(handles[1], handles[0]);
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
-/* Returns the bytes that pools and loaded kernels occupy in addition to live memory. */
 static size_t kept_bytes(void) {
     return fake_live().mapped_bytes - fake_live().device_bytes;
 }
 
-/* A pool that exceeds its release threshold unmaps free memory at every wait. Any fixed threshold
-   is exceeded if enough memory is in use. */
+/* A pool above its release threshold unmaps free memory at every wait. */
 TEST_ON(stage, a_wait_keeps_what_is_free) {
     size_t kept = kept_bytes();
     sb_mem *used = device_mem(f->context, (size_t)300 << 20),
@@ -133,9 +122,7 @@ static void read_memory(void *user) {
     reader->found = fake_address(reader->ptr, BYTES) != NULL;
 }
 
-/* Memory is freed after the work of the streams that used it, with pools and without. Without pools
-   the free waits for that work; if the wait always fails, the memory stays allocated until a later
-   wait. */
+/* Without pools, a free waits for all streams that used the memory. */
 TEST_ON(stage, a_free_comes_after_its_users) {
     enum { NEVER, ONCE, ALWAYS };
     for (int i = 0; i < 6; i++) {
@@ -164,9 +151,7 @@ TEST_ON(stage, a_free_comes_after_its_users) {
     }
 }
 
-/* --- out of memory --------------------------------------------------------------------------- */
-
-/* The driver loads kernels at their first launch, which needs device memory. */
+/* The driver loads a kernel at its first launch, which needs device memory. */
 TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     double sum;
     sb_blob *blob = blob_on_device(f->context, 10, 3);
@@ -188,8 +173,7 @@ TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     assert_true(x[9] == 6);
 }
 
-/* If a capture forbids work on a stream, the library queues no work on that stream. A failing call
-   of cuBLAS does not end a capture. */
+/* A failing call of cuBLAS does not end a capture. */
 TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
@@ -198,8 +182,8 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
         CUstream captured = stage_stream(f, flags[i]);
         sb_blob *blob = blob_on_device(f->context, 10, 3);
         begin_capture(f, captured);
-        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err)); /* the kernels are loaded already */
-        if (flags[i] == CU_STREAM_DEFAULT)                /* ordered with the legacy stream */
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err)); /* the kernels are already loaded */
+        if (flags[i] == CU_STREAM_DEFAULT) /* the legacy stream waits for a blocking stream */
             assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_on(blob, SB_DATA, 2, NULL, &err));
         fake_fail("cublasSscal_v2_64", 1, FAKE_NOW, BLAS_ALLOC_FAILED);
         assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -210,14 +194,10 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     }
 }
 
-/* --- out of memory while other contexts keep freed memory ------------------------------------- */
-
-/* Two contexts of one device, and one context of another device. All but the first context keep
-   freed memory, and no other memory is free. */
 struct pair {
     struct stage stage;
     sb_context *other, *elsewhere;
-    sb_mem *used; /* memory that `other` uses */
+    sb_mem *used;
 };
 
 static void pair_open(struct pair *pair) {
@@ -240,8 +220,7 @@ static void pair_reopen(struct pair *pair) {
     pair_open(pair);
 }
 
-/* Allocates and frees memory without passing a pointer to the caller, so that nothing waits for
-   default streams. */
+/* The caller gets no pointer, so the library does not wait for default streams. */
 static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
     void *device = context->device, *ptr;
     const sb_status st = sb__cuda_backend.alloc(device, bytes, context->stream, &ptr, err);
@@ -250,8 +229,7 @@ static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
     return st;
 }
 
-/* Kernels and the cuBLAS handle need memory from outside the pools. If no such memory is free,
-   cuBLAS may return one of several errors. */
+/* cuBLAS returns one of several errors if no memory outside the pools is free. */
 TEST_ON(pair, other_contexts_free_memory_for_kernels) {
     for (int i = 0; i < 2; i++) {
         pair_reopen(f);
@@ -285,11 +263,9 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
     team_run(3, come_and_go, NULL);
 }
 
-/* --- while a sum waits ----------------------------------------------------------------------- */
-
 struct gate {
     atomic_bool is_open;
-    time_t end; /* the time when the gate opens at the latest, so that a failing test ends */
+    time_t end; /* the gate opens at this time, so that a failing test ends */
 };
 
 static bool passes(void *user) {
@@ -297,14 +273,13 @@ static bool passes(void *user) {
     return atomic_load(&gate->is_open) || time(NULL) > gate->end;
 }
 
-/* Queues a kernel that runs until the gate is opened. */
 static void queue_gate(struct stage *f, sb_stream stream, struct gate *gate) {
     *gate = (struct gate){.end = time(NULL) + 20};
     assert_int_equal(fake_gate(f->primary, (CUstream)stream, passes, gate, 0, 0), CUDA_SUCCESS);
 }
 
 static void open_gate(struct gate *gate) {
-    assert_true(time(NULL) <= gate->end); /* nothing has waited for the gate */
+    assert_true(time(NULL) <= gate->end); /* no thread has waited for the gate */
     atomic_store(&gate->is_open, true);
 }
 
@@ -336,7 +311,7 @@ TEST_ON(stage, arithmetic_does_not_wait_for_a_sum) {
     assert_ptr_equal(right, there);
 }
 
-/* Waiting for another context could deadlock: that context's thread may wait for this thread. */
+/* A wait could deadlock: the other context's thread may wait for this thread. */
 TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     struct gate gate;
     assert_ok(sb_context_synchronize(f->other, &err));
@@ -348,10 +323,7 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     assert_ok(use(f->stage.context, 3 * BYTES, &err));
 }
 
-/* --- streams --------------------------------------------------------------------------------- */
-
-/* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
-   follow the flags of the context; waits for events follow the flags of the event. */
+/* The application chooses by cudaSetDeviceFlags whether waits block or spin. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -366,9 +338,6 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
-/* --- the library's stream, captured ---------------------------------------------------------- */
-
-/* Asserts that each call that would use the captured stream is refused. */
 static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     double sum;
     void *out;
@@ -394,11 +363,6 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     test_end(fresh);
 }
 
-/* A caller may capture the library's stream. The graph has no work of the library, and the capture
-   stays valid. Memory that is retired during the capture, with and without an exposed pointer, is
-   freed after the capture. With pools, another context of the device then allocates that memory;
-   the memory's own context would first wait for its stream again. The test runs with and without
-   pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;
@@ -436,8 +400,7 @@ TEST_ON(stage, the_librarys_stream_may_be_captured) {
     }
 }
 
-/* By default a pool may make an allocation wait for a free on another stream, and therefore for a
-   collective that waits for another rank. */
+/* By default, a pool may make an allocation wait for a free on another stream. */
 TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
     struct gate gate;
     void *device = f->context->device, *freed, *ptr;

@@ -1,5 +1,4 @@
-/* Makes each driver or cuBLAS call of each slot fail with each error of the driver or status of
-   cuBLAS. */
+/* Makes each driver or cuBLAS call of each backend slot fail with each error. */
 #include "fixture.h"
 
 #include "device.h"
@@ -8,11 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the status of an error ------------------------------------------------------------------- */
-
-/* Returns the status for an error of the driver. DEVICE_LOST is the status of errors after which,
-   according to cuda.h, the process or context is unusable or the hardware has failed. The errors
-   of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
+/* By cuda.h, the errors with SB_ERR_DEVICE_LOST leave the context or the hardware unusable. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;
@@ -37,8 +32,8 @@ static sb_status status_of(unsigned int error) {
         {CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_LAUNCH_FAILED, SB_ERR_DEVICE_LOST},
         {CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_MPS_CLIENT_TERMINATED, SB_ERR_DEVICE_LOST},
         {CUDA_ERROR_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE, SB_ERR_DEVICE_LOST},
-        {226, 226, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_CONTAINED */
-        {721, 721, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
+        {226, 226, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_CONTAINED, newer than CUDA 12.0 */
+        {721, 721, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_TENSOR_MEMORY_LEAK, newer than CUDA 12.0 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (error >= rows[i].first && error <= rows[i].last)
@@ -54,8 +49,6 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function is a cuBLAS function that queues work. Before the first call of such
-   a function, a slot has queued nothing. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2") &&
            !is(function, "cublasCreate_v2");
@@ -65,7 +58,7 @@ static sb_status status_from(const char *function, unsigned int error) {
     if (!is_of_cublas(function))
         return status_of(error);
     switch (error) {
-    case CUBLAS_STATUS_NOT_INITIALIZED: /* cublasCreate returns this if out of memory */
+    case CUBLAS_STATUS_NOT_INITIALIZED:
         return is(function, "cublasCreate_v2") ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE;
     case CUBLAS_STATUS_ALLOC_FAILED:
         return SB_ERR_OUT_OF_MEMORY;
@@ -77,24 +70,21 @@ static sb_status status_from(const char *function, unsigned int error) {
     }
 }
 
-/* --- slots ------------------------------------------------------------------------------------ */
-
 enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED is too large for a slab */
 
 struct bench {
     void *device, *from, *to, *event, *out;
     sb_stream stream;
     unsigned char host[SIZE];
-    struct fake_live live;    /* before the slot was called */
-    bool is_warming, trimmed; /* the last failure came after cublasCreate; a pool was trimmed */
+    struct fake_live live;
+    bool is_warming, trimmed;
 };
 
 static const sb_backend *const backend = &sb__cuda_backend;
 
 #define FLOATS  SB_DTYPE_F32, SIZE / sizeof(float)
 #define DOUBLES SB_DTYPE_F64, SIZE / sizeof(double)
-/* X(slot, function, waits, arguments): the slot, the function whose calls fail (NULL: each
-   function), whether the slot waits, and the slot's arguments after the device. */
+/* X(slot, the only function that fails or NULL, whether the slot waits, the slot's arguments) */
 #define SLOTS(X)                                                                                   \
     X(alloc, NULL, false, SIZE, b->stream, &b->out, err)                                           \
     X(alloc_pinned, NULL, false, PINNED, &b->out, err)                                             \
@@ -140,9 +130,7 @@ static const struct slot {
     {prepare_arithmetic, "cuLaunchKernel", false},
 };
 
-/* Returns whether the backend retries after the failure, because nothing is queued yet or the wait
-   has not begun. After cublasCreate, the slot prepare_arithmetic only runs each kernel, and a retry
-   may run the kernels again. */
+/* The backend retries only if nothing is queued yet, or if the wait has not begun. */
 static bool is_retried(const struct bench *b, const struct slot *slot, const char *fired,
                        unsigned int error) {
     const sb_status st = status_from(fired, error);
@@ -155,10 +143,9 @@ static bool is_retried(const struct bench *b, const struct slot *slot, const cha
            st == SB_ERR_DEVICE_FAILURE;
 }
 
-/* Returns the status that a slot must return if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* so that the core only repeats the wait */
+        return SB_ERR_DEVICE_FAILURE;
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
         return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
@@ -168,7 +155,6 @@ static sb_status lasting(const struct slot *slot, const char *fired, unsigned in
     return status_from(fired, error);
 }
 
-/* Returns the status that a slot must return if the driver call fails once. */
 static sb_status expected(const struct bench *b, const struct slot *slot, const char *fired,
                           unsigned int error) {
     if (is_retried(b, slot, fired, error) ||
@@ -196,7 +182,6 @@ static void close_bench(struct bench *b) {
     backend->close(b->device);
 }
 
-/* Frees the object that the slot made, and sets all bytes to known values. */
 static void reset(struct bench *b, const struct slot *slot) {
     if (slot->run == prepare_arithmetic) {
         close_bench(b);
@@ -216,8 +201,7 @@ static void reset(struct bench *b, const struct slot *slot) {
     b->live = fake_live();
 }
 
-/* Returns whether the slot has left no object and has changed no bytes. Each new cuBLAS handle has
-   a module, and retains its context. */
+/* Each new cuBLAS handle has a module and retains its context. */
 static bool is_unchanged(struct bench *b) {
     fake_drain();
     const struct fake_live now = fake_live();
@@ -228,15 +212,13 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
-/* Returns whether this thread has the capture mode of the test, and sets that mode. */
 static bool is_mode_back(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
            mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 }
 
-/* Returns the status of the slot if the nth call of `function` fails; a second call of the slot
-   must succeed. `*fired` is the function that failed; "" if there was no nth call. */
+/* `*fired` is the function that failed, or "" if there was no nth call. */
 static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
                              int64_t nth, enum fake_mode mode, unsigned int error,
                              const char **fired) {
@@ -272,9 +254,7 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
                   sb_status_name(found), sb_status_name(wanted));
 }
 
-/* Returns whether the slot is tested with the error. The slot `copy` is tested with every error.
-   Other slots are tested with the first error of each sb_status, and with errors that some slots
-   treat specially. If calls of cuBLAS fail, the slot is also tested with every status of cuBLAS. */
+/* The slot `copy` is tested with every error; other slots with one error of each status. */
 static bool is_tested(const struct slot *slot, unsigned int error) {
     unsigned int first = 1;
     while (status_of(first) != status_of(error))
@@ -286,14 +266,13 @@ static bool is_tested(const struct slot *slot, unsigned int error) {
 
 static int64_t trials;
 
-/* Makes the nth driver call of the slot fail. Returns false if the slot makes no nth call. */
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
     const char *fired;
     const bool is_loss = status_of(error) == SB_ERR_DEVICE_LOST;
     sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
     if (!*fired)
         return false;
-    const bool at_end = /* neither the end of a call nor a free reports a failure */
+    const bool at_end =
         is(fired, "cuCtxPopCurrent_v2") ||
         (st == SB_OK && (is(fired, "cuThreadExchangeStreamCaptureMode") ||
                          (slot->run == prepare_arithmetic && is(fired, "cuCtxPushCurrent_v2"))));
@@ -334,9 +313,6 @@ TEST(each_slot_returns_each_error) {
     assert_true(trials > 3000);
 }
 
-/* --- opening ------------------------------------------------------------------------------- */
-
-/* One failure is enough here: test_faults.c makes each call fail. */
 TEST(the_message_has_the_name_and_the_description_of_an_error) {
     sb_context *context;
     fake_fail("cuCtxGetId", 1, FAKE_NOW, CUDA_ERROR_UNKNOWN);

@@ -1,7 +1,4 @@
-/* Compares the speed of arithmetic with the speed of a copy within the device, and the backend's
-   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown. A fake
-   driver gets smaller sizes and fewer repeats. "bench --describe" prints only the device and the
-   driver. */
+/* Compares the speed of the library on a GPU with the speed of the driver. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -11,16 +8,13 @@
 #define MIB ((size_t)1 << 20)
 enum { REPEATS = 31, ENTRIES = 5 };
 
-/* The objects that are timed or used for timing, each of `bytes` bytes. */
 static struct subject {
     struct stage stage;
     size_t bytes;
     sb_blob *blob;
     sb_mem *mem;
-    void *pinned, *device; /* for the driver's copies */
+    void *pinned, *device;
 } s;
-
-/* --- calls ----------------------------------------------------------------------------------- */
 
 #define CALL(name, ...)                                                                            \
     static void name(int i) {                                                                      \
@@ -70,13 +64,10 @@ CALL(scales, for (int k = 0; k < 4; k++) scale(k))
 CALL(push_and_scales, push(i); scales(i))
 CALL(sync_both, assert_ok(sb_mem_synchronize(s.mem, &err)); sync(i))
 
-/* --- time ------------------------------------------------------------------------------------ */
-
-/* A timed call. `prepare` is not timed, and `wait` ends a series of calls. `traffic` is the number
-   of bytes that a call moves for each byte of the subject. */
+/* `traffic` is the number of bytes that a call moves, divided by the size of the buffer. */
 static const struct table {
     const char *title;
-    int32_t dtype; /* of the blob */
+    int32_t dtype;
     struct entry {
         const char *name;
         double traffic;
@@ -135,7 +126,6 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Times the entries in turn, after a first round that does not count. */
 static void time_in_turn(const struct table *table, int times) {
     const int repeats = driver.is_fake ? 3 : REPEATS;
     double seconds[ENTRIES][REPEATS], first = 0;
@@ -153,7 +143,7 @@ static void time_in_turn(const struct table *table, int times) {
     }
 }
 
-/* Makes the objects of a size. The blob's numbers stay small in all timed calls. */
+/* With these bytes, the numbers in the blob stay small in all timed calls. */
 static void make_subject(int32_t dtype, size_t bytes) {
     s.bytes = bytes;
     s.blob = test_vector(s.stage.context, dtype, (int64_t)(bytes / sb_dtype_size(dtype)));
@@ -175,8 +165,6 @@ static void end_subject(void) {
     test_end(s.mem);
     test_end(s.blob);
 }
-
-/* --- all ------------------------------------------------------------------------------------- */
 
 int gpu_main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--describe") == 0)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Tests PyTorch and the library's C functions in one process, on one device: they share the
-primary context and PyTorch's memory.
+"""Tests PyTorch and the library's C functions in one process, on one device.
 
 usage: beside_torch.py LIBSYNCBLOB
 
@@ -44,7 +43,7 @@ class Library:
         return out
 
     def lend(self, blob, tensor):
-        """Lends the tensor's bytes to the blob as its data; the tensor must outlive the blob."""
+        """The tensor must outlive the blob."""
         self.call("sb_blob_set_gpu", blob, 0, ctypes.c_void_p(tensor.data_ptr()),
                   ctypes.c_size_t(4 * COUNT), 0, None, None)
 
@@ -55,7 +54,6 @@ class Library:
 
 
 def check_memory(torch, library, context):
-    """Tests that PyTorch and the library each see the other's work on the default stream."""
     tensor = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)
     library.lend(blob, tensor)
@@ -69,7 +67,6 @@ def check_memory(torch, library, context):
 
 
 def check_capture(torch, library, context):
-    """Tests that PyTorch's capture remains valid while the library works."""
     tensor = torch.full((COUNT,), 3.0, device="cuda:0")
     mine = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)

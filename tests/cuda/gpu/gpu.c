@@ -7,11 +7,9 @@
 
 struct driver driver;
 sb__cu_context primary;
-static sb_context *running; /* the context of the open stage */
+static sb_context *running;
 
-/* --- opening and closing --------------------------------------------------------------------- */
-
-/* Retains device 0's primary context to the end of the process, since its creation takes long. */
+/* Retains the primary context until the process ends, because its creation is slow. */
 static void keep_primary_context(void) {
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
@@ -35,7 +33,6 @@ static void open_driver(void) {
     driver.is_fake = dlsym(library, "fake_live") != NULL;
 }
 
-/* Opens the driver. Returns GPU_SKIPPED if there is no device; the reason is printed. */
 static int begin(void) {
     const sb_context_options options = CONTEXT_OPTIONS(.device = "cuda:0");
     sb_context *context;
@@ -89,8 +86,6 @@ int device_count(void) {
     return count;
 }
 
-/* --- streams --------------------------------------------------------------------------------- */
-
 void enter(void) {
     cu_ok(cuCtxPushCurrent_v2(primary));
 }
@@ -116,8 +111,6 @@ sb_stream stream_make(unsigned int flags) {
 void stream_wait(sb_stream stream) {
     primary_ok(cuStreamSynchronize((sb__cu_stream)stream));
 }
-
-/* --- bytes of the device --------------------------------------------------------------------- */
 
 static sb__cu_ptr address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
@@ -173,8 +166,6 @@ bool device_holds(const void *ptr, size_t bytes, int value) {
     free(seen);
     return same;
 }
-
-/* --- memories -------------------------------------------------------------------------------- */
 
 void host_fill(sb_mem *mem, int value) {
     memset(mem_pointer(mem, OVERWRITE_CPU), value, sb_mem_size(mem));

@@ -1,6 +1,4 @@
-/* Support for programs that use a context on "cuda:0" and also call the CUDA driver, as an
-   application does. The programs use only public functions of the library, and run both on a device
-   of NVIDIA and on the fake driver. */
+/* Support for programs that also call the CUDA driver, as an application does. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 
@@ -10,8 +8,6 @@
 
 #include <cuda.h>
 
-/* Functions that the tests use, but the library does not. A driver may lack the functions of green
-   contexts; their pointers are then NULL. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(cuMemGetAllocationGranularity)                                                               \
     F(cuMemAddressReserve)                                                                         \
@@ -36,12 +32,10 @@
     F(cuCtxDestroy_v2)                                                                             \
     F(cuCtxCreate_v2)
 
-/* CUDA 13's header declares only a newer version of the function. The driver exports both
-   versions. */
+/* CUDA 13's header declares only a newer version, but the driver exports both versions. */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* The CUDA driver, which the tests call as an application does. The driver is opened by name, so
-   that the programs start on a machine without a driver. */
+/* The CUDA driver, opened by name: the programs also start on a machine without a driver. */
 extern struct driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
 #define MEMBER(symbol) __typeof__(&(symbol)) symbol;
@@ -49,20 +43,17 @@ extern struct driver {
 #undef MEMBER
     bool is_fake;
 } driver;
-extern sb__cu_context primary; /* the primary context of device 0 */
+extern sb__cu_context primary;
 
-/* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* Called after the program has opened the driver and found a device. The default definition runs
-   all tests. Returns the program's exit status. */
+/* Returns the program's exit status; the default definition runs all tests. */
 int gpu_main(int argc, char **argv);
 
-/* A stage is a rig on "cuda:0". When the stage closes, no context may be current. */
 struct stage {
     struct rig rig;
-    sb_context *context; /* the context of the rig */
-    sb_stream stream;    /* a non-blocking stream of the test */
+    sb_context *context;
+    sb_stream stream;
 };
 
 void stage_open(struct stage *stage);
@@ -76,7 +67,6 @@ int device_count(void);
         if (result_)                                                                               \
             fail_with("%s: %u", #call, result_);                                                   \
     } while (0)
-/* Makes device 0's primary context current. */
 void enter(void);
 void leave(void);
 #define primary_ok(call)                                                                           \
@@ -86,27 +76,21 @@ void leave(void);
         leave();                                                                                   \
     } while (0)
 
-/* Creates a stream that the test owns. */
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; functions with a stream argument queue on that stream ------------ */
-
-/* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
-/* Makes the test the owner of the memory. @return the memory */
+/* Frees the memory when the test ends. */
 void *device_own(sb__cu_ptr ptr);
-/* Queues a pause of some milliseconds, except on a fake driver, whose schedule delays the work. */
+/* Queues a pause of some milliseconds, except on a fake driver. */
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* These two functions copy on the legacy default stream, and wait for the copy. */
+/* Copies on the legacy default stream, and waits for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
 
-/* --- memories ------------------------------------------------------------------------------- */
-
-/* Creates a memory that the test owns, with the head at the device. */
+/* Creates a memory whose current bytes are only on the device. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
 bool host_holds(sb_mem *mem, int value);

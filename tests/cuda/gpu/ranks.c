@@ -1,6 +1,4 @@
-/* Tests communicators over NCCL with one rank, two ranks and a rank for each device, created
-   together or one by one. Sums few elements and 256 MiB (on a fake driver 1 MiB), on the device and
-   on the host. */
+/* Tests communicators over NCCL with several numbers of ranks. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -11,7 +9,7 @@ enum { MOST = 8, LIMIT = 60000 };
 struct rank {
     sb_context *context;
     sb_comm *comm;
-    size_t bytes; /* the size of the largest buffer that the ranks sum */
+    size_t bytes;
     int32_t size;
     uint8_t id[SB_NCCL_ID_BYTES];
 };
@@ -50,8 +48,7 @@ static void reduce(const struct rank *rank, sb_blob *blob, bool on_device) {
     assert_sums(blob, size);
 }
 
-/* Sums each size three times, since NCCL connects in the first operation. A failed assertion ends
-   the process, since the program does not run under cmocka. */
+/* Sums each size three times, because NCCL connects in the first operation. */
 static void run(void *arg, int member) {
     struct rank *rank = (struct rank *)arg + member;
     if (!rank->comm)

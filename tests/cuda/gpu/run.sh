@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# Runs the programs that "./dev gpu --pack" has gathered, and prints the results as Markdown. The
-# script needs neither a network nor a compiler.
+# Runs the programs that "./dev gpu --pack" has gathered, and prints the results as Markdown.
 #
 # usage: run.sh [FOLDER [PART...]]
 #   FOLDER   the programs' folder (default: this script's)
 #   PART     probe conformance tests ranks bench torch sanitizer (default: all)
-#
-# The first line of the output has the verdict. Each result is also printed on stderr at once.
 #
 # Exit status: 0 if nothing failed, 77 if there is no device, else 1.
 set -uo pipefail
@@ -21,10 +18,7 @@ wants() { # PART
     [[ $parts == *" $1 "* ]]
 }
 
-# --- libraries of the machine ---------------------------------------------------------
-
-# Adds folders with cuBLAS or NCCL to the search path: those of CUDA's installer and of Python's
-# packages, the newest first.
+# Adds the folders of cuBLAS and NCCL to the search path, the newest first.
 find_libraries() {
     local found
     while IFS= read -r found; do
@@ -40,11 +34,9 @@ for path in sys.path:
     echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
 }
 
-has_memory() { # GIB; returns whether the host has as much free memory
+has_memory() { # GIB
     [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge "$1" ]
 }
-
-# --- running ---------------------------------------------------------------------------
 
 note() { # NAME RESULT
     summary+="| $1 | $2 |"$'\n'
@@ -66,7 +58,7 @@ result_of() { # STATUS
     esac
 }
 
-# Runs a command and prints its output: unchanged (plain: the output is Markdown) or as a block.
+# Prints the output of a command: as a block, or unchanged if it is Markdown ("plain").
 run() { # block|plain NAME COMMAND...
     local how=$1 name=$2 status result
     shift 2
@@ -84,8 +76,7 @@ run() { # block|plain NAME COMMAND...
     note "$name" "$result"
 }
 
-# Runs the tests under compute-sanitizer, if it is installed and works here. Failing driver calls do
-# not count as errors, since tests provoke them.
+# Tests provoke failures of driver calls, so failures are not reported.
 run_sanitized() {
     local tool program
     tool=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) || {

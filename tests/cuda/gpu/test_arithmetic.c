@@ -1,14 +1,13 @@
-/* Tests arithmetic on the device. The conformance test covers how exact the results are. */
+/* Tests arithmetic on memory of any alignment, and on many threads. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
 #include <string.h>
 
-#define PIECE ((int64_t)1 << 18) /* the most threads of a launch */
+#define PIECE ((int64_t)1 << 18) /* the maximum number of threads of a launch */
 #define MANY  (PIECE * 13 + 5)   /* more than three vectors of floats for each thread */
 
-/* Lends to a blob the memory that begins `offset` bytes after `memory`; sums the blob. The
-   values are whole numbers, so that the sums are exact. */
+/* The values are whole numbers, so that the sums are exact. */
 static void check_lent(sb_context *context, int32_t dtype, const char *memory, size_t offset,
                        int64_t count) {
     const double wanted = (double)(count / 2) + (double)(count % 2);
@@ -25,7 +24,7 @@ static void check_lent(sb_context *context, int32_t dtype, const char *memory, s
     test_end(blob);
 }
 
-/* The elements are 1, 0, 1, 0 and so on; the memory before and after them has NaNs. */
+/* NaNs surround the summed elements. */
 TEST_ON(stage, sums_take_memory_of_any_alignment) {
     static const int64_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1023, 1024, 1025, 4099, MANY};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
@@ -46,8 +45,6 @@ TEST_ON(stage, sums_take_memory_of_any_alignment) {
                 free(values);
             }
 }
-
-/* --- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 16, COUNT = 10007, ROUNDS = 20 };
 

@@ -1,5 +1,4 @@
-/* Tests which memory of the application can be lent, DLPack tensors, arithmetic on a full device,
-   and a process exit with live objects. */
+/* Tests loans of device memory, a full device, and a process exit with live objects. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)1 << 20)
-
-/* --- lent memory ----------------------------------------------------------------------------- */
 
 static void refuses(sb_mem *mem, const void *ptr, const char *words) {
     assert_status(SB_ERR_WRONG_DEVICE,
@@ -36,7 +33,6 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     assert_true(host_holds(mem, 6));
 }
 
-/* The memory belongs to a context that the application has created. */
 TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;
@@ -62,7 +58,7 @@ TEST_ON(stage, managed_memory_is_the_devices) {
     assert_true(host_holds(mem, 6));
 }
 
-/* Memory that consists of several mapped pages, like PyTorch's expandable segments. */
+/* Several mapped pages, as in PyTorch's expandable segments. */
 struct mapped {
     sb__cu_ptr ptr;
     size_t page;
@@ -74,7 +70,6 @@ static void end_mapped(void *user) {
     cu_ok(cuMemAddressFree(mapped->ptr, 3 * mapped->page));
 }
 
-/* Maps two pages; the addresses behind them are only reserved. */
 static void map(struct mapped *mapped) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -95,7 +90,7 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
     static struct mapped mapped;
     void *out;
     map(&mapped);
-    for (size_t pages = 1; pages <= 2; pages++) { /* first across the mappings, then beyond them */
+    for (size_t pages = 1; pages <= 2; pages++) {
         char *at = (char *)(uintptr_t)mapped.ptr + pages * mapped.page - BYTES / 2;
         sb_mem *mem = test_mem(f->context, BYTES);
         const sb_status st = sb_mem_set_gpu(mem, at, BYTES, 0, NULL, NULL, &err);
@@ -110,9 +105,6 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
     }
 }
 
-/* --- tensors --------------------------------------------------------------------------------- */
-
-/* Exports a blob's memory as a tensor, and lends it to a second blob. */
 TEST_ON(stage, tensors_have_the_device_of_their_memory) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         sb_dl_managed_versioned *tensor;
@@ -132,13 +124,10 @@ TEST_ON(stage, tensors_have_the_device_of_their_memory) {
     }
 }
 
-/* --- a full device --------------------------------------------------------------------------- */
-
 enum { ELEMENTS = 1 << 18, CHUNKS = 4096 };
 
 static sb__cu_ptr taken[CHUNKS];
 
-/* Allocates all free memory in ever smaller pieces. Returns the number of pieces. */
 static int take_all(void) {
     int count = 0;
     enter();
@@ -156,8 +145,6 @@ static void give_all(int count) {
     leave();
 }
 
-/* Returns whether the call succeeded. A failed call must have changed nothing; the caller checks
-   this. */
 static bool is_done(const struct stage *stage, sb_status st) {
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE)
         fail_with("arithmetic without memory: %s", sb_status_name(st));
@@ -165,7 +152,6 @@ static bool is_done(const struct stage *stage, sb_status st) {
     return st == SB_OK;
 }
 
-/* In the first round the driver still has to load the kernels. */
 TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     double sum, factor = 1;
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, ELEMENTS);
@@ -173,7 +159,7 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = 1;
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-    for (int round = 0; round < 2; round++) { /* before the first arithmetic, then after it */
+    for (int round = 0; round < 2; round++) {
         const int pieces = take_all();
         int done = 0;
         for (int i = 0; i < 3; i++) {
@@ -191,12 +177,10 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     }
 }
 
-/* Limits the fake driver's device memory, because the fake allocates it on the host. */
+/* The fake driver allocates device memory on the host. */
 __attribute__((constructor)) static void limit_memory(void) {
     (void)setenv("FAKE_MEMORY", "33554432", 1);
 }
-
-/* --- the end of a process -------------------------------------------------------------------- */
 
 static struct stage last;
 static sb_mem *alive[4];
@@ -232,7 +216,7 @@ __attribute__((destructor)) static void at_the_very_end(void) {
 
 static int run_scenario(const char *name) {
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* registered after the driver's handler, so runs first */
+        (void)atexit(release_everything); /* runs before the driver's exit handler */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

@@ -1,5 +1,4 @@
-/* Tests the order of the library's work and the test's work on streams of the test. On a device a
-   pause keeps a stream busy; on a fake driver the schedule determines when work runs. */
+/* Tests the order of the library's work and the test's work on streams. */
 #include "gpu.h"
 
 #include <pthread.h>
@@ -8,13 +7,9 @@
 #define BYTES ((size_t)1 << 18)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* --- default streams ------------------------------------------------------------------------- */
-
-/* The handle of the per-thread default stream. A program that is compiled for per-thread streams
-   uses this stream for each launch that names no stream. */
+/* A program that is compiled for per-thread streams launches its kernels on this stream. */
 #define PER_THREAD ((sb_stream)0x2)
 
-/* The caller has a pointer to data or diff, and writes through it on the per-thread stream. */
 TEST_ON(stage, arithmetic_comes_after_the_per_thread_stream) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         double sum;
@@ -40,7 +35,6 @@ TEST_ON(stage, arithmetic_comes_after_the_per_thread_stream) {
     }
 }
 
-/* Passes the legacy stream as NULL, and as its handle. */
 TEST_ON(stage, the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
         sb_stream legacy = as_handle ? (sb_stream)0x1 : NULL;
@@ -55,13 +49,10 @@ TEST_ON(stage, the_legacy_stream_may_be_named) {
     }
 }
 
-/* --- captures -------------------------------------------------------------------------------- */
-
 static void begin_capture(sb_stream stream) {
     primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-/* Ends the capture. The capture must be valid, and the graph must have no work of the library. */
 static void end_capture(sb_stream stream) {
     CUgraph graph = NULL;
     size_t nodes = 99;
@@ -73,8 +64,7 @@ static void end_capture(sb_stream stream) {
     leave();
 }
 
-/* Work on the stream used the memory `known` before the capture. An event in the capture would be a
-   graph node. */
+/* An event in the capture would be a node of the graph. */
 TEST_ON(stage, a_captured_stream_is_refused) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);
@@ -97,7 +87,7 @@ TEST_ON(stage, a_captured_stream_is_refused) {
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, stream, &err));
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, stream, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-        (void)mem_pointer(mem, MUTABLE_GPU); /* does not join the capture */
+        (void)mem_pointer(mem, MUTABLE_GPU);
         assert_true(host_holds(mem, 7));
         assert_true(host_holds(ready, 6));
         host_fill(mem, 8);
@@ -109,7 +99,6 @@ TEST_ON(stage, a_captured_stream_is_refused) {
     }
 }
 
-/* Closes the blob, then its context. */
 static void *close_both(void *user) {
     sb_blob *blob = user;
     sb_context *context = sb_blob_context(blob);
@@ -118,7 +107,6 @@ static void *close_both(void *user) {
     return NULL;
 }
 
-/* The context has done arithmetic, and is closed on another thread. */
 TEST_ON(stage, closing_leaves_a_capture_alone) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);
@@ -134,8 +122,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     }
 }
 
-/* While a stream is captured, the driver does not report whether the stream's work is done, so the
-   memory is not freed. */
+/* During a capture, the driver does not report whether the stream's earlier work is done. */
 TEST_ON(stage, a_release_outlasts_a_capture) {
     for (unsigned int kind = CU_STREAM_DEFAULT; kind <= CU_STREAM_NON_BLOCKING; kind++) {
         sb_stream stream = stream_make(kind);
@@ -154,8 +141,6 @@ TEST_ON(stage, a_release_outlasts_a_capture) {
         assert_true(device_holds(seen, BYTES, 7));
     }
 }
-
-/* --- streams of other contexts --------------------------------------------------------------- */
 
 TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
     CUdevResource resource;
@@ -183,12 +168,12 @@ TEST_ON(stage, a_stream_of_another_context_is_refused) {
     sb__cu_context made, popped;
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, device_count() - 1));
-    cu_ok(cuCtxCreate_v2(&made, 0, device)); /* the application's context */
+    cu_ok(cuCtxCreate_v2(&made, 0, device));
     cu_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
-    assert_int_equal(err.device_code, 0); /* no call of the driver failed */
+    assert_int_equal(err.device_code, 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, PER_THREAD, &in, &err));
     assert_int_equal(err.device_code, 0);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);

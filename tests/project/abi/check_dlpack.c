@@ -1,5 +1,4 @@
-/* Compares our structs of DLPack with dlpack.h. This file is only compiled: as C and as C++, with
-   and without DLPACK_FIRST. */
+/* Compares our structs of DLPack with dlpack.h. This file is only compiled. */
 #ifdef DLPACK_FIRST
 #include <dlpack/dlpack.h>
 #endif

@@ -3,9 +3,8 @@
 
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
-KIND is library, archive, program or foreign. A foreign library contains code of another compiler that
-uses neither a stack protector nor CET, so the library must not be marked for CET. With --fortified,
-calls of the C library must be checked (fortified) calls, as in optimised code.
+KIND is library, archive, program or foreign. A foreign library contains code of another compiler, which has no
+stack protector and no CET. With --fortified, the binary must call the checked functions of the C library.
 """
 import argparse
 import re
@@ -14,7 +13,6 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# Each rule: the kinds of binary, whether readelf's output must match the pattern, the pattern, a message.
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: relocated data stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),
@@ -37,14 +35,14 @@ def problems(kind, path, run_paths, fortified):
     if kind in COMPILED:
         kinds |= {"fortified"} if fortified else set()
         kinds |= {"x86"} if "X86-64" in text else set()
-    # readelf prints x86 features for each object of an archive; the other rules apply to the whole file
+    # readelf prints the x86 features of each object of an archive separately
     objects = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
     for where, wanted, pattern, complaint in RULES:
         parts = objects if where == {"x86"} else [text]
         if kinds & where and any(bool(re.search(pattern, part)) != wanted for part in parts):
             yield complaint
     for tag, value in re.findall(r"\((RUNPATH|RPATH)\).*\[(.*)\]", text):
-        # a foreign library's run path names the build folder until the library is installed
+        # a foreign library has the build folder in its run path until it is installed
         yield from (f"{tag} has the folder '{folder}'" for folder in value.split(":")
                     if kind != "foreign" and folder.rstrip("/") not in run_paths)
 

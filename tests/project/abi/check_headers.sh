@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Compiles each public header alone, each header twice in a row, and all headers in reverse order,
-# as C11, C17, C++11 and C++20, with the experimental part and without it. Then compiles statements
-# that compilers must accept or refuse.
+# Compiles the public headers in four versions of C and C++, with and without the experimental part:
 #   check_headers.sh CC CXX [INCLUDE_FOLDER...]
 set -euo pipefail
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks the symbols of a static library, object by object:
 #   check_symbols.sh ARCHIVE IMPORTS    (NM: another nm)
-# 1. an undefined symbol is in IMPORTS or defined by another object of ours, unless IMPORTS is "any";
-# 2. a defined global symbol begins with sb_;
-# 3. that symbol is hidden in every program or library that the archive is linked into.
+# 1. undefined symbols are in IMPORTS (unless it is "any") or defined by another object of the archive;
+# 2. defined global symbols begin with sb_;
+# 3. programs and libraries that link the archive do not export these symbols.
 set -euo pipefail
 export LC_ALL=C
 
@@ -13,8 +13,7 @@ allowed=
 symbols=$("${NM:-nm}" -A "$archive")
 [ -n "$symbols" ] || { echo "$archive has no symbols"; exit 1; }
 
-# Lines of nm -A: "archive:object:address type name"; undefined and weak undefined symbols have no
-# address.
+# nm -A prints "archive:object:address type name", without the address for undefined symbols.
 status=0
 foreign=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ && $NF !~ /^sb_/ {print "  " $1 " " $NF}' <<<"$symbols")
 if [ -n "$foreign" ]; then

@@ -1,7 +1,4 @@
-/* A user of one copy of the library. Compiled as a shared library, it exports step_of_USER.
-   Compiled with -DPROGRAM, it is the user "program": copies local|global NAME PATH... loads such
-   shared libraries, each with its own copy of the library, and runs the users' steps alternately.
-   VERSION is the minor version of the user's copy. */
+/* Uses one copy of the library beside other copies in the same process. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -56,7 +53,7 @@ static void use(void) {
     CHECK(sb_blob_to_proto(on_device, 0, bytes, sizeof bytes, &size, NULL) == SB_OK);
     CHECK(sb_blob_from_proto(on_host, bytes, size, SB_PROTO_RESHAPE, NULL, NULL) == SB_OK);
     CHECK(sb_blob_asum(on_host, SB_DATA, &sum, NULL) == SB_OK && sum == 15);
-    for (int i = 0; i < 3; i++) { /* replaces the memory of a blob */
+    for (int i = 0; i < 3; i++) {
         float *data = NULL;
         sb_blob *blob = new_blob(NULL);
         CHECK(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, NULL) == SB_OK);
@@ -74,7 +71,6 @@ static void end(void) {
     sb_context_release(device);
 }
 
-/* Checks for leaks; runs after every user of the copy has released its objects. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);
@@ -93,14 +89,11 @@ int STEP(USER)(int step) {
 #ifdef PROGRAM
 enum { STEPS = 4, MOST = 8 };
 
-/* Defines the local variable NAME_, a pointer to the function NAME of the other copy. */
 #define LOAD(name)                                                                                 \
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name)
 
-/* Passes objects to another copy that is made of the same sources. The built-in contexts of these
-   copies have different addresses. A copy must recognise the built-in context of the other copy: it
-   must report this context as NULL, and not count the context's owners. */
+/* A copy must report another copy's built-in context as NULL, and must not count its owners. */
 static int cross(void *library) {
     LOAD(sb_version);
     LOAD(sb_blob_context);

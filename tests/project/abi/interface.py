@@ -5,14 +5,11 @@
     interface.py [--cc CC] compare
     interface.py [--cc CC] update [--reviewed]
 
-"exports" fails unless a shared library exports exactly the functions of its headers, each with the
-symbol version of its tier (stable, backend, experimental), and has the SONAME of its version. NAME is
+"exports" checks the exported functions of a shared library, their symbol versions, and the SONAME. NAME is
 "core", or X for libsyncblob-X.
 
-"compare" fails if abidiff finds a difference from the recorded interface of x86-64. "update" records
-the new interface if the only differences are additions; with --reviewed it accepts any difference. To
-read the interface, both commands compile a file that defines every function that is not experimental, a
-variable of every struct, and an enum of all constants. c/abi/README.md has the rules.
+"compare" fails if the interface differs from the recorded interface of x86-64. "update" records the interface
+if functions, structs or constants were only added. "update --reviewed" records any interface.
 """
 import argparse
 import pathlib
@@ -25,7 +22,7 @@ import tempfile
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BASELINE = ROOT / "c/abi/syncblob-x86_64.abi"
-# Constants that a new version may increase.
+# A new version may increase these constants.
 CHANGING = r"SB_VERSION_\w+|SB_BACKEND_ABI_VERSION|SB_DL_MINOR_VERSION|SB_SIM_OP_COUNT|SB_STATUS_END_"
 ATTRIBUTES = r'__attribute__\(\((deprecated(\("[^"]*"\))?|warn_unused_result|may_alias)\)\)'
 FUNCTION = re.compile(r'__attribute__\(\(visibility\("default"\)\)\)([^;{(]*?)\b(\w+)\s*\(([^;]*)\);')
@@ -36,8 +33,6 @@ def output(*command, **options):
 
 
 class Headers:
-    """The public headers below `root`."""
-
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"
         self.over = {"comm": root / "c/comm/include", "testing": root / "c/testing/include",
@@ -61,14 +56,12 @@ class Headers:
         return [f"-I{folder}" for folder in self.folders]
 
     def functions(self, folder, *defines):
-        """Returns the declarations of a folder's functions, by name."""
         texts = "".join(file.read_text() for file in self.of(folder))
         return {match[2]: f"{match[1]} {match[2]}({match[3]})"
                 for match in FUNCTION.finditer(self.preprocessed(self.of(folder), *defines))
                 if declares(texts, match[2])}
 
     def exports(self, name):
-        """Returns the functions that a library must export, as NAME@@VERSION."""
         every = self.functions(self.over.get(name, self.core), "-DSB_EXPERIMENTAL")
         if name in self.over:
             return {f"{function}@@SYNCBLOB_{name.upper()}_{self.version}" for function in every}
@@ -92,7 +85,6 @@ class Headers:
         return sorted(name for name in found if not re.fullmatch(CHANGING, name))
 
     def definitions(self):
-        """Returns a C file that defines everything that the recorded interface contains."""
         lines = ["#define SB_EXPERIMENTAL", includes(self.files)]
         lines += [f"{declaration} {{ for (;;) {{}} }}" for folder in self.folders
                   for declaration in self.functions(folder).values()]
@@ -102,7 +94,6 @@ class Headers:
         return "\n".join(lines)
 
     def record(self):
-        """Compiles the definitions; returns abidw's description of the interface."""
         with tempfile.TemporaryDirectory() as folder:
             library = f"{folder}/interface.so"
             output(self.cc, "-g", "-w", "-O0", "-shared", "-fPIC", *self.options(), "-xc", "-",
@@ -136,7 +127,6 @@ def check_exports(headers, name, library):
 
 
 def why_not(cc):
-    """Returns the reason why this machine cannot compare interfaces; empty if it can."""
     machine = output(cc, "-dumpmachine").strip()
     if not machine.startswith("x86_64-") or "linux" not in machine:
         return f"the recorded interface is that of x86-64 Linux, not of {machine}"
@@ -144,9 +134,7 @@ def why_not(cc):
 
 
 def difference(recorded, additions=True):
-    """Returns the changes of the recorded interface, or "" if there are none; ignores additions unless
-    `additions` is true. abidiff 2.2 does not compare the values of enumerators, so this function
-    compares these values."""
+    """Compares the values of enumerators too, because abidiff 2.2 does not."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

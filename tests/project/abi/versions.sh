@@ -2,11 +2,9 @@
 # Tests this version's library beside a later version, which is compiled from changed copies of the sources:
 #   versions.sh growth|copies CC JOBS BUILD
 # BUILD is a build folder with this version's shared and static libraries.
-# growth: each struct with struct_size gets one more member. The tests of these structs' sizes,
-#   compiled with the headers of either version, pass with the library of either version.
-# copies: the later version is the next minor version, with other private structs. Users of this version's
-#   shared library, of this version's static library and of the later shared library run in one process.
-#   Each user must call only its own copy.
+# growth: each struct with struct_size has one more member in the later version. The tests of struct sizes must
+#   pass with the headers and the library of either version.
+# copies: users of three copies of the library run in one process. Each user must call only its own copy.
 set -euo pipefail
 
 what=$1 cc=$2 jobs=$3 build=$(realpath "$4")
@@ -21,7 +19,6 @@ fails() { # TEXT...
     status=1
 }
 
-# Compiles the changed sources, without -DSYNCBLOB_CUDA and the other options.
 compile_later() {
     mkdir "$work/objects"
     # shellcheck disable=SC2016 # sh expands it
@@ -63,8 +60,6 @@ make_user() { # NAME MINOR INCLUDE LIBRARY...
     users+=("$1" "$work/lib$1.so")
 }
 
-# Runs a program with its own copy, which loads the users in two orders, with local and with global
-# symbols.
 run_host() { # MINOR INCLUDE LIBRARY...
     local scope
     "$cc" "${flags[@]}" "-I$2" "-DVERSION=$1" -DUSER=program -DPROGRAM "$here/copies.c" -rdynamic \
@@ -99,7 +94,6 @@ test_copies() {
 mkdir "$work/cuda"
 cp -r c "$work"
 cp cuda/declarations.h "$work/cuda"
-# The libraries that the static library needs, from its pkg-config file.
 mapfile -t needs < <(grep -oE -- '-(L/|l)[^ ]+' "$build/c/syncblob.pc" | grep -vx -- -lsyncblob)
 case $what in
 growth) test_growth ;;

@@ -1,5 +1,4 @@
-/* Replaces the C library's _exit in programs that count coverage. This _exit first writes the
-   counts, so that code in the child of a fork is also counted. */
+/* Replaces _exit, because gcov would lose the counts of a forked child that calls _exit. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

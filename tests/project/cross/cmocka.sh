@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Builds this distribution's version of cmocka for another system:
-#   cmocka.sh FOLDER OPTION-OF-CMAKE...
-# apt uses separate lists for the source, so that the machine's lists do not change. Exit status 3: the
-# machine's package sources do not have cmocka.
+# Builds this distribution's version of cmocka for another system: cmocka.sh FOLDER OPTION-OF-CMAKE...
+# Exit status 3: the machine's package sources lack cmocka.
 set -euo pipefail
 
 folder=$(readlink -m "$1")

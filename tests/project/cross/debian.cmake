@@ -1,6 +1,4 @@
-# Cross compiles with Debian's compiler for SYNCBLOB_MACHINE: s390x or aarch64, whose programs qemu-user runs,
-# or i386, whose programs this machine's processor runs. The folder SYNCBLOB_SYSROOT has packages of that
-# architecture. Their libraries are in folders called ${packages}.
+# Cross compiles with Debian's compiler for SYNCBLOB_MACHINE: s390x, aarch64 or i386.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_MACHINE SYNCBLOB_SYSROOT)
 set(packages ${SYNCBLOB_MACHINE}-linux-gnu)
 string(REPLACE i386 i686 triplet ${packages})
@@ -19,11 +17,11 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${SYNCBLOB_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
     ${SYNCBLOB_SYSROOT}/usr/lib/${packages}/pkgconfig:${SYNCBLOB_SYSROOT}/usr/share/pkgconfig)
 
-# The linker also searches this folder for the dependencies of the sysroot's libraries.
+# Without -rpath-link, the linker does not find the dependencies of the sysroot's libraries.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${packages})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${CMAKE_EXE_LINKER_FLAGS_INIT})
 if(SYNCBLOB_MACHINE STREQUAL i386)
-  set(CMAKE_C_FLAGS_INIT "-msse2 -mfpmath=sse") # the x87 has excess precision
+  set(CMAKE_C_FLAGS_INIT "-msse2 -mfpmath=sse") # the x87 computes with more bits than the type has
   string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT
          " -Wl,--dynamic-linker,${SYNCBLOB_SYSROOT}/lib/ld-linux.so.2"
          " -Wl,-rpath,${SYNCBLOB_SYSROOT}/lib/${packages}:${SYNCBLOB_SYSROOT}/usr/lib/${packages}")

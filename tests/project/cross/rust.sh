@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Installs the oldest Rust that the crates support into a folder, from this distribution's packages,
-# and builds the standard library for other systems: rust.sh FOLDER [TARGET...]
-# FOLDER/bin gets rustc and cargo. The machine itself does not change. Exit status 3: the machine's
-# package sources do not have this Rust.
+# Installs the oldest Rust that the crates support, from this distribution's packages: rust.sh FOLDER [TARGET...]
+# rustc and cargo are in FOLDER/bin. TARGETs are systems for which Rust's standard library is also built.
+# Exit status 3: the machine's package sources lack this Rust.
 set -euo pipefail
 
 folder=$(readlink -m "$1")
@@ -10,7 +9,7 @@ shift
 here=$(dirname "$(readlink -f "$0")")
 oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$here/../../../Cargo.toml")
 
-# rustc-web is Debian's newer Rust for browsers.
+# rustc-web is the package of a newer Rust with which Debian builds browsers.
 find_packages() {
     local kind version
     for kind in -web ''; do
@@ -46,8 +45,7 @@ END
     echo "${packages[*]}" >"$folder/packages"
 }
 
-# Builds the standard library for every kind of program, and for tests. MinGW's programs also need the
-# two objects that Rust links first and last.
+# For MinGW, Rust also links the objects rsbegin.o and rsend.o.
 build_std() { # TARGET
     local work=$folder/std to=$folder/usr/lib/rustlib/$1/lib object
     local sources=$folder/usr/lib/rustlib/src/rust/library

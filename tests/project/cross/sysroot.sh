@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Unpacks this distribution's packages of another architecture into a folder:
 #   sysroot.sh ARCHITECTURE FOLDER PACKAGE...
-# With DEBIAN="SUITE COMPONENT" the packages are from a release of Debian. apt uses separate lists and a
-# separate cache, so that the machine does not change. Exit status 3: the machine's package sources do not
-# have these packages.
+# With DEBIAN="SUITE COMPONENT" the packages are from a release of Debian.
+# Exit status 3: the machine's package sources lack these packages.
 set -euo pipefail
 
 architecture=$1 folder=$(readlink -m "$2")
@@ -34,12 +33,12 @@ for deb in "$folder"/debs/*.deb; do
     dpkg-deb -x "$deb" "$folder"
 done
 
-# Makes links to absolute paths point into the folder.
+# The packages' absolute links point to the machine's own files.
 while read -r link; do
     target=$(readlink "$link")
     case $target in /*) ln -sfnr "$folder$target" "$link" ;; esac
 done < <(find "$folder/usr" -type l)
-# Creates the links that the alternatives system would create.
+# Only an installation of OpenBLAS by apt creates these links.
 for library in "$folder"/usr/lib/*/openblas-serial/libopenblas.so.0; do
     [ ! -e "$library" ] || ln -sfr "$library" "${library%/openblas-serial/*}"
 done

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles or runs every code block of every page, and the code at the top of every header, as
-README.md in this folder describes.
+"""Compiles or runs every code block of every page, and the code at the top of every header.
 
     check_blocks.py --prefix PREFIX --cli SYNCBLOB [PAGE...]
     check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
 
-In shell blocks, the commands "syncblob", "cc" and compiled programs are run in a folder that has the files which
-they read. Other commands are not run. Each must be a known command or a script, and the options, presets, crates,
-scripts and folders in its arguments must exist. For `cmake --install --prefix ~/...`, the prefix becomes a link to
-the installed library.
+In shell blocks, the commands "syncblob", "cc" and compiled programs are run. Every other command must be a script
+or a known program, and the command's options, presets, crates, scripts and folders must exist. README.md in this
+folder describes the checks.
 """
 import argparse
 import functools
@@ -29,7 +27,6 @@ from wire import blob, data, number  # noqa: E402
 CC = "gcc"
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
-# The requirements that a Python block may name.
 OF_PYTHON = {"torch", "safetensors", "resnet", "cifar10"}
 KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
 OPERATORS = {"&&", "||", ";", "|"}
@@ -40,7 +37,6 @@ def layer(name, kind, *shapes):
     return data(100, data(1, name) + data(2, kind) + b"".join(data(7, blob(*dims)) for dims in shapes))
 
 
-# The files that the pages' examples read, by extension: a small net, a solver state, a mean image.
 FILES = {
     ".caffemodel": data(1, "net") + layer("conv1", "Convolution", (8, 3, 5, 5), (8,)) +
     layer("ip1", "InnerProduct", (10, 8), (10,)),
@@ -77,7 +73,6 @@ def run(command, folder, environment, statuses=(0,)):
 
 
 def page_files(page):
-    """Returns {name: text} of the files whose pieces are a page's blocks with file=NAME."""
     found = {}
     for block in blocks(page):
         for word in block.info:
@@ -87,8 +82,7 @@ def page_files(page):
 
 
 def is_documentation_test(page):
-    """Returns whether a crate includes the page as documentation, so that cargo test runs its
-    blocks."""
+    """cargo test runs the blocks of a page that a crate includes as documentation."""
     return any((source.parent / target).resolve() == page
                for source in ROOT.glob("bindings/*/src/lib.rs")
                for target in re.findall(rf'include_str!\("([^"]*{page.name})"\)', source.read_text()))
@@ -104,12 +98,10 @@ def help_of_dev():
 
 @functools.cache
 def written(*names):
-    """Returns the text of all files whose names end with one of `names`."""
     return "\n".join(path.read_text() for path in files() if path.name.endswith(names))
 
 
 def check_arguments(words):
-    """Checks that the options, presets, crates, scripts and folders in a command exist."""
     for before, word in zip(words, words[1:]):
         option = re.match(r"-D(SYNCBLOB_\w+)=(ON|OFF)$", word)
         if word.startswith("-DSYNCBLOB_"):
@@ -137,15 +129,12 @@ def check_script(words):
 
 
 def unquoted(word):
-    """Returns a word without its quotes. Refuses a word that would start another command."""
     demand(re.match(r"\$\(|['\"]", word) or not re.search(r"[;&|()<>`]", word),
            f"{word}: nothing here understands this")
     return word if word.startswith("$(") else shlex.split(word)[0]
 
 
 def commands(text):
-    """Yields (words, source) of each command, without comments, assignments and redirections; a backslash continues
-    a line."""
     for line in text.replace("\\\n", " ").splitlines():
         source = []
         line = re.sub(r"(^|\s)#.*", "", line)
@@ -164,8 +153,6 @@ def commands(text):
 # --- blocks that are compiled or run ---------------------------------------------------------------
 
 class Page:
-    """Checks the blocks of a page in a folder, with the library that is installed at options.prefix."""
-
     def __init__(self, options, path, folder):
         found = sorted(pathlib.Path(options.prefix).rglob("syncblob.pc"))
         demand(found, f"{options.prefix} has no syncblob.pc")
@@ -174,7 +161,6 @@ class Page:
                             "LD_LIBRARY_PATH": str(found[0].parent.parent)}
         self.flags = run("pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net", folder,
                          self.environment).split()
-        # The page itself must set the paths to the library.
         (folder / "home").mkdir()
         (folder / "bin").mkdir()
         (folder / "bin/syncblob").symlink_to(pathlib.Path(options.cli).resolve())
@@ -192,7 +178,7 @@ class Page:
         yield from (f"{shown(self.path)}:{number}: {complaint}" for number, complaint in malformed(self.path))
         for block in blocks(self.path):
             yield from self.failures(block.place, self.check_block, block)
-        if compiled := page_files(self.path):  # blocks that are compiled together
+        if compiled := page_files(self.path):
             yield from self.failures(f"{shown(self.path)}: {' '.join(compiled)}", self.run_files, compiled)
 
     def failures(self, place, check, *arguments):
@@ -226,19 +212,15 @@ class Page:
         self.compile("first", "first.c")
 
     def run_fragment(self, text):
-        """Runs statements within the program fragment.c. Detects memory leaks."""
         text = (HERE / "fragment.c").read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text})
 
     def run_files(self, texts):
-        """Compiles and runs one program, whose files are {name: text}."""
         for name, text in texts.items():
             (self.folder / name).write_text(text)
         self.compile("files", "-fsanitize=address", *(name for name in texts if name.endswith(".c")))
 
     def configure_project(self, text, *definitions):
-        """Configures a project in the page's folder; `text` is its CMakeLists.txt after the line
-        project()."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (self.folder / "CMakeLists.txt").write_text(head + text)
         run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={CC}", *definitions],
@@ -249,8 +231,6 @@ class Page:
         run(["cmake", "--build", "project"], self.folder, self.environment)
 
     def configure_part(self, text):
-        """Configures a project that contains the repository as its folder syncblob;
-        tests/users/consumer/cmake.py builds such a project."""
         (self.folder / "syncblob").unlink(missing_ok=True)
         (self.folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text)
@@ -284,7 +264,6 @@ class Page:
             check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Makes the path below ~ a link to the installed library, for the page's programs."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = self.folder / "home" / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -301,7 +280,7 @@ class Page:
                 (self.folder / name).unlink(missing_ok=True)
             else:
                 self.provide(name.replace("*", "a"))
-        # diff returns 1 if the files differ, verify if it has findings
+        # diff returns 1 for different files, verify for findings
         run(source, self.folder, self.shell, (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,))
 
     def provide(self, name):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_names.py [PAGE...]: checks that all file paths on the pages exist, and that our headers declare
-the functions, types and constants on the pages. Without a PAGE it checks all pages. It then also checks that
-the tables of c/README.md and cuda/README.md list every source file of the C libraries and of cuda.
+"""check_names.py [PAGE...]: checks the file paths and the names of our C interface on the pages.
+
+Every path must exist, and a header must declare every function, type and constant. Without a PAGE, checks all
+pages, and that the tables of c/README.md and cuda/README.md list every source file.
 """
 import functools
 import pathlib
@@ -28,8 +29,6 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Returns the declared names and the names that macros form: statuses, element types, typed calls,
-    and in caffe.h the names that contain data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     names.update(begin + part + end for text in texts for part in ("data", "diff")
@@ -41,8 +40,7 @@ def declared():
 
 
 def name_problems(page):
-    """Yields complaints about unknown names. A page may write a prefix of names, such as
-    sb_mem_prefetch_*. The changelog may mention names that were removed."""
+    """Pages may write a prefix, such as sb_mem_prefetch_*. The changelog may mention removed names."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for name in NAME.findall(line):
             known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \
@@ -52,8 +50,6 @@ def name_problems(page):
 
 
 def table_problems():
-    """Yields complaints about the tables of c/README.md and cuda/README.md: files that a table omits, and
-    names of files that do not exist."""
     for folder, sources in (("c", ["src/**/*.c", "*/src/*.c"]), ("cuda", ["*.c"])):
         page = ROOT / folder / "README.md"
         tables = "".join(line for _, line in prose(page) if line.startswith("|"))

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
 """Checks the doc comments of the public headers: check_reference.py [INCLUDE_FOLDER...].
 
-Doxygen reports functions without a comment. If a function returns sb_status, its comment must end with
-the list of its codes:
+A function needs a comment. If the function returns sb_status, the comment must end with the list of codes:
 
     Errors: none.
     Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
-Each code must be in status.h. "as FUNCTION" adds the codes of that function, which must have such a list.
-"the X's" stands for the codes that the caller's callback X returns. Parentheses contain reasons.
-INVALID_ARGUMENT for a NULL may be omitted, because base.h documents it for every function. Every pointer
-must have a line @param with [owned], [borrowed] or only [nullable]. Exceptions are the error, the object
-that the function is called on, a callback's user pointer, and numbers to read or write. A returned pointer
-must have @return with [owned] or [borrowed]. No function may return a struct. Every value of an enum must
-have a comment. Each status that a C test expects of a function, as in
-assert_status(SB_ERR_SHARED, sb_blob_...(...)), must be in the function's list.
+Each code must be in status.h. "as FUNCTION" adds the list of another function. "the X's" stands for the
+codes that the caller's callback X returns. Parentheses contain reasons. A list may omit INVALID_ARGUMENT,
+which base.h documents for every function. The list must have each status that a C test expects, as in
+assert_status(SB_ERR_SHARED, sb_blob_...(...)).
+
+Every pointer needs a line @param with [owned], [borrowed] or only [nullable], except the error, the
+object that the function is called on, a callback's user pointer, and numbers to read or write. A returned
+pointer needs @return with [owned] or [borrowed]. No function may return a struct. Every value of an
+enum needs a comment.
 """
 import pathlib
 import re
 import sys
 
-# The include folders of the core library and of the libraries that use it, such as libsyncblob-comm.
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
@@ -41,8 +40,7 @@ def comment_text(comment):
 
 
 def parameters(text):
-    """Yields (type, name) of each parameter; a function pointer's type is its whole declaration."""
-    for part in re.split(r",(?![^(]*\))", " ".join(text.split())):  # at the commas outside parentheses
+    for part in re.split(r",(?![^(]*\))", " ".join(text.split())):
         part = part.strip()
         if "(*" in part:
             yield part, re.search(r"\(\*(\w+)\)", part).group(1)
@@ -64,7 +62,6 @@ class Function:
 
 
 def error_items(text):
-    """Returns the items of the list of errors, without parentheses; None if there is no list."""
     found = re.search(r"\bErrors:\s+(.*)", text, re.DOTALL)
     if not found:
         return None
@@ -108,14 +105,12 @@ def check_pointers(function):
 
 
 def check_words(function):
-    """Checks that the words in brackets describe ownership."""
     for words in re.findall(r"@(?:param\s+(?:\w+, )*\w+|return)\s+\[([^\]]*)\]", function.text):
         if not BRACKETED.fullmatch(" ".join(words.split())):
             yield f"[{words}]: not words that describe ownership"
 
 
 def undocumented_values(text):
-    """Yields enum values without a comment; skips enums whose values a macro defines."""
     for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
         if "#define" not in body:
             yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)",
@@ -123,8 +118,6 @@ def undocumented_values(text):
 
 
 def malformed(text):
-    """Yields (line, complaint) about doc comments of several lines: each line must begin with " *  " and
-    have at most 100 characters, and a tag must begin a line."""
     for comment in re.finditer(r"^/\*\* (?:(?!\*/).)*\n(?:(?!\*/).)*\*/", text, re.DOTALL | re.MULTILINE):
         first = text.count("\n", 0, comment.start()) + 1
         for number, line in enumerate(comment[0].splitlines(), first):
@@ -135,7 +128,6 @@ def malformed(text):
 
 
 def dtypes(text):
-    """Returns (NAME, name, type) of each element type in base.h."""
     return re.findall(r"\bX\((\w+), \d+, (\w+), (\w+), \w+, with\)", text)
 
 
@@ -163,7 +155,7 @@ def problems(folders):
         found = [*check_pointers(function), *check_words(function)]
         if function.returns == "sb_status":
             found += check_errors(function.name, function.text, statuses, fallible)
-        if function.returns in structs:  # some languages cannot call such functions
+        if function.returns in structs:  # some languages cannot call functions that return structs
             found.append(f"returns the struct {function.returns}, not through `out`")
         yield from (f"{function.header}: {function.name}: {what}" for what in found)
     yield from (f"{header}: {name}: is not described" for header, text in texts.items()
@@ -173,8 +165,6 @@ def problems(folders):
 
 
 def codes(name, functions):
-    """Returns the complete list of a function's codes, with the codes of the functions that its
-    list refers to."""
     listed = {"INVALID_ARGUMENT"}
     for item in error_items(functions[name].text) or []:
         listed |= codes(item[3:], functions) if item.startswith("as ") else {item}

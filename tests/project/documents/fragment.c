@@ -1,5 +1,4 @@
-/* The program into which check_blocks.py inserts a page's block "c fragment" or the code at the top
-   of a header. */
+/* check_blocks.py inserts a page's block "c fragment", or the code at the top of a header. */
 #include <syncblob/dlpack.h>
 #include <syncblob/syncblob.h>
 

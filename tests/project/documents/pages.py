@@ -1,4 +1,4 @@
-"""The pages of the repository, and the code blocks in them."""
+"""Lists the pages of the repository and their code blocks."""
 import collections
 import functools
 import pathlib
@@ -10,7 +10,7 @@ FENCED = re.compile(r"^```([^`\n]*)\n((?:(?!```).*\n)*)```[ \t]*$", re.MULTILINE
 
 
 class Block(collections.namedtuple("Block", "page line info text")):
-    """A block of code; `line` is the number of its first line, `info` the words after the fence."""
+    """`line` is the number of the block's first line. `info` has the words after the opening fence."""
 
     @property
     def language(self):
@@ -37,20 +37,17 @@ def pages():
 
 
 def blocks(page):
-    """Yields the fenced blocks of a page."""
     text = page.read_text()
     for found in FENCED.finditer(text):
         yield Block(page, text.count("\n", 0, found.start(2)) + 1, found[1].split(), found[2])
 
 
 def prose(page):
-    """Yields (number, line) of the lines outside fenced blocks, and empty lines instead of the blocks."""
     text = FENCED.sub(lambda found: "\n" * found[0].count("\n"), page.read_text())
     yield from enumerate(text.splitlines(), 1)
 
 
 def header_block(header):
-    """Returns the indented code in the comment at the top of a header as one block, or None."""
     comment = header.read_text().partition("*/")[0].splitlines()
     code = {number: line[3:] for number, line in enumerate(comment, 1)
             if line.startswith(" *     ")}
@@ -59,8 +56,6 @@ def header_block(header):
 
 
 def malformed(page):
-    """Yields (number, complaint) of fences that blocks() does not recognise, and of the lines where indented
-    code without a fence begins. Within a list indented lines are text."""
     blank, in_list = True, False
     for number, line in prose(page):
         if re.match(r"(?:[\s>*+-]|\d+[.)]\s)*(```|~~~)", line):

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. A test that is linked with these
-files compares each status that a public function returns with the function's list of errors. If the list
-does not have the status, the test reports it in the file $SYNCBLOB_ERRORS_LOG. If $SYNCBLOB_ERRORS_ALL is
-set, all lists count as empty."""
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags, for tests of the lists of errors.
+
+A test that links watch.c reports each status that the list of errors of a public function lacks. The test writes
+the report to the file $SYNCBLOB_ERRORS_LOG. With $SYNCBLOB_ERRORS_ALL the test reports every failure.
+"""
 import pathlib
 import sys
 
 sys.dont_write_bytecode = True
 from check_reference import HEADERS, codes, read_functions, read_headers  # noqa: E402
 
-# Makes system calls directly, because tests replace functions of the C library with failing ones.
+# Makes system calls directly, because tests make functions of the C library fail.
 HEAD = """\
 #define _GNU_SOURCE
 #define SB_EXPERIMENTAL

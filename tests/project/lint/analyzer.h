@@ -1,5 +1,4 @@
-/* Included before each source when clang's analyzer runs. The analyzer sees one source at a time,
-   so this header declares that the functions that report a failure never return SB_OK. */
+/* Macros that show clang's analyzer which status sb__fail and similar functions return. */
 #ifndef SB_TESTS_ANALYZER_H
 #define SB_TESTS_ANALYZER_H
 

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
-Fails if a figure is above its budget, or so far below the budget that the budget should be lowered.
-Therefore a commit that adds lines must also raise a budget, which a reviewer sees. --update writes the
-tree's figures to budgets.toml.
+Fails if a figure is above its budget or far below its budget. --update writes the tree's figures to budgets.toml.
 """
 import collections
 import pathlib
@@ -28,7 +26,6 @@ def tracked():
 
 
 def folder(path):
-    """Returns the row of budgets.toml that counts a file; empty if the file is not counted."""
     if path.parts[0] == "c" and "tests" in path.parts:
         return "/".join(path.parts[:path.parts.index("tests") + 1])
     if path.parts[0] not in COUNTED or "corpus" in path.parts:

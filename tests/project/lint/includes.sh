@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Reports source files that include unused headers:
-#   includes.sh BUILD_FOLDER JOBS FOLDER...
-# Reports only .c files: our headers include other headers for their users.
+# Reports .c files that include unused headers: includes.sh BUILD_FOLDER JOBS FOLDER...
 set -euo pipefail
 
 build=$1 jobs=$2

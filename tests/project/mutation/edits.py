@@ -1,7 +1,7 @@
-"""Mutants, and the edits that plant them in a source.
+"""Plants mutants in a source. A mutant is a planted error.
 
-An edit replaces a span of the source with other C code. If none of the edit's mutants is chosen, this
-code behaves as the original. The holes of an edit are the parts that may contain other edits.
+An edit replaces a span of the source with code that contains mutants. Without a chosen mutant, this code behaves
+as the original. The holes of an edit are the parts that may contain other edits.
 """
 
 import bisect
@@ -9,7 +9,7 @@ import collections
 
 
 class Mutant:
-    """A planted error. Its `id` does not depend on line numbers."""
+    """A planted error, whose `id` does not depend on line numbers."""
 
     def __init__(self, path, line, function, what):
         self.path, self.line, self.function, self.what = path, line, function, what
@@ -17,7 +17,6 @@ class Mutant:
 
     @property
     def chosen(self):
-        """Returns a C expression that is true if this mutant is chosen."""
         return f"sb__mutant_at({self.number})"
 
     def __str__(self):
@@ -25,8 +24,6 @@ class Mutant:
 
 
 class Wrap:
-    """An edit with one mutant: `render` makes the C code from `Mutant.chosen` and the holes' texts."""
-
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span
         self.holes, self.mutants, self.render, self.rank = holes, [mutant], render, rank
@@ -36,10 +33,7 @@ class Wrap:
 
 
 class Choice:
-    """An edit with several mutants of an expression. Each mutant evaluates the operands once, in order.
-
-    `original` and each alternative's function return C code for given names of the operands.
-    """
+    """An edit with several mutants of an expression."""
     rank = 3
 
     def __init__(self, span, holes, original, alternatives):
@@ -56,8 +50,6 @@ class Choice:
 
 
 def number(found):
-    """Numbers all mutants of {path: edits} and returns them; each gets a name that stays the same
-    between runs."""
     mutants, named = [], collections.Counter()
     for path in sorted(found):
         for edit in sorted(found[path], key=lambda e: (e.start, -e.end, e.rank)):
@@ -71,7 +63,6 @@ def number(found):
 
 
 def plant(source, edits, live):
-    """Plants the edits' mutants that are in `live`. Returns the source and the set of planted mutants."""
     edits = sorted(edits, key=lambda e: (e.start, -e.end, e.rank))
     placed = set()
     return _plant(source, 0, len(source), edits, live, placed), placed

@@ -13,23 +13,20 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
-# Nodes without mutants: they need compile-time constants, or no test run can notice a change.
+# These nodes get no mutants: C requires constants there, or no test can notice a change.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Functions whose first two arguments can be swapped, because callers only compare the result with 0.
+# Callers only compare the result of these functions with 0, so swapped arguments have no effect.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
-# For each kind of node, the slice of its children that are statements.
 BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT: slice(1, None),
           **dict.fromkeys((Kind.WHILE_STMT, Kind.FOR_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT,
                            Kind.LABEL_STMT), slice(-1, None))}
 
 
 def file_offset(location):
-    """Returns the place (file, offset) in the source of a location. Code from a macro's definition has the
-    place of the macro's use; code in a macro's argument has the place of the argument. libclang has this
-    function, but libclang's Python module does not."""
+    """libclang's Python module lacks the function clang_getFileLocation."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -38,29 +35,24 @@ def file_offset(location):
 
 
 class Source:
-    """The text of a file and of its nodes. The file is ASCII, so an offset counts characters."""
-
     def __init__(self, path, text):
         self.path, self.text = path, text
 
     @staticmethod
     def span(node):
-        """Returns a node's (start, end); None if start and end are in two files or in the wrong order."""
+        """Returns None if the start and the end are in two files or in the wrong order."""
         (first, start), (last, end) = (file_offset(node.extent.start), file_offset(node.extent.end))
         return (start, end) if first == last and start < end else None
 
     def words(self, span):
-        """Returns the span as one line without comments, for names and comparisons."""
         text = re.sub(r"/\*.*?\*/", " ", self.text[span[0]:span[1]], flags=re.S)
         return re.sub(r"\s+", " ", text).strip()
 
     def line(self, offset):
-        """Returns the text of the line at an offset."""
         start, end = self.text.rfind("\n", 0, offset) + 1, self.text.find("\n", offset)
         return self.words((start, end))
 
     def is_whole(self, span):
-        """Returns whether the span closes every bracket that it opens."""
         depth, code = 0, re.sub(r"'(?:\\.|[^'\\])'|\"(?:\\.|[^\"\\])*\"", "", self.words(span))
         for sign in code:
             depth += (sign in "([{") - (sign in ")]}")
@@ -70,9 +62,6 @@ class Source:
 
 
 class Finder:
-    """Collects the edits of one translation unit. Skips a header's functions if an earlier unit included
-    the header."""
-
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
         self.edits, self.macros, self.system_macros = {}, {}, set()
@@ -101,8 +90,7 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """Returns whether a macro of the library is used at an offset. Such a macro may expand to
-        more than an expression."""
+        """A macro of the library may expand to more than an expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
 
@@ -112,7 +100,7 @@ class Finder:
         return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
-        """Adds an edit unless its place has an edit of this kind: a macro may use its argument twice."""
+        """A macro may use its argument twice, so the place may already have an edit of this kind."""
         if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 
@@ -138,13 +126,10 @@ class Finder:
                 self.walk(child)
 
     def is_literal(self, node):
-        """Returns whether the node is a number or the cast of a number, where the compiler may require
-        a constant."""
         inner = list(node.get_children())
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
-        """Returns the children of a variable's node except array sizes; none if the variable is static."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []
@@ -181,7 +166,6 @@ class Finder:
                   lambda m, x: f"({m} ? {other} : {x})", rank=4)
 
     def operator(self, children):
-        """Returns (left, right, sign) of a binary operator; three None if a macro contains the operator."""
         left, right = (self.source.span(child) for child in children)
         if not left or not right or left[1] > right[0]:
             return None, None, None
@@ -233,7 +217,6 @@ class Finder:
                       lambda m, x: f"({{ sb_status sb__ = ({x}); {m} ? SB_OK : sb__; }})", rank=1)
 
     def call(self, node, span):
-        """Adds mutants that swap arguments of the same type."""
         spans = [self.source.span(a) for a in node.get_arguments()]
         callee = next(node.get_children(), None)
         types = self.parameters(callee)
@@ -265,7 +248,6 @@ class Finder:
 
     @staticmethod
     def parameters(callee):
-        """Returns the parameters' types without const: arguments of equal types can be swapped."""
         function = callee.type.get_canonical() if callee else None
         if function and function.kind == TypeKind.POINTER:
             function = function.get_pointee().get_canonical()
@@ -277,8 +259,7 @@ class Finder:
     # --- conditions ------------------------------------------------------------------
 
     def conditions(self, node, children):
-        """Adds mutants of conditions. A loop's condition does not become always true, because the
-        loop would not end."""
+        """A loop's condition does not become always true, because the loop would not end."""
         if node.kind in (Kind.IF_STMT, Kind.CONDITIONAL_OPERATOR):
             self.fixed(children[0], {True, False})
         elif node.kind in (Kind.WHILE_STMT, Kind.DO_STMT):
@@ -296,7 +277,6 @@ class Finder:
                     and self.source.text[span[1]:].lstrip().startswith(";"))
 
     def fixed(self, node, values):
-        """Adds mutants that evaluate a condition and replace its result with each of the values."""
         inner, span = list(node.get_children()), self.source.span(node)
         if not span:
             return
@@ -319,7 +299,6 @@ class Finder:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     def statement(self, node):
-        """Adds a mutant that removes a statement whose value is unused."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return
@@ -339,7 +318,6 @@ class Finder:
 
 
 def find(root, commands, paths):
-    """Returns {path: edits} of the sources."""
     sources = {str(root / path): Source(path, (root / path).read_text()) for path in paths}
     seen, found = set(), {path: {} for path in paths}
     index = cindex.Index.create()

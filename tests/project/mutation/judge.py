@@ -1,19 +1,19 @@
-"""Runs the tests that reach a mutant until a test fails. Fast tests that are likely to fail run first."""
+"""Runs the tests that reach a mutant until a test fails."""
 
 import collections
 import concurrent.futures
-import os
 import threading
 
 from results import KILLED, NOT_REACHED, SURVIVED
 
 START, LEAST_SECONDS, SLOWER = 0.03, 2, 10
-MANY = 15  # `patience` applies only if more programs reach a mutant
+MANY = 15
 
 
 class Judge:
-    """Judges mutants. A program that has killed no mutant of a folder in `patience` seconds is not run
-    for the folder's other mutants; if `patience` is None, all programs run."""
+    """Judges mutants. If a program kills no mutant of a file within `patience` seconds, the program is not run for
+    the file's other mutants.
+    """
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience
@@ -24,24 +24,21 @@ class Judge:
             numbers[mutant.path].add(mutant.number)
         for path, there in numbers.items():
             for program in programs:
-                self.shares[path, program.name] = len(program.reached & there) / len(there)
+                reached = sum(program.reached[number] == "1" for number in there)
+                self.shares[path, program.name] = reached / len(there)
 
     def cost(self, program, mutant):
-        """Returns the program's time divided by the probability that the program kills the mutant. The
-        estimate uses the number of the file's mutants that the program has killed, and the share of the
-        file's mutants that the program reaches."""
+        """Returns the program's time divided by the estimated probability that the program kills the mutant."""
         file = mutant.path, program.name
         likely = (self.kills[file] + 2 * self.shares[file]) / (self.tries[file] + 3)
         return (program.seconds + START) / (likely + 0.01)
 
     def is_spent(self, program, mutant):
-        folder = os.path.dirname(mutant.path), program.name
-        return not self.kills[folder] and self.tries[folder] * program.seconds > self.patience
+        file = mutant.path, program.name
+        return not self.kills[file] and self.tries[file] * program.seconds > self.patience
 
     def verdict(self, mutant):
-        """Returns the mutant's outcome; for a killed mutant also the program that killed the mutant,
-        and how the program failed."""
-        reaching = sorted((p for p in self.programs if mutant.number in p.reached),
+        reaching = sorted((p for p in self.programs if p.reached[mutant.number] == "1"),
                           key=lambda program: self.cost(program, mutant))
         for program in reaching:
             if self.patience and len(reaching) > MANY and self.is_spent(program, mutant):
@@ -49,16 +46,14 @@ class Judge:
             limit = max(LEAST_SECONDS, SLOWER * program.seconds)
             why = self.runner.run(program, limit, {"SYNCBLOB_MUTANT": str(mutant.number)})[0]
             with self.lock:
-                for group in (mutant.path, os.path.dirname(mutant.path)):
-                    self.tries[group, program.name] += 1
-                    self.kills[group, program.name] += why is not None
+                self.tries[mutant.path, program.name] += 1
+                self.kills[mutant.path, program.name] += why is not None
             if why:
                 return KILLED, program.name, why
         return (SURVIVED if reaching else NOT_REACHED,)
 
 
 def each(work, mutants, jobs, done):
-    """Calls done(mutant, work(mutant)) for all mutants, in the order in which they finish."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(work, mutant): mutant for mutant in mutants}
         try:

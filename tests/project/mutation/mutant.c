@@ -1,5 +1,4 @@
-/* Added to the library with mutants. Reads the chosen mutant's number, and maps the file in which
- * the library marks the mutants that a test reaches. */
+/* Reads which mutant is chosen, and records which mutants a test reaches. */
 #include "mutant.h"
 
 #include <fcntl.h>
@@ -12,8 +11,7 @@
 int sb__mutant = -1;
 unsigned char *sb__mutants_reached;
 
-/* Maps the file, so that the file has the marks even if the program crashes. Makes the system call
-   directly, because tests replace mmap. */
+/* The marks in a mapped file survive a crash. Calls the system directly: tests replace mmap. */
 static void map(int fd) {
     struct stat file;
     if (fd < 0 || fstat(fd, &file) != 0)

@@ -2,13 +2,12 @@
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
-/* sb__mutant is the number in SYNCBLOB_MUTANT, or -1. sb__mutants_reached is the mapped file
- * SYNCBLOB_MUTANTS_REACHED, with one byte for each mutant, or NULL. */
+/* sb__mutant is the number in SYNCBLOB_MUTANT, or -1. sb__mutants_reached is NULL or the mapped
+ * file SYNCBLOB_MUTANTS_REACHED, with one byte for each mutant. */
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 
-/* The fake driver includes headers with mutants, but is loaded without these variables. CMake
- * defines fake_cuda_EXPORTS for the fake driver's sources. */
+/* CMake defines fake_cuda_EXPORTS for the fake driver, which does not define sb__mutant. */
 static inline int sb__mutant_at(int number) {
 #ifdef fake_cuda_EXPORTS
     return 0;

@@ -25,17 +25,17 @@ from tree import BuildFailed, Tree
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SCORES = HERE / "scores.md"
-PATIENCE = 3
+PATIENCE = 0.5
 
 
 class General:
-    """The plan with all mutants of find.py, in the whole library; some mutants do not compile."""
+    """The plan with all mutants of find.py in the whole library. Some of these mutants do not compile."""
     name, compiler, flags, environment, is_special = "general", "gcc", "", {}, False
     folders = "c/src", "c/testing/src", "c/conformance/src", "c/comm/src", "cuda"
     programs = r"(?:behaviour|faults|threads|input|testing|conformance|comm|fuzz|fake)\..*"
 
     def find(self, tree, paths):
-        import find  # only this plan needs libclang
+        import find
         return find.find(tree.root, tree.clang_arguments(), paths)
 
 
@@ -45,7 +45,6 @@ class Sanitized(General):
 
 
 class Special(General):
-    """A plan that finds mutants by patterns. All mutants must compile; one pass runs all tests."""
     is_special = True
 
     def find(self, tree, paths):
@@ -93,8 +92,6 @@ def announce(*lines):
 
 
 class Run:
-    """Runs a plan in the plan's build folder."""
-
     def __init__(self, options, plan, results=None):
         self.options, self.plan = options, plan
         folder = pathlib.Path(options.build).resolve() / plan.name
@@ -106,7 +103,6 @@ class Run:
         self.results = results or Results(folder / "results.json", ROOT)
 
     def prepare(self):
-        """Builds all mutants into the test programs; returns the mutants to judge."""
         self.paths = sorted(str(file.relative_to(ROOT)) for folder in self.plan.folders
                             for file in (ROOT / folder).rglob("*.[ch]"))
         for path in self.paths:
@@ -140,11 +136,12 @@ class Run:
         return chosen
 
     def look(self, mutants, environment, patience=None):
-        """Judges mutants; returns the survivors."""
         runner = programs.Runner(self.tree.build, {**self.plan.environment, **environment},
                                  "-fsanitize" not in self.plan.flags)
         programs.measure(runner, self.tests, len(self.mutants), announce)
-        the_judge = judge.Judge(runner, self.tests, self.mutants, patience)
+        tests = self.tests if patience is None else [
+            *programs.divided(runner, self.tests, len(self.mutants))]
+        the_judge = judge.Judge(runner, tests, self.mutants, patience)
         start, alive, done = time.monotonic(), [], 0
 
         def note(mutant, verdict):
@@ -166,8 +163,6 @@ class Run:
         return alive
 
     def judge(self, mutants):
-        """Judges mutants with samples of the tests' tables. Then judges the survivors with whole tables and
-        with sanitizers."""
         if self.plan.is_special:
             self.look(mutants, {})
             return
@@ -199,13 +194,11 @@ class Run:
         return 1 if problems else 0
 
     def grouped(self, rows):
-        """Returns the rows of scores.md: one for each folder, or one for a special plan."""
         if self.plan.is_special:
             return {f"--{self.plan.name}": sum(rows.values(), collections.Counter())} if rows else {}
         return by_folder(rows)
 
     def record(self, marks):
-        """Updates the rows whose mutants all have a verdict; other rows do not change."""
         verdicts = {m: self.results.get(m) for m in self.mutants if m not in self.unborn}
         rows = self.grouped(scores(verdicts, marks))
         for name in self.grouped(scores({m: v for m, v in verdicts.items() if not v[0]}, marks)):

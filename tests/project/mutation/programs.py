@@ -11,35 +11,38 @@ import subprocess
 import tempfile
 import time
 
-MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
-# Mounts a folder as /tmp, because failing tests leave files in /tmp. Mounts /dev/null on itself, so that a wrong
-# save cannot replace it.
+MEMORY = 4 << 30, 16 << 30  # some tests reserve much more memory than they use
+FAST = 0.05
+# Failing tests leave files in /tmp. A mutant cannot replace /dev/null if /dev/null is a mount point.
 OWN_TMP = ["unshare", "--mount", "sh", "-c",
            'mount --bind "$0" /tmp && mount --bind /dev/null /dev/null && exec "$@"']
 
 
-class Program:
-    """A test of ctest."""
+class Unusable(SystemExit):
+    """A program fails without a mutant."""
 
-    def __init__(self, test):
+
+class Program:
+    def __init__(self, test, only=None):
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-        self.name, self.command = test["name"], test["command"]
+        self.test, self.name, self.command = test, test["name"], test["command"]
         self.environment = dict(word.split("=", 1) for word in properties.get("ENVIRONMENT", []))
+        if only:
+            self.name += f":{only}"
+            self.environment["SYNCBLOB_TEST_ONLY"] = only
         self.folder = properties.get("WORKING_DIRECTORY", "")
-        self.seconds, self.memory, self.reached = 0.0, MEMORY[0], set()
+        self.seconds, self.memory = 0.0, MEMORY[0]
+        self.reached = ""
 
 
 def tests_of(build, pattern):
-    """Returns ctest's descriptions of the tests whose names match. Before the tests are built, the
-    descriptions have no commands."""
+    """Until a test is built, ctest describes the test without its command."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
 
 
 def targets(build, pattern):
-    """Returns the targets that build the tests' programs. A target's name can differ from its
-    test's name."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
         return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)
@@ -50,21 +53,17 @@ def targets(build, pattern):
 
 
 def listed(build, pattern):
-    """Returns the tests whose programs are in the build folder."""
     return [Program(t) for t in tests_of(build, pattern)
             if pathlib.Path(t["command"][0]).is_relative_to(build)]
 
 
 class Runner:
-    """Runs programs under limits, each in a temporary folder."""
-
     def __init__(self, build, environment, limits_memory=True):
         self.build, self.environment, self.limits_memory = build, environment, limits_memory
         self.mounts = os.getuid() == 0 and not str(build).startswith("/tmp/") and subprocess.run(
             [*OWN_TMP, build, "true"], capture_output=True).returncode == 0
 
     def run(self, program, limit, extra):
-        """Returns (why the program failed or None, its seconds, its output)."""
         with tempfile.TemporaryDirectory(dir=self.build) as folder, \
                 tempfile.TemporaryFile() as output:
             environment = {**os.environ, **self.environment, **program.environment, **extra,
@@ -104,8 +103,6 @@ def failure(status):
 
 
 def measure(runner, programs, count, announce):
-    """Runs each program without mutants, to measure its time, its memory and the mutants that it
-    reaches. The results stay valid until the program or its environment changes."""
     file = pathlib.Path(runner.build) / "baseline.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
     for program in programs:
@@ -114,9 +111,20 @@ def measure(runner, programs, count, announce):
         if not row or row["made"] != made:
             row = kept[program.name] = {"made": made, **first_run(runner, program, count)}
             announce(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
-            file.write_text(json.dumps(kept))
         program.seconds, program.memory = row["seconds"], row["memory"]
-        program.reached = {n for n, mark in enumerate(row["reached"]) if mark == "1"}
+        program.reached, program.tests = row["reached"], row["tests"]
+    file.write_text(json.dumps(kept))
+
+
+def divided(runner, programs, count):
+    """A program stays whole if one of its tests passes only after other tests."""
+    for program in programs:
+        parts = [Program(program.test, test) for test in program.tests if program.seconds > FAST]
+        try:
+            measure(runner, parts, count, lambda line: None)
+        except Unusable:
+            parts = []
+        yield from parts if len(parts) > 1 else [program]
 
 
 def first_run(runner, program, count):
@@ -129,6 +137,7 @@ def first_run(runner, program, count):
                 break
         marks = "".join("1" if byte else "0" for byte in reached.read())
     if why:
-        raise SystemExit(f"mutate: {program.name} fails before anything is changed: "
-                         f"{why}\n{printed[-2000:]}")
-    return {"seconds": seconds, "memory": program.memory, "reached": marks}
+        raise Unusable(f"mutate: {program.name} fails before anything is changed: "
+                       f"{why}\n{printed[-2000:]}")
+    return {"seconds": seconds, "memory": program.memory, "reached": marks,
+            "tests": re.findall(r"^\[ +OK \] (\w+)$", printed, flags=re.M)}

@@ -1,4 +1,4 @@
-"""Verdicts and their scores. The build folder stores verdicts for each version of a source file."""
+"""Stores verdicts for each version of a source file, and computes scores."""
 
 import collections
 import functools
@@ -26,12 +26,10 @@ class Results:
 
     @functools.cache
     def version(self, path):
-        """Returns a hash of the file's code without comments; does not change during a run."""
         text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
     def get(self, mutant):
-        """Returns the verdict, a list; its first item is None if there is no verdict."""
         return self.kept.get(self.version(mutant.path), {}).get(mutant.id, [None])
 
     def put(self, mutant, verdict):
@@ -44,7 +42,7 @@ class Results:
 
 
 class Marks:
-    """The lines with a comment "same", which states that the line's surviving mutants have no effect."""
+    """The lines with a comment "same": the surviving mutants of these lines have no effect."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths
@@ -55,7 +53,6 @@ class Marks:
         return (mutant.path, mutant.line) in self.lines
 
     def problems(self, verdicts):
-        """Yields complaints: too many comments, and comments on lines without a survivor."""
         if len(self.lines) > MOST_SAME:
             yield f"{len(self.lines)} lines have the comment {SAME}*/; at most {MOST_SAME} may"
         words = collections.defaultdict(set)
@@ -67,7 +64,6 @@ class Marks:
 
 
 def scores(verdicts, marks):
-    """Returns {file: counts}."""
     rows = collections.defaultdict(collections.Counter)
     for mutant, verdict in verdicts.items():
         alive = "same" if marks.covers(mutant) else SURVIVED
@@ -83,15 +79,12 @@ def by_folder(rows):
 
 
 def recorded(page):
-    """Returns {folder: counts}, read from a page that as_markdown wrote."""
     rows = re.findall(r"^\| (\S+) \| \d+ \| (\d+) \| (\d+) \| (\d+) ", page, flags=re.M)
     return {path: collections.Counter(dict(zip(WORDS, map(int, counts))))
             for path, *counts in rows if path != "all"}
 
 
 def grown(rows, page):
-    """Yields complaints about rows with more survivors than the page records. A special plan that the
-    page does not list must have no survivors."""
     before = recorded(page)
     for name, counts in sorted(rows.items()):
         most = before.get(name, {SURVIVED: 0} if name.startswith("--") else counts)[SURVIVED]

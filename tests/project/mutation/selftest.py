@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that the mutants of a small source are found, planted and judged. The source's test kills some
-of them.
-
-Needs libclang, gcc and a few seconds.
-"""
+"""Tests that the mutants of a small source are found, planted and judged. Needs libclang and gcc."""
 
 import collections
 import pathlib
@@ -62,7 +58,6 @@ int main(void) {
 }
 """
 
-# For each verdict: the number of mutants, or the mutants' sorted texts.
 EXPECTED = {"killed": 20, "survived": """
 += becomes -= in calls += by
 0 becomes 1 at char room[LIMIT + 2] = {0};
@@ -79,7 +74,6 @@ left out: count(1);
 
 
 def build(folder):
-    """Returns (all mutants, the program that contains them)."""
     for name, text in (("tiny.c", SOURCE), ("test.c", TEST)):
         (folder / name).write_text(text)
     resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
@@ -109,8 +103,6 @@ def check_verdicts(folder):
 
 
 def check_scores(folder):
-    """Tests the scores of killed, surviving and equivalent mutants. Tests two complaints: about a mark
-    "same" on a line without a survivor, and about a folder with more survivors than before."""
     (folder / "a").mkdir()
     (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
     words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}

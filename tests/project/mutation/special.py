@@ -6,13 +6,13 @@ from edits import Choice, Mutant, Wrap
 
 
 def blank(text):
-    """Replaces comments and strings with spaces of the same length."""
+    """Replaces comments and strings with spaces, so that offsets in the code do not change."""
     pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\""
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
 class Place:
-    """A function of a source file. Operators search it for patterns."""
+    """A function of a source file. Operators search the function for patterns."""
 
     def __init__(self, path, code, name, start, end):
         self.path, self.code, self.name, self.start, self.end = path, code, name, start, end
@@ -21,7 +21,6 @@ class Place:
         return re.compile(pattern).finditer(self.code, self.start, self.end)
 
     def calls(self, pattern):
-        """Yields (match, span of the call, its arguments)."""
         for m in self.matches(pattern):
             depth, at, given = 0, m.end(), []
             for end in range(m.end() - 1, self.end):
@@ -39,12 +38,10 @@ class Place:
 
     @staticmethod
     def instead(mutant, span, by):
-        """Makes an edit that replaces the span with `by`."""
         return Wrap(span, [span], mutant, lambda m, x: f"({m} ? {by} : ({x}))")
 
 
 def places(path, text):
-    """Yields a Place for every function body: the outermost braces that follow a parenthesis."""
     code, depth, start, after = blank(text), 0, None, 0
     for brace in re.finditer(r"[{}]", code):
         depth += 1 if brace[0] == "{" else -1
@@ -57,12 +54,11 @@ def places(path, text):
             start, after = None, brace.end()
 
 
-# --- operators: functions that yield the edits of a place ----------------------------
+# --- operators ----------------------------------------------------------------------
 
 
 def call(pattern, by, change="left out"):
-    """Makes an operator that replaces a call with `by`, in which {0} stands for the call's first
-    argument and {all} for all arguments."""
+    """{0} in `by` stands for the call's first argument, {all} for all arguments."""
     def look(place):
         for m, span, given in place.calls(pattern + r"\s*\("):
             name = re.split(r"->|\.", m[0])[-1].rstrip("( ")
@@ -72,8 +68,6 @@ def call(pattern, by, change="left out"):
 
 
 def lock(pattern):
-    """Makes an operator with one mutant for each lock in a function. The mutant removes all calls
-    that take or release the lock."""
     def look(place):
         held = {}
         for m, span, given in place.calls(pattern + r"\s*\("):
@@ -84,8 +78,6 @@ def lock(pattern):
 
 
 def weaker_orders(place):
-    """Weakens each explicit memory order to relaxed. Weakens the order acq_rel of a read-modify-write also
-    to acquire and to release."""
     for m in place.matches(r"\bmemory_order_(acquire|release|acq_rel|seq_cst)\b"):
         weaker = ["relaxed"]
         if m[1] == "acq_rel" and "atomic_fetch" in place.code[place.code.rindex(";", 0, m.start()):
@@ -97,7 +89,7 @@ def weaker_orders(place):
 
 
 def implicit_orders(place):
-    """Weakens atomic calls without an explicit order, which are seq_cst, to relaxed."""
+    """Atomic calls without an explicit order are seq_cst."""
     for m, span, given in place.calls(r"\b(atomic_(?:load|store|exchange|fetch_[a-z]+))\s*\("):
         mutant = place.mutant(span[0], f"{m[1]} weakened to relaxed")
         text = f"{m[1]}_explicit({', '.join(given)}, memory_order_relaxed)"
@@ -132,7 +124,6 @@ CUDA = [
 
 
 def find(root, paths, operators):
-    """Returns {path: edits}."""
     found = {}
     for path in paths:
         places_here = list(places(path, (root / path).read_text()))

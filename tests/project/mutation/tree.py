@@ -1,4 +1,4 @@
-"""A copy of the tree that contains every mutant, and its build."""
+"""Copies the tree, plants mutants in the copy, and builds the copy."""
 
 import json
 import os
@@ -18,7 +18,6 @@ class BuildFailed(Exception):
 
 
 def write(path, data):
-    """Writes a file only if its contents change, so that an unchanged file is not built again."""
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -30,7 +29,6 @@ class Tree:
         self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """Copies all files except `planted`; removes copies of files that no longer exist."""
         self.planted, wanted = planted, set()
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
                                 cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -56,7 +54,6 @@ class Tree:
             raise BuildFailed(done.stdout + done.stderr)
 
     def clang_arguments(self):
-        """Yields the path of each source of the library, with libclang's arguments for it."""
         resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                    check=True).stdout.strip()
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
@@ -70,17 +67,15 @@ class Tree:
                 yield self.root / path, [*words, "-resource-dir", resources]
 
     def plant(self, found, live):
-        """Writes the sources with mutants; returns the planted mutants."""
         placed = set()
-        for path in self.planted:  # also sources that no longer have mutants
+        for path in self.planted:
             text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there
         return placed
 
     def build_all(self, found, live, targets):
-        """Builds the mutants that compile, and returns them. If the compiler reports an error in a line,
-        removes all mutants of the line."""
+        """If the compiler reports an error in a line, removes all mutants of the line."""
         command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
                    "--", "-k", "0"]
         while True:
@@ -94,7 +89,6 @@ class Tree:
             live -= bad
 
     def culprits(self, messages, found):
-        """Returns the mutants of the lines for which the compiler reports errors."""
         bad = set()
         pattern = rf"^\S*{self.source.name}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
         for path, line in re.findall(pattern, messages, flags=re.M):

@@ -1,10 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a release before any part of it is built.
-
-The version must be the same in every file that has it, and in the changelog; the crates must have
-the fields that a registry shows; and everything must be committed. Prints the version, and the
-crates in the order in which they can be published.
-"""
+"""Checks that the repository is ready for a release. Prints the version, and the crates in the order to publish."""
 
 import graphlib
 import json
@@ -22,7 +17,6 @@ def output(*command):
 
 
 def versions():
-    """Returns {place: version} for each place that contains the version."""
     found = {}
 
     def look(name, pattern):
@@ -57,7 +51,6 @@ def wrong_changelog(version):
 
 
 def wrong_abi(version):
-    """Returns the symbol version maps whose nodes do not have the version."""
     major, minor, _ = version.split(".")
     wrong = []
     maps = [path.relative_to(ROOT) for folder in ("c", "bindings")
@@ -80,8 +73,6 @@ def published():
 
 
 def wrong_manifests(packages):
-    """Returns the fields that a registry shows and that a crate lacks. If the crates name different
-    repositories, also returns these."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"
@@ -91,7 +82,6 @@ def wrong_manifests(packages):
 
 
 def in_order(packages):
-    """Returns the crates in an order in which each follows its dependencies."""
     needs = {package["name"]: {need["name"] for need in package["dependencies"]} for package in packages}
     return graphlib.TopologicalSorter({name: needs[name] & needs.keys() - {name} for name in needs}).static_order()
 

@@ -1,18 +1,13 @@
-/* Simulates a file system whose calls fail or are missing, for a Linux program that is started with
-   this library in LD_PRELOAD. Only calls on the folder DISK_FOLDER and its contents are affected.
-   Environment variables:
+/* Simulates a faulty file system below DISK_FOLDER, for a program with this library in LD_PRELOAD.
 
-   DISK_LACKS    one or more of the words links, noreplace, modes, sync, lists (access control
-                 lists), folders. The calls that a word stands for always fail, as on a file
-                 system without this feature; "folders": no folder can be opened
-   DISK_FAIL     CALL:ERRNO:N, the N-th CALL fails with ERRNO; a failed "close" has closed the file
-   DISK_ONE_IN   a number N: at random one call in N fails, with an errno that the call can set
-   DISK_SEED     a number, the seed of DISK_ONE_IN
-   DISK_SIGNAL   CALL:NUMBER, raises signal NUMBER before each CALL
-   DISK_LOG      a file: receives a line for each call that failed or raised the signal
+   DISK_LACKS    words: links, noreplace, modes, sync, lists, folders (which cannot be opened)
+   DISK_FAIL     CALL:ERRNO:N, the N-th CALL fails with ERRNO
+   DISK_ONE_IN   N, at random one call in N fails
+   DISK_SEED     the seed of DISK_ONE_IN
+   DISK_SIGNAL   CALL:NUMBER, each CALL first raises signal NUMBER
+   DISK_LOG      a file, gets a line for each failure and each signal
 
-   Calls: open (of a folder, or with O_CREAT), write, fsync, syncfolder, close, rename, noreplace,
-   link, chmod, chown, setlist, getlist. */
+   The array `calls` lists the calls, and the words that make them fail. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -69,8 +64,6 @@ static const struct {
     [GETLIST] = {"getlist", "lists", ENOTSUP, {EINTR, ENODATA, ENOTSUP, EIO}},
 };
 
-/* --- paths in DISK_FOLDER ------------------------------------------------------------------ */
-
 static bool is_within(const char *path) {
     const char *folder = getenv("DISK_FOLDER");
     const size_t length = folder ? strlen(folder) : 0;
@@ -101,8 +94,6 @@ static bool is_folder(int file) {
     struct stat info;
     return fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
 }
-
-/* --- which calls fail ---------------------------------------------------------------------- */
 
 static bool has_word(const char *name, const char *word) {
     const char *words = getenv(name);
@@ -158,7 +149,6 @@ static void send_signal(enum call call) {
     }
 }
 
-/* Returns whether the call must fail, and sets errno if so. */
 static bool fails(enum call call, bool is_ours) {
     const int error = is_ours ? chosen(call) : 0;
     if (is_ours)
@@ -169,8 +159,6 @@ static bool fails(enum call call, bool is_ours) {
     }
     return error != 0;
 }
-
-/* --- the calls ----------------------------------------------------------------------------- */
 
 static bool opening_fails(int folder, const char *path, int flags) {
     struct stat info;
@@ -225,7 +213,6 @@ long syscall(long number, ...) {
     return NEXT(syscall)(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
-/* Defines a function that returns -1 if `call` must fail. */
 #define DEFINE(type, name, parameters, call, is_within, ...)                                       \
     type name parameters {                                                                         \
         return fails(call, is_within) ? -1 : NEXT(name)(__VA_ARGS__);                              \

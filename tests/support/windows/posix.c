@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Opens all files in binary mode, without conversion of line ends. */
 __attribute__((constructor)) static void open_as_they_are(void) {
     _fmode = _O_BINARY;
 }

@@ -1,4 +1,4 @@
-/* Functions of POSIX that the tests use and Windows lacks. The build includes this file before each
+/* Functions of POSIX that the tests use and Windows lacks. CMake includes this file before each
    file of the tests. */
 #ifndef SB_TESTS_WINDOWS_POSIX_H
 #define SB_TESTS_WINDOWS_POSIX_H

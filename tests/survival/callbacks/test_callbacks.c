@@ -1,9 +1,5 @@
-/* Makes every call on objects whose deleters make every other call on the same objects. Also makes
-   random calls. The callbacks of a random call (deleters, sources, sinks, progress functions and
-   parallel_for) make further random calls on the same objects if the headers permit such calls. */
+/* Tests that callbacks may call the library. */
 #include "every_call.h"
-
-/* --- every pair of calls -------------------------------------------------------------------- */
 
 static const struct every_call *inner; /* the call that the first deleter makes */
 
@@ -12,7 +8,6 @@ static void call_once(struct world *world) {
     inner->run(world);
 }
 
-/* Returns whether a deleter ran and made its call. */
 static bool try_pair(const struct every_call *outer, enum world_storage storage, bool has_room) {
     struct world world;
     world_open(&world, storage, has_room, 3, 0);
@@ -25,8 +20,6 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* Tries each outer call with each inner call; a deleter makes the inner call. Skips the remaining
-   inner calls if the outer call runs no deleter with this kind of storage. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;
@@ -78,9 +71,6 @@ TEST(every_exported_function_is_called_or_left_out_for_a_reason) {
     assert_true(functions > 100);
 }
 
-/* --- random calls --------------------------------------------------------------------------- */
-
-/* The nesting limit of callbacks, and the number of random calls for each seed. */
 #define DEEPEST 3
 #define CALLS   24
 
@@ -112,8 +102,7 @@ static void call_in_deleter(struct world *w) {
     by_deleters += call_any(w);
 }
 
-/* Makes a call inside another call. During the inner call, the objects of the outer call are NULL
-   in `w`. */
+/* During the inner call, the objects of the outer call are NULL in `w`. */
 static bool call_beside(struct world *w, enum world_visit where) {
     const struct world all = *w;
     w->keeps = true;

@@ -49,8 +49,6 @@ bool world_lacks(const char *function) {
     return false;
 }
 
-/* Returns whether `error` is not a failure: the file or the attribute does not exist, or the file
-   system does not support attributes. */
 static bool is_an_answer(const char *function, int error) {
     return strcmp(function, "fstatat") == 0
                ? error == ENOENT
@@ -130,7 +128,7 @@ DECLARE(int, openat, (int folder, const char *name, int flags, mode_t mode)) {
     return file;
 }
 
-/* Closes the descriptor even if the call fails, as Linux does. */
+/* Linux closes the descriptor even if the call fails. */
 DECLARE(int, close, (int file)) {
     const bool fails = fires("close");
     const int error = errno;
@@ -141,7 +139,7 @@ DECLARE(int, close, (int file)) {
     return fails ? -1 : 0;
 }
 
-/* Only checks the descriptor; does not wait for the disk. */
+/* Does not wait for the disk. */
 DECLARE(int, fsync, (int file)) {
     return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
 }
@@ -178,13 +176,12 @@ DECLARE(int, unlinkat, (int folder, const char *name, int flags)) {
     return -1;
 }
 
-/* Returns the result of a failing read or write: fewer bytes than requested, 0, or -1. */
 static ssize_t part_of(size_t size, int zero) {
     if (!world && fault.error == SHORT)
         return size > 3 ? 3 : (ssize_t)size - (size > 1);
     if (world || fault.error != zero)
         return -1;
-    errno = EINTR; /* a stale errno, as if an earlier call had set it */
+    errno = EINTR; /* a stale errno, as if an earlier call had set errno */
     return 0;
 }
 

@@ -1,5 +1,4 @@
-/* Makes system calls on files fail as a test chooses. The linker option --wrap redirects every
-   reference to X in the program to __wrap_X. */
+/* Makes system calls on files fail as a test chooses, through the linker option --wrap. */
 #ifndef SB_TESTS_SYSTEM_CALLS_H
 #define SB_TESTS_SYSTEM_CALLS_H
 
@@ -7,29 +6,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Values of `error` that are not errnos: each chooses what the call does instead of failing. */
 enum {
-    SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
+    SHORT = -1,   /* a read or write transfers at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
     ENDS = -3,    /* a read reports the end of the file */
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* The `nth` to the `last` call of `function` fail. A call to which SHORT, NOTHING or ENDS does not
-   apply fails with EIO. */
+/* The calls `nth` to `last` of `function` fail. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: no call fails */
-    int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
-    int then;             /* the error of the call after number `last`; 0: that call succeeds */
+    int error;
+    int then; /* the error of the call after `last`, or 0 */
 };
 
 void fault_set(struct system_fault fault);
-/* Ends the fault. Returns the number of calls of the fault's function since fault_set. */
 int fault_end(void);
-extern const char *failed_function; /* the function that failed last since fault_set, or "" */
+extern const char *failed_function;
 
-/* A simulated file system that lacks some system calls; its other calls fail at random. */
+/* A simulated file system that lacks some system calls. */
 struct world {
     const char *lacks[4]; /* functions that always fail */
     int with;             /* the errno of the functions in `lacks` */
@@ -37,17 +33,15 @@ struct world {
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
     bool rename_is_lost; /* half of the failing renames nevertheless replace the file */
-    /* Results: */
     int failed_unlinks;
     bool lost; /* a rename replaced the file but reported a failure */
 };
 
-extern struct world *world; /* NULL: the real file system */
+extern struct world *world;
 bool world_lacks(const char *function);
 
-/* Counts the descriptors that the program has opened. */
 struct descriptors {
-    int open;          /* opened and not yet closed */
+    int open;
     bool closed_twice; /* close was called on a number that was not an open descriptor */
     bool inherited;    /* a descriptor was opened without O_CLOEXEC */
     bool shown;        /* a file was created readable by other users */
@@ -55,8 +49,7 @@ struct descriptors {
 
 extern struct descriptors descriptors;
 
-/* Removes the temporary files that failed or killed saves have left in a folder. Returns the number
-   of these files. */
+/* Removes the temporary files of failed saves from a folder; returns their number. */
 int remove_leftovers(const char *folder);
 
 #endif

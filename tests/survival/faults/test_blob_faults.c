@@ -1,18 +1,15 @@
-/* Makes every call of every_call.c while the n-th allocation or the n-th device operation fails,
-   for every n. A failed call must not change the shapes, handles, heads or bytes of the blobs, must
-   not change its outputs, and must not destroy storage that is lent to it. The same call must then
-   succeed without a leak. The test faults.formats compares models. */
+/* Makes each allocation and device operation of every call on blobs fail in turn. */
 #include "blobs.h"
 #include "every_call.h"
 #include "pointers.h"
 
-#define MOST ((size_t)64) /* bytes of a memory */
+#define MOST ((size_t)64)
 
 struct start {
     enum world_storage storage;
     bool has_room;
-    int heads; /* 0: the heads that world_open sets; 1: data AT_CPU, diff AT_GPU; 2: data AT_GPU,
-                  diff AT_CPU; 3: both SYNCED; 4: the first blob has no memory */
+    int heads; /* 1: data AT_CPU, diff AT_GPU; 2: data AT_GPU, diff AT_CPU; 3: both SYNCED;
+                  4: the first blob has no memory */
     int32_t schedule;
     uint32_t flags;
 };
@@ -38,22 +35,19 @@ static bool has(const struct trial *t, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call writes current device bytes in place, so that a failure may lose the
-   device. */
 static bool writes(const struct trial *t) {
     return has(t, (const char *const[]){"_update", "_scale", "_clear", "copy_from", "comm_",
                                         "reducer_", "_fill", NULL});
 }
 
-/* Returns whether the call has several steps, so that a failure may stop the call between two
-   steps. */
+/* A failure may stop the call between two steps. */
 static bool is_partial(const struct trial *t) {
     return has(t, (const char *const[]){"comm_", "reducer_", "load_", "from_proto", "_fill",
                                         "to_proto", "blob_from_dlpack", "save_", "model_add_blob",
                                         NULL});
 }
 
-/* Returns whether the call only queues work, so that a later wait reports the failure. */
+/* Only a later wait reports a failure of the queued work. */
 static bool is_queued(const struct trial *t) {
     return has(t, (const char *const[]){"_on", "prefetch", "async", "_update", "_scale", "comm_",
                                         "reducer_", NULL});
@@ -62,8 +56,6 @@ static bool is_queued(const struct trial *t) {
 static bool leaves_bytes_open(const struct trial *t) {
     return has(t, (const char *const[]){"overwrite", "write_", NULL});
 }
-
-/* --- the observable state ------------------------------------------------------------ */
 
 struct seen {
     struct {
@@ -78,7 +70,6 @@ struct seen {
     } blobs[2];
 };
 
-/* Records the observable state. Records the bytes of the first blob only if `bytes` is true. */
 static void see(struct seen *seen, const struct world *w, bool bytes) {
     sb_blob *const blobs[] = {w->blob, w->other};
     memset(seen, 0, sizeof *seen);
@@ -105,8 +96,6 @@ static bool same_seen(struct seen *a, struct seen *b, bool handles) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* --- a trial ------------------------------------------------------------------------------ */
-
 static void open_start(struct world *w, const struct start *s) {
     world_open(w, s->storage, s->has_room, 3, SB_CONTEXT_NO_HOST_CACHE | s->flags);
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -124,7 +113,6 @@ static void open_start(struct world *w, const struct start *s) {
     w->status = SB_OK;
 }
 
-/* Checks that a call that lost the device has kept shapes, handles and current host bytes. */
 static void check_lost(const struct trial *t, struct world *w, struct seen *before) {
     sb_blob *const blobs[] = {w->blob, w->other};
     for (int i = 0; i < 4; i++) {
@@ -142,7 +130,6 @@ static void check_lost(const struct trial *t, struct world *w, struct seen *befo
     }
 }
 
-/* Checks a failed call and repeats it. */
 static void check_failed(const struct trial *t, struct world *w, struct seen *before,
                          struct seen *after) {
     struct seen now;
@@ -187,7 +174,6 @@ static bool run_trial(struct trial *t, struct seen *after) {
     return fired;
 }
 
-/* Makes the call without a fault; returns whether the call succeeds. */
 static bool reference(const struct trial *t, struct seen *after) {
     struct world w;
     open_start(&w, &t->start);

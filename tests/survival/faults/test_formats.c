@@ -1,7 +1,4 @@
-/* Makes every call that reads or writes formats with its n-th step failing, for every n. A step is
-   an allocation, a system call, or a callback (source, sink or progress). Checks the status, and
-   that nothing changes or leaks, no file stays open, no temporary file is left, and the same call
-   then succeeds. */
+/* Makes each step of every call on formats fail in turn. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -14,37 +11,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- a scene: the objects of one test ----------------------------------------------------- */
-
 /* A blob of the shape `large` is larger than any window of a reader. */
 static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
-/* Where the bytes of models and blobs come from: memory, files, or callbacks. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
-/* The files: a net, a solver state, a blob, and the model to be opened. */
 enum { NET, STATE, RAW, OPENED, SOURCES };
 
 struct scene {
     struct rig rig;
     enum origin origin;
-    int32_t format; /* of the bytes that the call opens */
+    int32_t format;
     struct wire bytes[SOURCES];
     const char *paths[SOURCES], *target; /* `target` holds "old" */
     struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
-    sb_model *net, *state, *raw;               /* a net and a solver state with edits; a blob */
-    sb_blob *given, *single, *real, *integers; /* blobs of two or four values, with data and diff */
-    sb_blob *shared, *sharer;                  /* these share data; `shared` has spare capacity */
+    sb_model *net, *state, *raw;
+    sb_blob *given, *single, *real, *integers;
+    sb_blob *shared, *sharer; /* these blobs share data; `shared` has spare capacity */
     sb_model *made;
     sb_blob *lent;
     unsigned char *buffer;
     size_t room;
 };
 
-/* Appends an old layer, which has a field longer than a window and two messages. (The test replaces
-   the blob of the second message.) Then appends long unknown fields and a layer without blobs. */
+/* Appends a net with a field that is longer than a window. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = wire_of("1:'conv' 50:{[6000]1}");
@@ -60,7 +52,7 @@ static void put_net(struct wire *wire) {
     wire_write(wire, "2:{4:'relu'}");
 }
 
-/* The second blob of this solver state has a field for each value. */
+/* Each value of the second blob is a separate field. */
 static void put_state(struct wire *wire) {
     struct wire unpacked = {0};
     for (int64_t i = 0; i < *large; i++)
@@ -77,13 +69,11 @@ static void put_blob(struct wire *wire) {
     wire_floats(wire, 6, diff, 6000);
 }
 
-/* Appends two layers, each larger than any window. */
 static void put_layers(struct wire *wire) {
     for (int i = 0; i < 2; i++)
         wire_write(wire, "100:{1:'conv' 2:'Convolution' 7:{[6000]1}}");
 }
 
-/* Appends many fields of a solver state, then a field of a net. */
 static void put_odd(struct wire *wire) {
     wire_write(wire, "1:5 3:{[6000]1}");
     for (uint64_t i = 0; i < 64; i++)
@@ -91,7 +81,6 @@ static void put_odd(struct wire *wire) {
     wire_write(wire, "1:'net'");
 }
 
-/* Appends only blobs; the first is larger than any window. */
 static void put_vector(struct wire *wire) {
     wire_write(wire, "1:{[6000]1} 1:{[2]9}");
 }
@@ -132,7 +121,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     }
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    (void)!chown(s->target, 12345, 23456); /* succeeds for root; then a save must keep the owner */
+    (void)!chown(s->target, 12345, 23456); /* succeeds as root; the save must then keep the owner */
     assert_ok(open_from(s, NET, SB_FORMAT_CAFFEMODEL, &s->net, &err));
     assert_ok(open_from(s, STATE, SB_FORMAT_AUTO, &s->state, &err));
     assert_ok(open_from(s, RAW, SB_FORMAT_BLOB, &s->raw, &err));
@@ -167,15 +156,13 @@ static void scene_close(struct scene *s) {
     for (int i = 0; i < SOURCES; i++)
         assert_false(s->sources[i].outside);
     free(s->buffer);
-    rig_close(&s->rig); /* checks that the folder has no other file */
+    rig_close(&s->rig); /* also checks that the folder has no other file */
 }
-
-/* --- the state that a caller can see, as bytes -------------------------------------------- */
 
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* A fault that is still armed may make this call fail. */
+    /* The save may fail if a fault is still armed. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -184,8 +171,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* Records the shape, heads and host bytes of a blob. If `handles` is true, also records addresses,
-   which differ between scenes. */
+/* `handles` also records addresses, which differ between scenes. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -225,15 +211,12 @@ static bool same_seen(struct wire *a, struct wire *b) {
     return same;
 }
 
-/* --- the calls ------------------------------------------------------------------------- */
-
-/* The kinds of steps of a call that a test can make fail. */
 enum {
-    CALLS_SYSTEM = 1, /* system calls on files */
-    READS = 2,        /* reads through a source callback */
-    WRITES = 4,       /* writes through a sink callback */
-    REPORTS = 8,      /* progress reports */
-    REPLACES = 16,    /* not a step: the call replaces the file `target` */
+    CALLS_SYSTEM = 1,
+    READS = 2,
+    WRITES = 4,
+    REPORTS = 8,
+    REPLACES = 16, /* not a step: the call replaces the file `target` */
     OPENS = CALLS_SYSTEM | READS | REPORTS,
 };
 
@@ -241,13 +224,12 @@ static struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least;                      /* the fewest allocations if all bytes are in memory */
-    void (*put)(struct wire *wire); /* appends the bytes that the call opens */
+    int least; /* the fewest allocations if all bytes are in memory */
+    void (*put)(struct wire *wire);
     int32_t format;
 } rows[64];
 static int num_rows;
 
-/* Adds a row for a function that makes a call. */
 #define ROW_OF(name, steps, least, put, format)                                                    \
     __attribute__((constructor)) static void add_##name##_##put##_##format(void) {                 \
         rows[num_rows++] = (struct row){#name " " #put, name, steps, least, put, format};          \
@@ -412,13 +394,10 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
     s->format = row->format;
 }
 
-/* --- one failure ------------------------------------------------------------------------------ */
-
-/* The failing step, its error, and the status that the call must return. */
 struct failure {
     uint32_t step; /* 0: an allocation */
-    uint32_t only; /* tries only calls that also have this flag */
-    int error;     /* of a system call */
+    uint32_t only;
+    int error;
     sb_status status;
     enum origin origin;
 };
@@ -438,7 +417,6 @@ static void arm(struct scene *s, const struct failure *how, int n) {
             s->sources[i].fault = fault;
 }
 
-/* Disarms the fault. Returns whether the call reached its n-th step. */
 static bool disarm(struct scene *s, const struct failure *how, int n) {
     const struct test_fault none = {0, SB_OK, false};
     bool fired = false;
@@ -463,8 +441,7 @@ static bool failed(const char *system_call) {
     return strcmp(failed_function, system_call) == 0;
 }
 
-/* Returns whether a call whose n-th step failed may return `st`. A failed close or fchown may be
-   ignored. */
+/* The library may ignore a failed close or fchown. */
 static bool is_expected(const struct failure *how, sb_status st) {
     if (how->step != CALLS_SYSTEM)
         return st == how->status;
@@ -479,7 +456,6 @@ static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, failed_function, what);
 }
 
-/* Returns whether the call has replaced the target. Checks that the error message agrees. */
 static bool target_is_replaced(const struct scene *s, const struct row *row, const sb_error *err,
                                int n) {
     const bool in_place = !file_holds(s->target, "old");
@@ -508,7 +484,6 @@ static struct wire reference(const struct row *row, const struct failure *how) {
     return after;
 }
 
-/* Makes the call with its n-th step failing. Returns false if the call has fewer than n steps. */
 static bool run(const struct row *row, const struct failure *how, int n, struct wire *after) {
     struct scene s;
     open_row(&s, row, how->origin);
@@ -533,7 +508,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     if (descriptors.inherited)
         blame(row, n, "another program would inherit an open file");
     if (row->call == save_sink && how->step == REPORTS && n == 1)
-        assert_int_equal(s.sink.writes, 0); /* a save first measures the model, and reports this */
+        assert_int_equal(s.sink.writes, 0); /* the first report precedes the first write */
     if (st != SB_OK) {
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {
@@ -545,10 +520,10 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         struct wire now = see(&s, true, !replaced);
         if (s.made || !same_seen(replaced ? &other : &before, &now))
             blame(row, n, "a failed call has changed something");
-        if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
+        if (s.rig.counting.live_blocks > blocks + 1) /* the list of edits may be a new block */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
-        if (n == 1) { /* the same failure without an error to fill */
+        if (n == 1) { /* the same failure, with NULL as the error */
             arm(&s, how, 1);
             st = row->call(&s, NULL);
             assert_true(disarm(&s, how, 1) && is_expected(how, st));
@@ -608,8 +583,7 @@ TEST(each_step_of_each_call_may_fail) {
         fail_each(&(struct failure){0, 0, 0, SB_ERR_OUT_OF_MEMORY, A_FILE});
 }
 
-/* The library also reads a file whose size is 0, because such a file may have bytes if it is in
-   /proc. */
+/* The library also reads a file of size 0: files in /proc have the size 0, but have bytes. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});
@@ -617,11 +591,7 @@ TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     assert_int_equal(fault_end(), 1);
 }
 
-/* --- files that are replaced ----------------------------------------------------------------- */
-
-/* Returns whether a child that makes the call was killed at its n-th system call. A child that was
-   not killed raises another signal, because at a normal exit valgrind reports the parent's memory
-   as leaks. */
+/* A surviving child raises another signal, because valgrind reports leaks at a normal exit. */
 static bool killed_at(const struct row *row, int n, struct scene *s) {
     int status = -1;
     pid_t child = fork();
@@ -636,7 +606,6 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* A killed writer leaves the old file or the new one, and at most one temporary file. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + num_rows; row++) {
         bool killed = row->steps & REPLACES;
@@ -649,7 +618,7 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
             const struct wire left = wire_of_file(s.target);
             assert_true(killed || !is_old);
             assert_true(files_in(s.rig.folder) <= files + killed);
-            assert_ok(row->call(&s, &err)); /* the temporary file does not disturb the next save */
+            assert_ok(row->call(&s, &err));
             const struct wire whole = wire_of_file(s.target);
             assert_true(is_old || (left.size == whole.size &&
                                    memcmp(left.bytes, whole.bytes, whole.size) == 0));

@@ -1,15 +1,10 @@
-/* Makes every call in every state of a memory while the n-th allocation, the n-th device operation,
-   or several operations in a row fail, for every n. A failed call must change nothing observable,
-   and the same call must then succeed. Storage that may be in use must not be reused or returned to
-   its lender, and nothing may leak. The device runs its work as late as it can, which exposes any
-   access to storage that was reused too early. */
+/* Makes allocations and device operations of every call on a memory fail. */
 #include "pointers.h"
 #include "scene.h"
 
 #define BYTES ((size_t)192)
 #define USERS 0x77 /* the byte that the caller writes through a returned pointer */
 
-/* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
     bool pending; /* a copy to the other side is queued before the call */
@@ -18,9 +13,9 @@ struct trial {
     enum call call;
     enum fault fault;
     int64_t nth;
-    int times; /* how many steps in a row fail */
+    int times;
     struct plan plan;
-    sb_status status; /* of the call */
+    sb_status status;
     struct scene scene;
     sb_stream stream;
     void *given; /* host memory that the caller filled with USERS, or NULL */
@@ -37,7 +32,6 @@ static int32_t head_before(const struct trial *t) {
     return t->pending ? SB_HEAD_SYNCED : t->start->head;
 }
 
-/* Returns the state table's plan for the call without a fault. */
 static struct plan plan_of(const struct trial *t) {
     const sb_mem *mem = t->scene.mem;
     const struct memory_state state = {.bytes = BYTES,
@@ -78,12 +72,10 @@ static bool is_lost(const struct trial *t) {
     return sb_context_device_status(t->scene.rig.context) != SB_OK;
 }
 
-/* Returns whether the call clears current device bytes in place, not in new storage. */
 static bool writes_in_place(const struct trial *t) {
     return t->call == CLEAR && t->plan.side == SB_SIDE_GPU && t->plan.zeroes && !t->plan.allocates;
 }
 
-/* Returns the byte that the memory holds after the call; -1: unspecified bytes. */
 static int fill_of(const struct trial *t) {
     const enum purpose purpose = call_kinds[t->call].purpose;
     if (t->status != SB_OK)
@@ -93,7 +85,6 @@ static int fill_of(const struct trial *t) {
     return t->call == CLEAR || t->start->head == SB_HEAD_UNINITIALIZED ? 0 : CURRENT;
 }
 
-/* Checks that a read of a current side fails or returns the expected bytes. */
 static void check_bytes(struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem);
     const int fill = fill_of(t);
@@ -106,9 +97,7 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks that a failed call keeps the head. There are two exceptions. After a failure of queued
-   work, the head is the trial's first head. After an in-place write that loses the device, the head
-   is AT_CPU or LOST. */
+/* Failed queued work restores the first head of the trial. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -132,7 +121,6 @@ static void check_call(struct trial *t, bool fired, const void *out) {
         check_head(t);
 }
 
-/* Repeats the call without a fault and checks that it succeeds. */
 static void call_again(struct trial *t) {
     void *out = NULL;
     if (t->status == t->plan.status || is_lost(t))
@@ -151,7 +139,7 @@ static void drain(const struct trial *t) {
     demand(t, st == SB_OK || (st == SB_ERR_DEVICE_LOST && is_lost(t)));
 }
 
-/* Checks that each deleter ran once, and that lent bytes were not written after the deleter ran. */
+/* Lent bytes must not be written after their deleter ran. */
 static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
@@ -183,7 +171,7 @@ static bool run_trial(struct trial *t) {
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
         table_is_current(t->start->head, call_kinds[t->call].side)) {
-        /* Reading the copy's source needs no wait. */
+        /* A read of the source of the queued copy needs no wait. */
         const struct tally since = rig_since(&t->scene.rig, &before);
         demand(t, since.calls[SB_SIM_EVENT_WAIT] + since.calls[SB_SIM_STREAM_SYNCHRONIZE] == 0);
     }

@@ -1,6 +1,4 @@
-/* Tests that storage that may still be in use is not freed, reused or passed to its deleter, even
-   if many waits in a row fail. The device runs its work as late as it can, which exposes any access
-   to storage that was reused too early. */
+/* Tests that storage that may still be in use is not freed, reused or returned to its lender. */
 #include "blobs.h"
 #include "pointers.h"
 #include "scene.h"
@@ -22,7 +20,7 @@ static void end_owner(void *user, void *ptr) {
     sb_context_release(owner->context);
 }
 
-/* Opens and closes a context without a device; closing it polls the quarantine. */
+/* Closing a context polls the quarantine. */
 static void end_another_context(void) {
     struct rig other;
     rig_open_on(&other, NULL, 0);
@@ -30,7 +28,6 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* The deleter of the quarantined memory owns the last reference to the context. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     rig_open(&rig);
@@ -42,7 +39,7 @@ TEST(a_loan_that_owns_its_context_is_returned) {
     mem_fail_wait(mem);
     test_end(mem);
     sb_context_release(rig.context);
-    for (int i = 0; i < 32; i++) { /* until no armed fault is left */
+    for (int i = 0; i < 32; i++) { /* uses up all armed faults */
         end_another_context();
         assert_int_equal(owner.lent.deleted, 0);
     }
@@ -54,8 +51,6 @@ TEST(a_loan_that_owns_its_context_is_returned) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* --- several memories in quarantine ----------------------------------------------------------- */
-
 #define STREAMS  5
 #define CAPTURED 2 /* the stream that is captured */
 
@@ -63,8 +58,8 @@ struct crowd {
     struct rig rig;
     sb_stream streams[STREAMS];
     struct lent lent;
-    struct look look; /* a kernel on the captured stream */
-    void *between;    /* an event on the captured stream before `look`, or NULL */
+    struct look look;
+    void *between; /* an event on the captured stream before `look`, or NULL */
 };
 
 static void crowd_open(struct crowd *crowd) {
@@ -83,7 +78,6 @@ static void crowd_close(struct crowd *crowd) {
     rig_close(&crowd->rig);
 }
 
-/* Returns a memory whose storage is lent and in use on each stream whose bit is set in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem = test_mem(crowd->rig.context, BYTES);
     assert_ok(sb_mem_set_gpu(mem, crowd->lent.ptr, BYTES, 0, lent_deleter, &crowd->lent, &err));
@@ -93,14 +87,12 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Releases the memory while the stream CAPTURED is being captured. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     test_end(mem);
     captured_stream = NULL;
 }
 
-/* Releases the memory as `retire` does, then waits for its streams except the captured stream. */
 static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     retire(crowd, mem);
     captured_stream = crowd->streams[CAPTURED];
@@ -108,7 +100,6 @@ static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Puts two memories in quarantine, for work that the captured stream has not begun. */
 static void quarantine_two(struct crowd *crowd, unsigned users) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
@@ -141,8 +132,7 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     assert_int_equal(captured_waits, before);
 }
 
-/* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
-   event for the first memory, the event `between`, and the kernel `look`. */
+/* The captured stream has an event for the first memory, then `between`, then `look`. */
 static void quarantine_one_after_the_other(struct crowd *crowd) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
@@ -150,7 +140,7 @@ static void quarantine_one_after_the_other(struct crowd *crowd) {
     const sb_stream others[] = {NULL, crowd->rig.context->stream};
     sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
     retire_and_wait(crowd, first);
-    retire(crowd, second); /* this storage waits for the legacy default stream */
+    retire(crowd, second);
     end_another_context();
     assert_ok(sb__sim_backend.event_record(device, stream, &crowd->between, &err));
     rig_look(&crowd->look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
@@ -161,7 +151,7 @@ static void quarantine_one_after_the_other(struct crowd *crowd) {
     assert_int_equal(crowd->lent.deleted, 0);
 }
 
-/* Storage retired after an event was recorded needs a later event, even on the same stream. */
+/* Storage needs an event that was recorded after the storage was retired. */
 TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
     quarantine_one_after_the_other(f);
     assert_ok(sb__sim_backend.event_wait(f->rig.context->device, f->between, &err));
@@ -182,8 +172,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
     return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "planted by the test");
 }
 
-/* If the backend has no query slot, if that slot fails, or if no event can be recorded, storage
-   stays in quarantine until a wait succeeds. */
+/* Without a successful query, storage stays in quarantine until a wait succeeds. */
 TEST_ON(crowd, storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

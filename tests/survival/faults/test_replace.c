@@ -1,6 +1,4 @@
-/* Replaces a file while a system call fails. Afterwards the file must have the old bytes or all new
-   bytes, the error must have the system call's errno and describe the failed step, and the folder
-   must have no other file. Also reads from a descriptor whose reads fail. */
+/* Replaces a file while a system call fails. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -18,16 +16,14 @@
 
 #define LIST "system.posix_acl_access"
 
-/* --- the result of each failure ---------------------------------------------------------- */
-
 enum file_contents { OLD, NEW };
 
-/* test_formats.c tests EINTR: the library retries each call that fails with EINTR. */
+/* The rows omit EINTR, which test_formats.c tests. */
 static const struct row {
     const char *function;
     int nth, last, error;
     sb_status status;
-    int code; /* device_code of the error */
+    int code;
     const char *words;
     enum file_contents after;
 } rows[] = {
@@ -38,7 +34,7 @@ static const struct row {
     {"open", 1, 2, EACCES, SB_ERR_IO, EACCES, "in a directory that cannot be opened", OLD},
     {"readlinkat", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"openat", 1, 1, EACCES, SB_ERR_IO, EACCES, "temporary file in the same directory", OLD},
-    {"openat", 1, 1, EEXIST, SB_OK, 0, NULL, NEW}, /* another name is tried */
+    {"openat", 1, 1, EEXIST, SB_OK, 0, NULL, NEW}, /* the library tries another name */
     {"openat", 1, 99, EEXIST, SB_OK, 0, NULL, NEW},
     {"openat", 1, 100, EEXIST, SB_ERR_IO, EEXIST, "temporary file in the same directory", OLD},
     {"fstat", 1, 1, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
@@ -96,14 +92,12 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-/* The objects of a test: a folder with `file` and another file, a blob and a model. No file exists
-   at the path `made`. */
 struct scene {
     struct rig rig;
-    const char *file, *made;
+    const char *file, *made; /* paths in a folder that has one other file */
     sb_blob *blob;
-    sb_model *model;                /* contains `blob`, and a blob of the other file */
-    struct wire whole, whole_model; /* the bytes of complete files of `blob` and `model` */
+    sb_model *model; /* contains `blob`, and a blob of the other file */
+    struct wire whole, whole_model;
 };
 
 static void scene_open(struct scene *s) {
@@ -151,8 +145,6 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
         check(f, &rows[i]);
 }
 
-/* --- random failures ---------------------------------------------------------------------- */
-
 /* An access control list, version 2: entries for owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
@@ -187,9 +179,7 @@ static const struct {
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-/* Saves over a file whose mode depends on the seed, or through a link to a file that does not
-   exist. Every third file also has an access list. If a save cannot keep the list, the new mode
-   grants only permissions that every entry of the list grants. */
+/* Without the access list, the new mode grants only permissions that every entry grants. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
@@ -253,7 +243,7 @@ TEST_ON(scene, saves_survive_random_failures) {
     }
 }
 
-/* If a network file system loses the reply to a successful rename, the save must succeed. */
+/* A network file system may lose the reply to a successful rename. */
 TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
     for (int error = 1; error < 134; error++) {
         struct world w = {.lacks = {"renameat"},
@@ -286,8 +276,6 @@ TEST_ON(scene, a_read_waits_for_the_end_of_a_lease) {
     assert_int_equal(err.device_code, EAGAIN);
     assert_int_equal(fault_end(), 1);
 }
-
-/* --- reads of a descriptor ------------------------------------------------------------------- */
 
 TEST(a_failed_read_reports_the_missing_bytes) {
     static const struct {

@@ -1,17 +1,13 @@
-/* The built-in allocator and the simulated device request memory from the C library and the kernel.
-   These requests do not reach a caller's allocator. The test makes the n-th request of a call fail,
-   for every n. The call must return an error and change nothing; a retry must then succeed. */
+/* Makes memory requests to the C library and the kernel fail. */
 #include "blobs.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* The linker option --wrap redirects every reference to X in this program to __wrap_X, which calls
-   the real function as __real_X. */
 static struct {
     bool armed;
-    int64_t left; /* requests until the fault: the request that makes `left` 0 fails */
+    int64_t left; /* the request that decreases this number to 0 fails */
     bool fired;
 } fault;
 
@@ -42,16 +38,14 @@ WRAP(int, pthread_mutexattr_init, (pthread_mutexattr_t * attributes), (attribute
 WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type),
      (attributes, type), ENOMEM)
 
-/* --- the objects of a test ------------------------------------------------------- */
-
 #define SMALL 64
 #define LARGE ((size_t)20 << 20) /* so large that the allocator and the device use mmap */
 
 struct scene {
     sb_context *context;
-    sb_mem *mem, *large; /* `mem`: SMALL bytes of 0x21 on the host; `large`: never touched */
+    sb_mem *mem, *large; /* `mem` has SMALL bytes of 0x21 on the host; `large` was never touched */
     sb_stream stream;
-    sb_context *made, *fresh; /* `fresh` has no memory yet */
+    sb_context *made, *fresh;
     sb_stream made_stream;
     void *made_ptr;
     int launched;
@@ -81,8 +75,6 @@ static void scene_close(struct scene *s) {
     sb_context_release(s->fresh);
 }
 
-/* --- calls -------------------------------------------------------------------------- */
-
 static struct row {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
@@ -90,7 +82,6 @@ static struct row {
 } calls[16];
 static size_t num_calls;
 
-/* Defines a function that makes a call, and adds the function to the list. */
 #define CALL(name, least, expression)                                                              \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
         return expression;                                                                         \
@@ -127,7 +118,6 @@ static bool is_unchanged(const struct scene *s) {
            sb_mem_head(s->large) == SB_HEAD_UNINITIALIZED && mem_holds(s->mem, "!!!!", 4);
 }
 
-/* Runs call `i` with its n-th request failing. Returns whether there was an n-th request. */
 static bool run(size_t i, int64_t n) {
     struct scene s;
     scene_open(&s);
@@ -153,7 +143,7 @@ TEST(calls_survive_the_failure_of_the_nth_request) {
         if (calls[i].least > 100 && test_is_quick())
             continue;
         for (; run(i, n); n += step)
-            step = n > 50 ? 97 : 1; /* skip most of a thousand equal requests */
+            step = n > 50 ? 97 : 1; /* skips most of a thousand equal requests */
         assert_true(n > calls[i].least);
     }
 }

@@ -1,10 +1,5 @@
 #!/usr/bin/env python3
-"""Tests how much memory the program syncblob needs:
-
-- A command that reads a bomb, and `convert` of a file with false sizes or counts, may need at most
-  64 MiB + 16 x the bytes that the file has on the disk.
-- `convert` in every direction may need at most 1.2 x the largest blob + 32 MiB of private writable memory.
-  The net is generated. The command `diff` compares the values of each conversion with the original.
+"""Tests how much memory the commands of the program syncblob need.
 """
 import argparse
 import json
@@ -34,8 +29,6 @@ CONVERSIONS = [("net.safetensors", "net.caffemodel", []),
                ("net.caffemodel", "fc6.npy", ["--only", "fc6.0"])]
 
 
-# --- files that are made to cost memory -----------------------------------------------
-
 
 def npy_bytes(shape):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
@@ -43,8 +36,7 @@ def npy_bytes(shape):
 
 
 def write_zip(path, members):
-    """Writes a zip file. A member has a name, first bytes, and a number of MiB of zeros. Writes each MiB
-    separately to use little memory, because a child process inherits this program's peak of memory."""
+    """Writes each MiB separately: a child process inherits this program's peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:
@@ -60,7 +52,6 @@ def write_sparse(path, data, size):
 
 
 def bombs_to_read(program, folder):
-    """Yields names and paths, one file on the disk at a time."""
     path = folder / "bomb"
     names = subprocess.run([program, "bombs"], check=True, text=True, capture_output=True).stdout
     for name in names.split():
@@ -70,7 +61,7 @@ def bombs_to_read(program, folder):
 
 
 def bombs_to_refuse(folder):
-    """Yields names and paths, one file on the disk at a time. Each file has false sizes or counts."""
+    """Yields files with false sizes or counts."""
     def safetensors(header):
         path = folder / "bomb.safetensors"
         path.write_bytes(struct.pack("<Q", len(header)) + header)
@@ -97,7 +88,6 @@ def bombs_to_refuse(folder):
 
 
 def is_frugal(what, path, command, statuses):
-    """Runs a command on the file. Returns whether its exit status and its memory are allowed."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE)
     message = child.stderr.read().decode()
@@ -124,12 +114,9 @@ def bomb_results(options, folder):
         path.unlink()
 
 
-# --- conversions ------------------------------------------------------------------------
-
 
 def write_net(path):
-    """Writes a net as safetensors. Returns the size of the largest blob. Each of three layers
-    has a quarter of the floats, like a fully connected layer."""
+    """Returns the size of the largest blob."""
     rows = NET_MIB // 4 * MIB // 4 // 4096
     header, at = {}, 0
     for name, shape in [("fc6", [rows, 4096]), ("fc7", [rows, 4096]), ("fc8", [rows, 4096])] + [
@@ -140,7 +127,7 @@ def write_net(path):
             at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    # Floats in [1, 2) with random bits.
+    # floats in [1, 2) with random bits
     some = random.Random(1).randbytes(4 * MIB)
     block = bytearray(some)
     block[3::4] = b"\x3f" * MIB
@@ -154,7 +141,7 @@ def write_net(path):
 
 def is_same(cli, one, other):
     if other.name.startswith("half") or other.name == "fc6.npy":
-        return True  # rounded values, or one blob: users/golden/test_convert.py compares these
+        return True  # users/golden/test_convert.py compares rounded values and single blobs
     return subprocess.run([cli, "diff", one, other], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 

@@ -2,10 +2,7 @@
 
        cost bombs | counts                     lists the cases of one kind
        cost read SMALL LARGE NAME...           calls work_on for each case at both sizes
-       cost write NAME BYTES FILE              writes a bomb
-
-   A bomb is an input that costs a careless reader too much memory or time (bombs.h). The other
-   cases make many objects or calls. linear_time.py compares the instructions of work_on. */
+       cost write NAME BYTES FILE              writes a bomb */
 #include "../threads/team.h"
 #include "bombs.h"
 #include "counting_allocator.h"
@@ -25,8 +22,6 @@ static void *array_of(int64_t count, size_t size) {
     return array;
 }
 
-/* --- reading --------------------------------------------------------------------------------- */
-
 static const struct bomb *find_bomb(const char *name) {
     for (size_t i = 0; i < num_bombs; i++)
         if (strcmp(bombs[i].name, name) == 0)
@@ -34,8 +29,7 @@ static const struct bomb *find_bomb(const char *name) {
     return NULL;
 }
 
-/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob. This work
-   is proportional to the file, so a cost per blob that grows with the file is visible. */
+/* The number of calls is proportional to the file's size. */
 static void use_model(const sb_model *model) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -63,7 +57,6 @@ static void *saved(const sb_model *model, size_t *size) {
     return bytes;
 }
 
-/* Adds as many layers as the model has, and finds each added layer by its name. */
 static void add_layers(sb_model *model) {
     int64_t found;
     for (int64_t i = sb_model_num_layers(model); i > 0; i--) {
@@ -81,8 +74,7 @@ static void use_as_blob(const struct wire *wire) {
     sb_blob_destroy(blob);
 }
 
-/* Opens and uses a bomb. The limits of layers and blobs have their maxima, because a refusal would
-   end the work early. */
+/* Without limits: a refusal would end the work early. */
 static void read_bomb(int32_t format, const struct wire *wire) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_layers = limits.max_blobs = INT64_MAX;
@@ -103,7 +95,6 @@ static void read_bomb(int32_t format, const struct wire *wire) {
         use_as_blob(wire);
 }
 
-/* A context on the simulated device, with a block of its memory, and two streams. */
 struct scene {
     sb_context *context;
     sb_stream streams[2];
@@ -126,8 +117,6 @@ static void scene_close(struct scene *s) {
     OK(sb_sim_free(s->context, s->loan, NULL));
     sb_context_release(s->context);
 }
-
-/* --- memories that are released while a stream is captured --------------------------------- */
 
 static int64_t given_back;
 
@@ -158,10 +147,7 @@ static void release_in_a_capture(int64_t count) {
     scene_close(&s);
 }
 
-/* --- writes without a wait -------------------------------------------------------------------- */
-
-/* All blobs use one block of device memory, because a search through many blocks would dominate the
-   cost. */
+/* All blobs use one block, because a search through many blocks would dominate the cost. */
 static void write_on_two_streams(int64_t count) {
     struct scene s;
     scene_open(&s, NULL);
@@ -180,11 +166,7 @@ static void write_on_two_streams(int64_t count) {
     scene_close(&s);
 }
 
-/* --- edits of a model ------------------------------------------------------------------------ */
-
-/* Adds a blob to each layer in a shuffled order. The factor 1000003 is prime, so that the loop
-   visits each layer once. Then replaces the blobs of the saved net from the last to the first. The
-   test behaviour.edits checks that searches are short after additions in any order. */
+/* The factor 1000003 is prime, so the loop visits each layer once. */
 static void edit_shuffled(int64_t count) {
     sb_model *model;
     size_t size;
@@ -209,9 +191,7 @@ static void edit_shuffled(int64_t count) {
     sb_blob_destroy(blob);
 }
 
-/* --- requests in flight ----------------------------------------------------------------------- */
-
-/* Starts `count` requests on each of two ranks; one thread makes the calls of both ranks. */
+/* One thread makes the calls of both ranks. */
 static void reduce_at_once(int64_t count) {
     sb_comm *comms[2];
     float values[2] = {1, 2};
@@ -231,15 +211,13 @@ static void reduce_at_once(int64_t count) {
     sb_comm_destroy(comms[1]);
 }
 
-/* --- the program ------------------------------------------------------------------------------ */
-
 static const struct {
     const char *name;
     void (*run)(int64_t count);
 } counts[] = {
-    {"release_in_a_capture", release_in_a_capture}, /* `count` memories */
-    {"write_on_two_streams", write_on_two_streams}, /* `count` blobs */
-    {"edit_shuffled", edit_shuffled},               /* `count` layers of one blob */
+    {"release_in_a_capture", release_in_a_capture},
+    {"write_on_two_streams", write_on_two_streams},
+    {"edit_shuffled", edit_shuffled},
     {"reduce_at_once", reduce_at_once},
 };
 enum { COUNTS = sizeof counts / sizeof *counts };

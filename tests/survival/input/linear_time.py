@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests that time is linear. At ten times the size, a bomb may cost at most eleven times the instructions,
-and a case of the kind "counts" at most thirteen times: its sorted trees have a logarithmic cost. Callgrind
-counts the instructions inside the function work_on of cost.c. With --full, the bombs take half an hour.
+"""Tests that the cases of cost.c take linear time.
+
+Callgrind counts the instructions inside work_on. With --full, the bombs take half an hour.
 """
 import argparse
 import concurrent.futures
@@ -12,13 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-# For each kind: the largest factor, the smaller size without --full, and the smaller size with --full.
+# For each kind: the largest ratio of instructions, and the smaller size without and with --full.
 KINDS = {"bombs": (11, 10_000, 1_000_000), "counts": (13, 1_000, 10_000)}
 
 
 def measure(program, sizes, names):
-    """Returns for each case the instructions at both sizes, including calls into the C library and
-    OpenBLAS. Callgrind writes a profile after each call of work_on."""
+    """Callgrind writes a profile after each call of work_on."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "profile"
         subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=work_on",

@@ -1,6 +1,4 @@
-/* Tests that a read allocates no more than the caller's limit, and by default no more than the
-   payload + the size of the input + 8 MiB. The tests count the allocated bytes for every bomb
-   (bombs.h), read from memory and from a file. */
+/* Tests that a read allocates no more than its limit. */
 #include "blobs.h"
 #include "bombs.h"
 #include "files.h"
@@ -23,7 +21,6 @@ static size_t peak(const struct observed *o) {
     return o->rig.counting.peak_bytes - o->before;
 }
 
-/* The bytes of a bomb, in memory and in the file `path`. */
 struct input {
     const struct bomb *bomb;
     struct wire wire;
@@ -54,8 +51,6 @@ static bool is_the_datas_fault(sb_status st) {
     return st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT;
 }
 
-/* --- bombs -------------------------------------------------------------------------- */
-
 static void check_peak(const struct observed *o, const struct input *input, sb_status st,
                        size_t allowed) {
     if (st != SB_OK && !is_the_datas_fault(st))
@@ -64,9 +59,7 @@ static void check_peak(const struct observed *o, const struct input *input, sb_s
         fail_with("%s: %zu bytes, %zu allowed", input->bomb->name, peak(o), allowed);
 }
 
-/* Opens the input and loads some blobs, including the first. `memory` is the caller's limit (0: the
-   default limits). The index stays allocated, so it counts at each load. The caller's blob does not
-   count. */
+/* The index stays allocated, so its bytes count at each load. */
 static void check(const struct input *input, bool in_file, size_t memory) {
     const size_t open_bytes = memory ? memory : input->wire.size + 8 * MIB;
     struct observed o;
@@ -143,10 +136,7 @@ TEST(a_net_of_a_million_empty_layers_is_refused) {
     }
 }
 
-/* --- each limit ------------------------------------------------------------------------------ */
-
-/* Returns the bytes that a read of `count` floats allocates, including page-locked bytes, or 0 if
-   the read is refused. */
+/* Returns the allocated bytes, or 0 if the read is refused. */
 static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t memory) {
     struct observed o;
     struct wire wire = {0};
@@ -171,7 +161,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     return (size_t)taken;
 }
 
-/* The limit counts handles, and it counts page-locked memory by its size class. */
+/* For page-locked memory, the limit counts the bytes of the size class. */
 TEST(the_limit_counts_what_a_read_allocates) {
     static const int64_t counts[] = {1, 1000, 16385, 20480, 300000};
     for (int device = 0; device < 2; device++)
@@ -185,8 +175,6 @@ TEST(the_limit_counts_what_a_read_allocates) {
             }
 }
 
-/* The fuzz target `differential` tests that the limits of layers, blobs, names and axes are exact.
- */
 TEST(the_limits_of_a_context_apply_unless_a_read_has_its_own) {
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT;
     const struct wire net = wire_of("100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'} 100:{1:'n'}");

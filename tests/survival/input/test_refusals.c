@@ -1,7 +1,4 @@
-/* Tests calls that must be refused before anything changes: NULL for each pointer that a header
-   does not mark [nullable]; flags of other calls and unknown flags, alone or with valid flags;
-   parts other than data and diff; extreme numbers. tests/support/make_refusals.py generates the
-   calls from the headers. Queries return no status, so they must return a value. */
+/* Tests calls that must be refused before anything changes. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -50,7 +47,6 @@ static void world_open(struct world *w) {
     assert_ok(sb_reducer_create(w->comm, NULL, 0, NULL, &w->reducer, &err));
 }
 
-/* Checks that nothing was created or changed. */
 static void world_close(struct world *w) {
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
@@ -125,7 +121,6 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff_are_refused) {
     }
 }
 
-/* Builds with sanitizers also detect overflows inside the calls. */
 TEST_ON(world, extreme_numbers_are_refused) {
     static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                        INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
@@ -142,11 +137,15 @@ TEST_ON(world, extreme_numbers_are_refused) {
     assert_true(st != SB_OK && st != SB_ERR_INTERNAL);                                             \
     support_check_status(st, st, &err, #call, __FILE__, __LINE__);
         NUMBER(sb_blob_create(NULL, -1 - i, &blob, &err)) /* an unknown dtype */
+        NUMBER(sb_model_open_bytes(NULL, -1 - i, "", 0, NULL, NULL, NULL, &model, &err))
+        NUMBER(sb_model_open_file(NULL, -1 - i, "/dev/null", 0, NULL, &model, &err))
+        NUMBER(sb_model_create(NULL, -i, &model, &err)) /* -0 is SB_FORMAT_AUTO */
         NUMBER(sb_blob_reshape(w->blob, numbers, 3, NULL, &err))
         NUMBER(sb_blob_reshape_legacy(w->blob, number, number, number, number, NULL, &err))
         NUMBER(sb_blob_create_shaped(NULL, SB_DTYPE_F32, numbers, 3, &blob, &err))
         NUMBER(sb_blob_create_legacy(NULL, SB_DTYPE_F32, number, 1, number, number, &blob, &err))
         limits.max_layers = limits.max_blobs = limits.max_axes = number;
+        NUMBER(sb_model_open_file(NULL, SB_FORMAT_BLOB, "/dev/null", 0, &limits, &model, &err))
         NUMBER(
             sb_model_open_bytes(NULL, SB_FORMAT_BLOB, NULL, 0, &limits, NULL, NULL, &model, &err))
 #include "refusals.inc"
@@ -171,13 +170,13 @@ TEST_ON(world, impossible_sizes_are_refused) {
     mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
-    if (sizeof(size_t) == 4) /* a 32-bit process may be able to allocate half of its addresses */
+    if (sizeof(size_t) == 4) /* half of a 32-bit address space may be free */
         return;
     assert_true(st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED);
     assert_null(ptr);
 }
 
-/* Cases that make_refusals.py omits: calls that need another model, and pointers within structs. */
+/* make_refusals.py omits calls that need another model, and pointers within structs. */
 TEST_ON(world, null_is_refused_for_nets_and_within_structs) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     const sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};

@@ -1,11 +1,8 @@
-/* Tests every struct of the core that has a struct_size, with every size up to some bytes beyond
-   the current size. */
+/* Tests every struct that has a struct_size, with sizes below and above the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/backend.h>
 #include <syncblob/syncblob.h>
-
-/* --- one call for each struct ---------------------------------------------------------- */
 
 static const unsigned char scalar[] = {0x2a, 4, 0, 0, 0x80, 0x3f};
 
@@ -131,9 +128,6 @@ static sb_status with_state(const sb_solver_info *set, sb_solver_info *get) {
 CALL(set_solver_info, with_state(given, NULL))
 CALL(solver_info, with_state(NULL, given))
 
-/* --- the table --------------------------------------------------------------------------- */
-
-/* A slot that is never called. */
 static void no_slot(void) {
 }
 

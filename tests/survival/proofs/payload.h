@@ -1,4 +1,4 @@
-/* Stubs of the functions that payload.c calls, for the two proofs of payload.c. */
+/* Stubs of the functions that payload.c calls. */
 #ifndef SB_TESTS_PROOFS_PAYLOAD_H
 #define SB_TESTS_PROOFS_PAYLOAD_H
 

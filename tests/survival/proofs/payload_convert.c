@@ -1,6 +1,5 @@
-/* convert_in_place, convert, whole: convert the values of a part, all at once or by chunks. They
-   access nothing beyond the available bytes, the chunk, the part or `dst`. They convert each value
-   once, up to the first value that an integer type cannot hold.
+/* convert_in_place, convert, whole: convert each value once, and stay within the bytes and the
+   destination.
    --unwind 4: three chunks of 4096 bytes and a tail; the code treats all chunks in the same way
    planted: "room < count ? room : count"
         -> "count"
@@ -18,9 +17,9 @@
         -> "offset + (uint32_t)((fit + 1) * copy->wire_size)" */
 #include "payload.h"
 
-static uint32_t begin, taken; /* the part's offset; how many of its bytes were read */
-static size_t values;         /* number of values written to dst */
-static size_t at_hand;        /* bytes that can be read in place */
+static uint32_t begin, taken; /* the part's offset; the number of bytes read */
+static size_t values;
+static size_t at_hand; /* bytes that can be read in place */
 static unsigned char some[1];
 
 const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offset, size_t bytes) {

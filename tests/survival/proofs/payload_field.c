@@ -1,5 +1,5 @@
-/* copy_field, is_part: copy the requested values of a payload's field, and never more values than
-   the message had when the library indexed the message, even if its bytes have changed since.
+/* copy_field, is_part: copy only the requested values, even if the bytes have changed since the
+   library indexed the message.
    --unwind 1: there is no loop
    planted: "if (count > copy->present)"
         -> "if (false)"

@@ -1,4 +1,4 @@
-/* Declarations for harnesses. In ESBMC a function without a body returns any value of its type. */
+/* Declarations for harnesses. */
 #ifndef SB_TESTS_PROOF_H
 #define SB_TESTS_PROOF_H
 
@@ -14,8 +14,7 @@ void __ESBMC_assert(_Bool, const char *);
 #define assume(condition) __ESBMC_assume(condition)
 #define claim(condition)  __ESBMC_assert(condition, #condition)
 
-/* The two overflow builtins as gcc defines them. ESBMC 7.7 has no body for them, and misses
-   overflows of __builtin_smull_overflow. */
+/* ESBMC 7.7 has no body for these builtins, and misses overflows of __builtin_smull_overflow. */
 #define OVERFLOWS(a, operator, b, out)                                                             \
     ({                                                                                             \
         const __typeof__(_Generic(*(out), size_t                                                   \
@@ -37,16 +36,15 @@ uint64_t any_u64(void);
 int64_t any_i64(void);
 size_t any_size(void);
 
-/* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: calls
-   of read_tag in that source then call read_tag_contract. The definition of read_tag is unchanged,
-   because its first parameter begins with a word of FIRST_*. */
+/* Calls of NAME in an included source become calls of NAME_contract. A definition of NAME stays,
+   because its first parameter begins with `struct` or `const`. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c
 #define PICK(...)                  THIRD(__VA_ARGS__)
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
-/* The last status that sb__fail received. Every returned failure must be passed to sb__fail. */
+/* Every returned failure must be passed to sb__fail. */
 static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Runs ESBMC on every harness of this folder. Each proof must succeed, and must fail with each planted error.
+"""Runs ESBMC on every harness of this folder. With --selftest, each proof must fail with each planted error.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
-A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, states
-how often loops are unwound ("--unwind N"); ESBMC also proves that N suffices. The comment also
-lists errors, 'planted: "OLD" -> "NEW"': OLD occurs once in the library's source. With --selftest
-NEW replaces OLD in a copy of the source, and the proof must find a claim that does not hold.
+README.md describes how to write a harness.
 """
 import argparse
 import concurrent.futures
@@ -38,7 +35,7 @@ class Proof:
         self.errors = [[json.loads(text) for text in error] for error in ERROR.findall(comment)]
 
     def refusal(self, esbmc, folders=()):
-        """Returns None if every claim is proved, otherwise the claim that does not hold."""
+        """Returns the claim that does not hold, or None."""
         includes = [*folders, FOLDER, ROOT / "c/src", ROOT / "c/include", ROOT / "tests/support"]
         command = [esbmc, str(self.harness), "--function", self.name, "--unwind", self.unwind, *CHECKS,
                    *(word for folder in includes for word in ("-I", str(folder)))]
@@ -61,7 +58,6 @@ class Proof:
         raise Broken(" ".join(output.split()[-60:]))
 
     def plant(self, old, new, folder):
-        """Writes the source with the error to `folder`, which precedes the library on the search path."""
         for name in re.findall(r'#include "(\w+/\w+\.[ch])"', self.harness.read_text()):
             source = ROOT / "c/src" / name
             if source.exists() and source.read_text().count(old) == 1:
@@ -73,7 +69,6 @@ class Proof:
 
 
 def prove(esbmc, proof):
-    """Returns (verdict, text, whether the proof holds)."""
     claim = proof.refusal(esbmc)
     return ("FAILED", f"{proof.name}: {claim}", False) if claim else ("proved", proof.name, True)
 

@@ -1,6 +1,5 @@
 /* The state table: no sequence of calls loses the newest bytes. The proof is by induction over the
-   calls: if the head of a memory names the sides with the newest bytes before a call, then the head
-   names the sides with the newest bytes after the call, and the newest bytes still exist.
+   calls.
    --unwind 1: there is no loop
    planted: "{SB__TRANSFER, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
         -> "{SB__NOTHING, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"

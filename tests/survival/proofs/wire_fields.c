@@ -1,5 +1,4 @@
-/* Proves the functions that read numbers and fields, given the contracts of the functions that they
-   call. */
+/* Proves the functions of wire.c that read numbers and fields. */
 #include "wire_reader.h"
 
 static sb_status skip_group_contract(struct sb__reader *of, const struct sb__path *in, uint32_t end,
@@ -26,8 +25,7 @@ static sb_status skip_group_contract(struct sb__reader *of, const struct sb__pat
 #undef read_tag
 #undef read_value
 
-/* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. A number that is cut
-   or has more than 64 bits is MALFORMED; no other number is.
+/* sb__wire_varint: reads a varint of at most ten bytes before `end`.
    --unwind 11: ten bytes
    planted: "reader->at >= end || !in_window"
         -> "!in_window"
@@ -43,7 +41,7 @@ void wire_varint(void) {
     const uint32_t end = any_reader(), at = reader.at;
     const unsigned char *number = bytes + (at - base);
     uint64_t value, sum = 0;
-    unsigned going_on = 0; /* bytes that announce another byte */
+    unsigned going_on = 0; /* bytes with the continuation bit */
     assume(at - base <= NEAR - 10);
     while (going_on < 10 && at + going_on < end && number[going_on] >= 0x80)
         going_on++;
@@ -100,7 +98,7 @@ void wire_tag(void) {
         claim(is_failure(st, end));
 }
 
-/* read_length: reads a length, then a value of as many bytes as the length; all are before `end`.
+/* read_length: reads a length and a value of that many bytes, all before `end`.
    --unwind 1: there is no loop
    planted: "if (length > end - field->begin)"
         -> "if (length > end)"
@@ -142,7 +140,7 @@ void wire_value(void) {
           (field.type == SB__WIRE_FIXED64 && size == 8));
 }
 
-/* sb__wire_next: reads the next complete field before `end`; returns number 0 only at the end.
+/* sb__wire_next: reads the next field before `end`; sets field->number to 0 at the end.
    --unwind 1: there is no loop
    planted: "if (reader->at >= end || short"
         -> "if (reader->at > end || short"
@@ -153,7 +151,7 @@ void wire_value(void) {
 void wire_next(void) {
     const uint32_t end = any_reader(), at = reader.at;
     struct sb__field field = {any_u32(), any_u32(), any_u32(), any_u32(), at, any_u64()};
-    reader.at = any_u32(); /* the window may have moved since the last field */
+    reader.at = any_u32(); /* sb__wire_next must begin at field.end, not at reader.at */
     sb_status st = sb__wire_next(&reader, &path, end, &field, NULL);
     if (st != SB_OK) {
         claim(is_failure(st, end) && at < end);

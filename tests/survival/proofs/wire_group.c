@@ -1,6 +1,5 @@
 /* skip_group: skips fields up to the end of the group. Inner groups must close in order, and must
-   not be nested too deep. The function depends only on the number of open groups and on the last
-   open group. Therefore the proof's limit of three, which is reached, covers the library's limit.
+   not be nested too deep. A limit of three is enough: the code compares only the last open group.
    --unwind 10: a group of nine fields, in which groups open and close up to the limit
    planted: "depth == SB__MAX_GROUP_DEPTH"
         -> "depth > SB__MAX_GROUP_DEPTH"

@@ -1,8 +1,5 @@
-/* A reader at any place of a message, and the invariants and contracts of the functions of wire.c.
-   A proof sees NEAR bytes of the source: its first bytes, or the last bytes of the largest source.
-   No function reads more than ten bytes from reader->at on, or more than one byte before
-   reader->at. The position matters only at the end of the largest source, where sums of offsets
-   could wrap. */
+/* A reader at any place of a message, and the contracts of wire.c's functions. `bytes` begins at
+   offset 0, or ends at the largest offset, where sums of offsets could wrap. */
 #ifndef SB_TESTS_PROOFS_WIRE_READER_H
 #define SB_TESTS_PROOFS_WIRE_READER_H
 
@@ -12,20 +9,18 @@
 
 #define NEAR 24
 
-extern unsigned char bytes[NEAR]; /* declared only: ESBMC tries all values */
+extern unsigned char bytes[NEAR]; /* only declared: ESBMC tries all values */
 extern struct sb__source source;
 extern struct sb__reader reader;
-static uint32_t base;        /* the offset of bytes[0] in the source */
+static uint32_t base;
 static uint64_t number_read; /* the number that sb__wire_varint_contract returned */
 static const struct sb__path path = {NULL, "", -1, NULL};
 
-/* Returns whether the window is in the source, which is in memory or in a file. */
 static bool is_window(void) {
     return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size;
 }
 
-/* Moves the window anywhere; if `size` is not 0, the window contains `size` bytes from reader.at
-   on. */
+/* If `size` is not 0, the window contains `size` bytes from reader.at on. */
 static void move_window(uint32_t size) {
     reader.begin = any_u32();
     reader.end = any_u32();
@@ -34,7 +29,6 @@ static void move_window(uint32_t size) {
     reader.bytes = bytes + (reader.begin - base);
 }
 
-/* Puts the reader anywhere before the end of a message, and returns that end. */
 static uint32_t any_reader(void) {
     uint32_t end = any_u32();
     source.size = any_u32();
@@ -48,15 +42,13 @@ static uint32_t any_reader(void) {
     return end;
 }
 
-/* Returns whether fetch may fail with `st`: a source outside memory can fail, and a progress
-   callback can cancel. */
+/* A source in a file can fail, and a progress callback can cancel. */
 static bool is_of_source(sb_status st) {
     return (!source.bytes && (st == SB_ERR_IO || st == SB_ERR_OUT_OF_MEMORY)) ||
            ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
 }
 
-/* Returns whether `st` is a valid failure: sb__fail received `st`, the bytes or the source can
-   cause `st`, and the reader is still in the message. */
+/* Every failure must have been passed to sb__fail. */
 static bool is_failure(sb_status st, uint32_t end) {
     return st == last_failure && reader.at <= end && is_window() &&
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));
@@ -78,7 +70,7 @@ static bool value_holds(const struct sb__field *field, uint32_t at, uint32_t end
            reader.at == field->end;
 }
 
-/* A stub for any call that advances the reader or fails. */
+/* Replaces any call that advances the reader or fails. */
 static sb_status step(uint32_t end) {
     uint32_t at = reader.at;
     sb_status st = any_i32();

@@ -1,5 +1,5 @@
 /* append, append_path, append_field, sb__wire_fail: an error's text stays in its buffer and ends
-   with 0, whatever vsnprintf would write.
+   with 0.
    --unwind 4: a path of three messages, each of which adds any possible text; names of two fields
    planted: "text->used = sizeof text->bytes - 1;"
         -> "text->used = sizeof text->bytes;"
@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* vsnprintf as the C standard specifies it: writes at most `size` bytes including the 0, and
-   returns the length of the complete text. */
+/* Behaves like vsnprintf in the C standard. */
 static int write_text(char *to, size_t size) {
     int wanted = any_int();
     assume(wanted >= -1);

@@ -1,5 +1,4 @@
-/* read_watched: reads all bytes piece by piece, in order. After each piece, reports the progress. A
-   failure ends the read.
+/* read_watched: reads all bytes in order, and reports the progress after each piece.
    --unwind 5: three pieces and a tail; the code treats all pieces in the same way
    planted: "        offset += n;\n"
         -> ""

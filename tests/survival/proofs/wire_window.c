@@ -1,7 +1,5 @@
-/* sb__reader_init, sb__reader_watch, in_window, fetch: satisfy the contract that fetch's callers
-   assume (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file
-   of any size. The window's size matters only relative to a request's size (at most eight bytes).
-   --unwind 13: a window of twelve bytes
+/* sb__reader_init, sb__reader_watch, in_window, fetch: satisfy fetch_contract in wire_reader.h.
+   --unwind 13: a window of twelve bytes, which is larger than any request
    planted: "return offset >= reader->begin && offset"
         -> "return offset"
    planted: "left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES"
@@ -24,7 +22,7 @@
 extern unsigned char bytes[24]; /* the bytes of a source in memory */
 extern struct sb__source source;
 extern struct sb__reader reader;
-static struct sb__progress *progress; /* may be NULL */
+static struct sb__progress *progress;
 static uint32_t read_at;
 static size_t read_bytes;
 
@@ -44,7 +42,7 @@ sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size,
 
 #include "wire/wire.c"
 
-/* Returns whether the window is valid: reader.bytes[0] is the source's byte at reader.begin. */
+/* reader.bytes[0] must be the source's byte at reader.begin. */
 static bool is_window(void) {
     return reader.begin <= reader.end && reader.end <= source.size &&
            reader.bytes == (source.bytes ? bytes + reader.begin : reader.window);
@@ -56,7 +54,7 @@ static void make_reader(void) {
     claim(reader.begin == 0 && reader.end == (source.bytes ? source.size : 0));
     sb__reader_watch(&reader, progress);
     claim(reader.at == 0 && reader.progress == progress && is_window());
-    claim(!progress || reader.end == 0); /* otherwise reads would not be reported */
+    claim(!progress || reader.end == 0); /* the window of a watched reader starts empty */
 }
 
 void wire_window(void) {

@@ -1,5 +1,4 @@
-/* Objects of every kind, and pending transfers, on a context with a device. Tests of forks and of
-   process exit use the objects. */
+/* Objects of every kind, and pending transfers, on a context with a device. */
 #ifndef SB_TESTS_ESTATE_H
 #define SB_TESTS_ESTATE_H
 
@@ -73,7 +72,7 @@ static inline bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
-/* Uses a new memory of `context` on the stream `stream` of the context. The calls may fail. */
+/* The calls may fail. */
 static inline void use_new_memory(sb_context *context, sb_stream stream, size_t bytes) {
     sb_mem *mem = NULL;
     const void *in;

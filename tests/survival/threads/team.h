@@ -1,5 +1,4 @@
-/* Runs threads for tests. The flags with which one thread starts another thread do not order memory
-   accesses. The library alone must order these accesses, or ThreadSanitizer reports a race. */
+/* Runs threads for tests under ThreadSanitizer. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 
@@ -10,7 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A flag without memory ordering. */
+/* A flag without memory ordering: ThreadSanitizer still reports races of the library. */
 typedef _Atomic int quiet_flag;
 
 static inline void quiet_raise(quiet_flag *flag) {
@@ -22,8 +21,7 @@ static inline void quiet_await(quiet_flag *flag) {
         sched_yield();
 }
 
-/* Ends the program if `condition` is false. For threads, in which cmocka's assertions print nothing
-   and call exit() while other threads run. */
+/* For threads: cmocka's assertions would call exit() while other threads run. */
 #define expect(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -54,7 +52,6 @@ static inline void *team_member(void *user) {
     return NULL;
 }
 
-/* Runs task(arg, 0) to task(arg, members - 1) at once, each on a separate thread. */
 static inline void team_run(int members, team_task *task, void *arg) {
     struct team team = {.task = task, .arg = arg};
     pthread_t threads[TEAM_MAX];
@@ -81,13 +78,12 @@ static inline void hand_over_member(void *arg, int member) {
     quiet_raise(&h->passed);
 }
 
-/* Runs first(arg, 0) on one thread, then second(arg, 1) on another. */
+/* Runs first(arg, 0) on one thread, then second(arg, 1) on another thread. */
 static inline void hand_over(team_task *first, team_task *second, void *arg) {
     struct hand_over h = {.tasks = {first, second}, .arg = arg};
     team_run(2, hand_over_member, &h);
 }
 
-/* Returns the seconds since a fixed point in time. */
 static inline double now(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);

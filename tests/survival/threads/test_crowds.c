@@ -1,7 +1,4 @@
-/* Many threads make the same calls at once. An object that is created at its first use is created
-   once. A cap is never exceeded, and a request that fits is not refused because of another request.
-   All readers together cause one transfer, and calls on two memories do not wait for each other.
-   Each thread's progress counts the bytes that the thread reads from a shared model. */
+/* Many threads make the same calls at once. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -15,8 +12,6 @@
 #define SMALL  ((size_t)1024)
 #define BYTES  ((size_t)2048)
 #define ROUNDS (test_is_quick() ? 200 : 5000)
-
-/* --- first uses ------------------------------------------------------------------------------ */
 
 static void touch_first(void *arg, int member) {
     sb_mem *mem = arg;
@@ -39,7 +34,6 @@ TEST_ON(rig, concurrent_first_touch_allocates_once) {
     }
 }
 
-/* The side of a memory to read, and streams for its readers. */
 struct race {
     sb_mem *mem;
     sb_stream streams[2];
@@ -86,10 +80,7 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
     race_readers(f, 0);
 }
 
-/* --- two memories at once -------------------------------------------------------------------- */
-
-/* One memory is the left blobs' data and the right blobs' diff; the other memory is the left blobs'
-   diff and the right blobs' data. All bytes are 0, so that every order of the work gives 0. */
+/* All bytes are 0, so every order of the calls leaves 0. */
 struct crossed {
     sb_blob *left[2], *right[2];
 };
@@ -104,7 +95,6 @@ static void cross(void *arg, int member) {
     }
 }
 
-/* No call holds the locks of both memories, so the calls cannot deadlock. */
 TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     struct crossed c;
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
@@ -120,10 +110,7 @@ TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     assert_true(bytes_are(mem_pointer(x, MUTABLE_CPU), BYTES, 0));
 }
 
-/* --- a cap ----------------------------------------------------------------------------------- */
-
-/* Thread 0 repeatedly requests more than the cap allows. The requests of the other threads together
-   are far below the cap. */
+/* Thread 0 always requests more than the cap allows. */
 static void ask(void *arg, int member) {
     struct sb__account *account = arg;
     size_t bytes = member ? SMALL : CAP;
@@ -144,7 +131,6 @@ TEST(a_request_that_fits_is_not_refused_because_of_another) {
     assert_int_equal(sb__counter_read(&account.live), SMALL);
 }
 
-/* Every thread requests a third of the cap. */
 static void compete(void *arg, int member) {
     for (int i = 0; i < ROUNDS; i++) {
         sb_mem *mem = NULL;
@@ -165,9 +151,6 @@ TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
     assert_true(stats.host_peak >= CAP / 3);
 }
 
-/* --- the host cache -------------------------------------------------------------------------- */
-
-/* An allocator that lets other threads run before it frees a block. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = test_aligned_alloc(alignment, bytes);
     return block && flags & SB_ALLOC_ZEROED ? memset(block, 0, bytes) : block;
@@ -218,8 +201,6 @@ TEST(a_request_that_fits_beside_the_memory_in_use_succeeds) {
     }
 }
 
-/* --- a shared model -------------------------------------------------------------------------- */
-
 #define BLOBS 8
 
 static const int64_t counts[] = {50000};
@@ -230,7 +211,6 @@ struct shared {
     sb_model *model;
 };
 
-/* This thread's progress, which `report` updates. */
 static _Thread_local struct {
     uint64_t done, total;
     bool cancels;
@@ -267,9 +247,8 @@ static void check_values(sb_blob *blob, int64_t index) {
         assert_true(values[i] == (float)index + (float)i);
 }
 
-/* Thread 1 cancels each of its loads, which must not affect other threads. */
 static void load_or_cancel(struct shared *s, int member) {
-    sb_blob *blob; /* not test_vector(), whose lock would order the threads */
+    sb_blob *blob; /* test_vector() would take a lock, which orders the threads */
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;

@@ -1,5 +1,4 @@
-/* Ends processes in many states, repeatedly, and checks that no process crashes or hangs. Each of
-   these processes is a child. The parent never uses the library. */
+/* Tests that processes in many states exit without a crash or a hang. */
 #include "child.h"
 #include "estate.h"
 #include "team.h"
@@ -7,7 +6,6 @@
 enum { THREADS = 4 };
 #define RUNS (test_is_quick() || IS_SANITIZED ? 5 : 100)
 
-/* The objects that are alive at exit. */
 static struct estate estates[2];
 
 static void make_everything(void) {
@@ -22,8 +20,6 @@ static void release_everything(void) {
         child_wants(estates[i].host.deleted == 1 && estates[i].device.deleted == 1);
     }
 }
-
-/* --- threads that do not end ----------------------------------------------------------------- */
 
 static _Atomic int busy;
 
@@ -51,10 +47,7 @@ static void start_threads(void) {
         sched_yield();
 }
 
-/* --- scenarios ------------------------------------------------------------------------------- */
-
-/* Disables the detection of leaks: the scenarios do not destroy all objects, and a child cannot
-   free its parent's device objects. */
+/* The scenarios do not destroy all objects. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { /* NOLINT: AddressSanitizer prescribes the name */
     return "detect_leaks=0";
@@ -66,13 +59,12 @@ static void run_and_exit(void *arg) {
     exit(0);
 }
 
-/* Defines a test that runs the function in a child, which then exits. */
 #define SCENARIO(name)                                                                             \
     static void name##_scenario(void);                                                             \
     TEST(name) {                                                                                   \
         void (*scenario)(void) = name##_scenario;                                                  \
         for (int i = 0; i < RUNS; i++) {                                                           \
-            (void)fflush(NULL); /* else the child would print the buffered text, too */            \
+            (void)fflush(NULL); /* otherwise the child would also print the buffered text */       \
             in_child(run_and_exit, &scenario);                                                     \
         }                                                                                          \
     }                                                                                              \
@@ -94,8 +86,7 @@ SCENARIO(deleters_run_in_a_destructor) {
     releases_in_destructor = true;
 }
 
-/* An exit handler: sleeps, so that the scenario's threads keep using the library during exit, then
-   checks that no deleter has run. */
+/* Sleeps, so that the scenario's threads keep using the library during the exit. */
 static void pause_a_bit(void) {
     const struct timespec some = {0, 3000000};
     (void)nanosleep(&some, NULL);

@@ -1,7 +1,4 @@
-/* If a side is ready and no work is pending, a request for the side's pointer takes no lock and
-   calls no function of the device or the allocator. Const calls on current host data do not write
-   to the library's objects, so that any number of threads can share the cache lines of a blob or
-   model. */
+/* Tests that requests for a ready side take no lock and call no function of the device. */
 #include "blobs.h"
 #include "nets.h"
 #include "pointers.h"
@@ -13,12 +10,9 @@
 
 #define BYTES ((size_t)256)
 
-/* --- counting ------------------------------------------------------------------------------- */
-
 static _Thread_local int64_t locks;
 
-/* Replaces the C library's function to count locks, unless a sanitizer already replaces the
-   function. */
+/* Sanitizers replace pthread_mutex_lock, too. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -32,7 +26,7 @@ int pthread_mutex_lock(pthread_mutex_t *mutex) {
 }
 #endif
 
-static int64_t spread; /* calls of parallel_for */
+static int64_t spread;
 
 static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     spread++;
@@ -43,7 +37,7 @@ static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int6
 struct scale {
     struct rig rig;
     sb_mem *mem;
-    sb_blob *blob, *source; /* blobs of BYTES bytes, with data and diff on the host */
+    sb_blob *blob, *source;
 };
 
 static void scale_open(struct scale *s) {
@@ -61,7 +55,6 @@ static void scale_close(struct scale *s) {
     rig_close(&s->rig);
 }
 
-/* Returns the number of locks, and of calls of the device, the allocator and parallel_for. */
 static int64_t calls_so_far(struct scale *s) {
     const int64_t locks_before = locks;
     const struct tally t = rig_tally(&s->rig);
@@ -69,11 +62,10 @@ static int64_t calls_so_far(struct scale *s) {
     int64_t calls = t.host_allocs + counting->object_calls + counting->free_calls + spread;
     for (int op = 0; op < SB_SIM_OP_COUNT; op++)
         calls += t.calls[op];
-    locks = locks_before; /* forgets the locks of rig_tally */
+    locks = locks_before; /* does not count the locks that rig_tally takes */
     return calls + locks;
 }
 
-/* Checks that `expr` succeeds without a lock and without a call of the device or the allocator. */
 #define assert_fast(s, expr)                                                                       \
     do {                                                                                           \
         int64_t before_ = calls_so_far(s);                                                         \
@@ -81,8 +73,6 @@ static int64_t calls_so_far(struct scale *s) {
         if (calls_so_far(s) != before_)                                                            \
             fail_with("%s made %d locks or calls", #expr, (int)(calls_so_far(s) - before_));       \
     } while (0)
-
-/* --- the tests -------------------------------------------------------------------------------- */
 
 TEST_ON(scale, slow_paths_are_counted) {
     const int64_t calls = calls_so_far(f), locks_before = locks;
@@ -95,13 +85,13 @@ TEST_ON(scale, slow_paths_are_counted) {
 TEST_ON(scale, a_request_for_a_ready_side_is_fast) {
     const void *in;
     void *out;
-    assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err)); /* HEAD_AT_CPU */
+    assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err));
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_cpu(f->mem, &out, &err));
-    assert_ok(sb_mem_gpu(f->mem, &in, &err)); /* SYNCED */
+    assert_ok(sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
-    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err)); /* HEAD_AT_GPU */
+    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_ok(sb_mem_mutable_cpu(f->mem, &out, &err));
@@ -118,7 +108,6 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-/* Calls on small blobs on the host take no locks and call neither the device nor the allocator. */
 TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;
@@ -143,8 +132,6 @@ TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     assert_fast(f, sb_blob_gpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* --- const calls, while all memory of the library is read-only ------------------------------- */
-
 #define ARENA_BYTES ((size_t)16 << 20)
 
 struct arena {
@@ -164,7 +151,6 @@ static void *take(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     return arena->bytes + at;
 }
 
-/* Does nothing: the test frees the whole arena. */
 static void ignore_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
 }
 

@@ -1,10 +1,4 @@
-/* Threads use shared objects, with and without failures. Several threads make every call that
-   reads, writes or retires storage, or that queues work on storage, while another thread makes
-   device operations fail. Each reader must find the bytes of the last writer. At the end, each loan
-   (lent storage) must have been returned once and not written after its return, each kernel must
-   have found the memory that it was queued for, and nothing may leak. The test locks each object so
-   that no thread reads the object while another thread writes it. SYNCBLOB_STRESS_SECONDS sets the
-   duration, which is 4 seconds by default. */
+/* Threads use shared objects while another thread makes device operations fail. */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -20,30 +14,27 @@ enum { MAX_LOANS = 4096, MAX_JOBS = 4096 };
 #define COUNT ((int64_t)48)
 #define BYTES ((size_t)COUNT * sizeof(float))
 
-/* Callers write floats from 1 to VALUES, whose sums and squares are exact. Deleters write TAKEN. */
+/* Workers write floats from 1 to VALUES: their sums and squares are exact. Deleters write TAKEN. */
 enum { VALUES = 100 };
-
-/* --- the objects of a round ------------------------------------------------------------------ */
 
 enum manners { MERELY_COUNTS, TRIMS, SYNCHRONIZES, RELEASES_OWNER, ALL_MANNERS };
 
 struct loan {
-    struct lent lent; /* must be first: the deleter's `user` points to it */
+    struct lent lent; /* must be first: the deleter's `user` points to `lent` */
     sb_context *context;
-    enum manners manners; /* the library call that the deleter also makes */
+    enum manners manners;
     bool accepted;
-    sb_dl_managed tensor; /* describes the lent storage, as if another program had made a tensor */
+    sb_dl_managed tensor;
     int64_t shape[1];
 };
 
-/* The lock lets either readers or one writer use its object, as the contract requires. */
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
-    float value; /* each value of the data; NAN: unknown. Each value of the diff is 1. */
+    float value; /* every float of the data, or NAN if unknown */
 };
 
-/* A stream. While one thread forgets the stream, the lock keeps other threads from using it. */
+/* The lock keeps other threads from using a stream that one thread forgets. */
 struct lane {
     pthread_rwlock_t lock;
     sb_stream stream;
@@ -53,13 +44,13 @@ struct round {
     struct rig rig;
     int number;
     bool fails, has_device;
-    bool may_lose; /* some calls may lose the device */
+    bool may_lose;
     sb_stream own; /* the library's stream */
     struct object shared[SHARED];
     struct lane lanes[STREAMS];
     struct loan *loans;
     struct job *jobs;
-    _Atomic(sb_mem *) parked; /* a reference that one thread passes to another */
+    _Atomic(sb_mem *) parked; /* a reference that one thread passes to another thread */
     _Atomic int loan_count, job_count, kernel_count, idle;
     pthread_barrier_t quiet; /* the threads wait at this barrier until no fault is armed */
 };
@@ -71,7 +62,6 @@ struct worker {
     sb_dl_managed_versioned *tensors[TENSORS];
 };
 
-/* Totals of all rounds. */
 static int num_loans, num_kernels;
 static _Atomic int num_failures;
 
@@ -91,7 +81,6 @@ static bool all_are(const void *values, float value) {
     return true;
 }
 
-/* Checks that the round's failures explain `status`. Returns whether `status` is SB_OK. */
 static bool is_ok(struct round *round, sb_status status) {
     /* The call found nothing to push, pull or evict. */
     const bool is_refusal = status == SB_ERR_INVALID_ARGUMENT;
@@ -109,8 +98,6 @@ static sb_mem *memory_of(struct object *o) {
     expect(sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
 }
-
-/* --- loans ----------------------------------------------------------------------------------- */
 
 static void set_device(struct round *round, void *ptr, float value) {
     float values[COUNT];
@@ -134,7 +121,6 @@ static void end_tensor(sb_dl_managed *self) {
     end_loan(loan, loan->lent.ptr);
 }
 
-/* Creates a loan. Returns NULL if there are too many loans or the device is out of memory. */
 static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     struct round *round = w->round;
     struct lent lent = {.context = side == SB_SIDE_GPU ? round->rig.context : NULL, .bytes = BYTES};
@@ -157,7 +143,6 @@ static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     return loan;
 }
 
-/* Records whether the call to which the loan was passed has accepted the loan. */
 static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
     bool ok = is_ok(w->round, status);
     if (ok)
@@ -180,8 +165,6 @@ static void loans_close(struct round *round) {
     }
 }
 
-/* --- kernels --------------------------------------------------------------------------------- */
-
 struct job {
     struct round *round;
     const void *ptr;
@@ -198,8 +181,6 @@ static void kernel(void *user) {
         set_all(p, job->writes);
 }
 
-/* Queues a kernel. In a round with failures the work before the kernel may fail, so the kernel may
-   find any value. */
 static void launch(struct worker *w, sb_stream stream, const void *ptr, float finds, float writes) {
     struct round *round = w->round;
     if (atomic_load(&round->job_count) >= MAX_JOBS - WORKERS)
@@ -219,8 +200,6 @@ static void unlock_lane(struct lane *lane) {
     (void)pthread_rwlock_unlock(&lane->lock);
 }
 
-/* --- const calls ----------------------------------------------------------------------------- */
-
 static void read_host(struct worker *w, struct object *o) {
     const void *in;
     float value;
@@ -231,9 +210,7 @@ static void read_host(struct worker *w, struct object *o) {
         expect(value == o->value || isnan(o->value));
 }
 
-/* Reads on a stream, or at once through a pointer from a call without a stream. In the second case,
-   also launches a kernel on the legacy default stream. This kernel may find any value, because a
-   later writer does not wait for it. */
+/* After a read without a stream, later writers do not wait for the kernel. */
 static void read_device(struct worker *w, struct object *o) {
     void *in = NULL;
     float values[COUNT];
@@ -268,8 +245,7 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. When a tensor ends, queued work may still use the tensor's storage, provided
-   that the memory has recorded the stream of the work. */
+/* When a tensor ends, queued work may still use the tensor's storage. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -286,7 +262,6 @@ static void export(struct worker *w, struct object *o) {
     unlock_lane(lane);
 }
 
-/* Checks a blob that shares the object's data, and a copy of that blob in another context. */
 static void share(struct worker *w, struct object *o) {
     sb_blob *sharer = blob_of_count(w->round->rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *copy = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -302,7 +277,6 @@ static void share(struct worker *w, struct object *o) {
     sb_blob_destroy(copy);
 }
 
-/* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
     sb_mem *mem = sb_mem_retain(memory_of(o));
     mem = atomic_exchange(&w->round->parked, mem);
@@ -310,7 +284,6 @@ static void pass_on(struct worker *w, struct object *o) {
     sb_mem_release(mem);
 }
 
-/* Uses a private memory, which is sometimes large enough for the cache. */
 static void live_alone(struct worker *w, struct object *o) {
     sb_blob *blob = blob_of_count(w->round->rig.context, SB_DTYPE_F32,
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));
@@ -325,10 +298,7 @@ static void live_alone(struct worker *w, struct object *o) {
     sb_blob_destroy(blob);
 }
 
-/* --- exclusive calls ------------------------------------------------------------------------- */
-
-/* Checks `status`. If the call has lost the device, the object's value becomes unknown; other
-   failures leave the bytes unchanged. */
+/* If the call has lost the device, the object's value becomes unknown. */
 static bool is_done(struct worker *w, struct object *o, sb_status status) {
     if (status == SB_ERR_DEVICE_LOST)
         o->value = NAN;
@@ -413,7 +383,6 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
     write_host(w, o, value);
 }
 
-/* Copies from another object, unless a writer has locked that object. */
 static void copy_other(struct worker *w, struct object *o, float value) {
     struct object *from = &w->round->shared[draw(&w->random, SHARED)];
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)
@@ -423,7 +392,7 @@ static void copy_other(struct worker *w, struct object *o, float value) {
     (void)pthread_rwlock_unlock(&from->lock);
 }
 
-/* Computes in place on the device, where a failure loses the device. */
+/* A failure of arithmetic in place loses the device. */
 static void compute(struct worker *w, struct object *o, float value) {
     const int what = draw(&w->random, 3);
     const float before = o->value;
@@ -437,8 +406,6 @@ static void compute(struct worker *w, struct object *o, float value) {
     if (!(o->value >= 0 && o->value <= VALUES))
         write_host(w, o, value);
 }
-
-/* --- a worker -------------------------------------------------------------------------------- */
 
 /* Each table lists host calls first, then device calls, then calls that may lose the device. */
 static void touch(struct worker *w, struct object *o) {
@@ -460,7 +427,6 @@ static void touch(struct worker *w, struct object *o) {
     (void)pthread_rwlock_unlock(&o->lock);
 }
 
-/* Forgets a stream, and replaces the stream unless the stream is the legacy default stream. */
 static void change_stream(struct worker *w, struct lane *lane) {
     sb_context *context = w->round->rig.context;
     sb_stream new_stream;
@@ -473,7 +439,6 @@ static void change_stream(struct worker *w, struct lane *lane) {
     unlock_lane(lane);
 }
 
-/* Changes the schedule, and allocates and frees device memory without the library. */
 static void control_device(struct worker *w) {
     sb_context *context = w->round->rig.context;
     const int32_t schedule = w->round->number % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY;
@@ -505,7 +470,6 @@ static void tend_context(struct worker *w) {
     }
 }
 
-/* Synchronises until the device has reported every failure. */
 static void drain(struct round *round) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 10000 && st == SB_ERR_DEVICE_FAILURE; tries++) {
@@ -547,8 +511,6 @@ static void work(struct round *round, int member) {
     drain(round);
 }
 
-/* --- the failures ---------------------------------------------------------------------------- */
-
 static void arm(struct round *round, uint64_t *random) {
     int count = 1 + draw(random, draw(random, 3) ? 6 : 16);
     int32_t op = draw(random, 2) ? SB_SIM_ANY : draw(random, SB_SIM_OP_COUNT);
@@ -586,9 +548,7 @@ static void run(void *arg, int member) {
         work(arg, member);
 }
 
-/* --- a round --------------------------------------------------------------------------------- */
-
-/* Every third round has no failures. Every fourth round without failures uses only the host. */
+/* Every third round has no failures; every fourth such round uses only the host. */
 static void round_open(struct round *round, int number) {
     *round =
         (struct round){.number = number, .fails = number % 3 < 2, .has_device = number % 12 != 11};
@@ -609,7 +569,7 @@ static void round_open(struct round *round, int number) {
         object_open(round, &round->shared[i]);
     for (int i = 0; i < STREAMS; i++) {
         (void)pthread_rwlock_init(&round->lanes[i].lock, NULL);
-        if (round->has_device && i > 0) /* the first is the legacy default stream */
+        if (round->has_device && i > 0) /* the first lane has the legacy default stream */
             round->lanes[i].stream = rig_stream(&round->rig);
     }
 }

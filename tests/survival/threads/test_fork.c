@@ -1,6 +1,4 @@
-/* After a fork the child reads host memory that was current and releases everything. Any call that
-   would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
-   at the fork. */
+/* Tests which calls work in a forked child, and that no call hangs. */
 #include "child.h"
 #include "estate.h"
 #include "every_call.h"
@@ -18,7 +16,6 @@
 
 #include <sys/mman.h>
 
-/* A step that threads of the parent repeat while a child is forked. */
 struct busy {
     void (*step)(struct busy *);
     void *arg;
@@ -34,7 +31,6 @@ static void *keep_busy(void *user) {
     return NULL;
 }
 
-/* Runs task(arg) in `children` children, one after the other, while `members` threads are busy. */
 static void fork_beside(int members, struct busy b, int children, void (*task)(void *), void *arg) {
     pthread_t threads[TEAM_MAX];
     for (int i = 0; i < members; i++)
@@ -67,8 +63,7 @@ static void read_current_bytes(struct estate *e) {
     sb_blob_destroy(loaded);
 }
 
-/* Hashes a name in a child. The first test must call this function, before this process has hashed
-   a name. */
+/* This test must run first: once the parent has a hash key, children keep the key. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[8] = {{0, 0}};
@@ -78,7 +73,7 @@ static void hash_a_name(void *out) {
     sb__names_begin(&names, slots, 1);
     sb__names_add(&names, &layer, 0);
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        *(uint32_t *)out += slots[i].hash; /* one slot is used */
+        *(uint32_t *)out += slots[i].hash; /* only one slot is used */
 }
 
 TEST(each_process_hashes_names_differently) {
@@ -91,17 +86,15 @@ TEST(each_process_hashes_names_differently) {
     assert_int_equal(munmap(hashes, bytes), 0);
 }
 
-/* --- the parent's device in the child -------------------------------------------------------- */
-
 #define child_is_refused(call) child_wants((call) == SB_ERR_FORKED)
 
 struct forked_call {
     const struct every_call *call;
     struct world world;
-    bool pending;       /* the data is being pushed, and the diff pulled */
-    bool locked;        /* the child cannot read the page-locked memory of data and diff */
-    sb_status expected; /* the status in the parent */
-    bool uses_device;   /* whether the call uses the device in the parent */
+    bool pending; /* the data is being pushed, and the diff is being pulled */
+    bool locked;  /* the child cannot read the page-locked memory of data and diff */
+    sb_status expected;
+    bool uses_device;
 };
 
 static void open_world(struct forked_call *c, enum world_storage storage) {
@@ -121,7 +114,6 @@ static void open_world(struct forked_call *c, enum world_storage storage) {
     assert_ok(sb_mem_async_cpu_pull(diff_of(w->blob), w->stream, &err));
 }
 
-/* Makes the call; returns whether the call used the device. */
 static bool run_call(struct forked_call *c) {
     sb_context *context = sb_context_retain(c->world.context);
     const struct sb__sim *sim = context->device;
@@ -139,9 +131,7 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Returns whether the call must return FORKED in the child. Such calls return a pointer or a handle
-   of the device, read or write page-locked bytes, or use the device for another reason than to
-   replace storage. */
+/* Calls that replace storage need not use the device. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};
@@ -183,7 +173,7 @@ TEST(no_call_in_a_child_uses_the_device) {
         }
 }
 
-/* Memory that some drivers make unreadable in the child, and tensors of this memory. */
+/* Some drivers make page-locked memory unreadable in the child. */
 struct locked {
     struct rig rig;
     sb_mem *mem;
@@ -230,7 +220,7 @@ TEST(page_locked_and_host_coherent_bytes_may_be_unreadable_in_a_child) {
         }
         assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &l.tensor, &err));
         in_child(touch_page_locked_bytes, &l);
-        assert_true(host_holds(l.mem, BYTES, 0)); /* the parent can read the bytes */
+        assert_true(host_holds(l.mem, BYTES, 0));
         l.tensor->deleter(l.tensor);
         rig_close(&l.rig);
     }
@@ -256,8 +246,6 @@ TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_only_in_the_parent) {
     sb_mem_release(mem);
 }
 
-/* --- backends ------------------------------------------------------------------------------- */
-
 static sb_backend first_backend, second_backend;
 
 static void register_again(struct busy *b) {
@@ -270,8 +258,7 @@ static void open_backends(void *arg) {
     child_wants(try_device(NULL, "second:0", NULL) == SB_OK);
 }
 
-/* The parent may be registering a backend at the fork. A child's registrations do not affect the
-   parent. */
+/* The parent may be registering a backend at the fork. */
 TEST(a_child_registers_backends) {
     static struct plain plain;
     first_backend = second_backend = plain_backend(&plain);
@@ -280,8 +267,6 @@ TEST(a_child_registers_backends) {
     fork_beside(1, (struct busy){.step = register_again}, 10, open_backends, NULL);
     assert_status(SB_ERR_UNSUPPORTED, try_device(NULL, "second:0", &err));
 }
-
-/* --- locks that other threads hold ----------------------------------------------------------- */
 
 static void hold(struct busy *b) {
     (void)pthread_mutex_lock(b->arg);
@@ -294,7 +279,6 @@ static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void
     fork_beside(1, (struct busy){.step = hold, .arg = lock}, 1, task, arg);
 }
 
-/* Uses, in the child, objects that no other thread used at the fork. */
 static void live_on(void *arg) {
     struct estate *e = arg;
     sb_stats stats = SB_STATS_INIT;
@@ -302,6 +286,9 @@ static void live_on(void *arg) {
     sb_mem *mem = NULL;
     void *out;
     child_wants(sb_context_stats(e->context, &stats, NULL) == SB_OK);
+    e->context->host.cap = 1;
+    child_wants(sb_mem_create(e->context, BYTES, &mem, NULL) == SB_ERR_CAP_REACHED);
+    e->context->host.cap = 0;
     child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
     child_wants(sb_mem_overwrite_cpu(mem, &out, NULL) == SB_OK);
     memset(out, 9, LARGE);
@@ -309,6 +296,7 @@ static void live_on(void *arg) {
     sb_mem_release(mem);
     sb_context_trim(e->context);
     child_is_refused(sb_mem_cpu(e->at_device, &in, NULL));
+    child_is_refused(sb_mem_cpu(e->written, &in, NULL));
     child_is_refused(sb_mem_gpu_on(e->lent_host, e->stream, &in, NULL));
     read_current_bytes(e);
     estate_release(e);
@@ -325,7 +313,7 @@ TEST_ON(estate, a_child_uses_and_releases_its_objects_whichever_locks_are_held) 
     fork_while_held(&sim->lock, live_on, f);
     fork_while_held(&other->lock, live_on, f);
     sb_mem_release(other);
-    /* The parent is unaffected: its transfers are still pending, and succeed. */
+    /* The parent's transfers are still pending, and succeed. */
     assert_int_equal(f->host.deleted + f->device.deleted, 0);
     assert_ok(sb_mem_synchronize(f->pushed, &err));
     assert_true(host_holds(f->pulled, BYTES, 3));
@@ -333,8 +321,7 @@ TEST_ON(estate, a_child_uses_and_releases_its_objects_whichever_locks_are_held) 
     assert_ok(sb_context_forget_stream(f->context, f->stream, &err));
 }
 
-/* Reads and queries a memory whose lock a thread of the parent held at the fork. The host bytes are
-   current, so these calls need no lock. */
+/* These calls need no lock, because the host bytes are current. */
 static void read_beside_the_lock(void *arg) {
     const sb_blob *blob = arg;
     sb_dl_managed_versioned *tensor = NULL;
@@ -347,6 +334,8 @@ static void read_beside_the_lock(void *arg) {
     child_wants(sb_mem_cpu(mem, &in, NULL) == SB_OK);
     child_wants(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, NULL) == SB_OK);
     child_wants(tensor->dl_tensor.data == in);
+    child_wants(!sb_mem_is_unique(mem)); /* without the lock, the child cannot know */
+    child_is_refused(sb_blob_reclaim_cpu(arg, SB_DATA, lent_deleter, &arg, NULL));
     tensor->deleter(tensor);
 }
 
@@ -362,8 +351,7 @@ TEST_ON(rig, a_child_reads_current_bytes_without_the_memory_s_lock) {
     }
 }
 
-/* Calls that need the lock return FORKED: the thread that held the lock does not exist in the
-   child. */
+/* The thread that held the lock does not exist in the child. */
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;
@@ -374,7 +362,6 @@ static void change_beside_the_lock(void *arg) {
     sb_mem_release(mem);
 }
 
-/* Calls that wait for a transfer also return FORKED. */
 static void wait_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     sb_blob *blob;
@@ -402,7 +389,7 @@ struct slow {
     quiet_flag holds;
 };
 
-/* Holds a lock for longer than a child waits for a lock whose owner does not exist. */
+/* Holds the lock for longer than a child waits for the lock of a missing thread. */
 static void hold_long(struct slow *s) {
     const struct timespec pause = {.tv_nsec = 500000000};
     child_wants(sb__lock(s->mem, NULL) == SB_OK);
@@ -429,15 +416,13 @@ static void wait_for_a_slow_thread(void *arg) {
 
 TEST_ON(rig, a_child_waits_for_its_own_threads_without_a_limit) {
     rig_reopen_on(f, "cpu", 0);
-    /* The memory was never written, so that a write takes the lock. */
+    /* A write to a memory that was never written takes the lock. */
     in_child(wait_for_a_slow_thread, test_mem(f->context, BYTES));
 }
 
-/* --- a busy parent --------------------------------------------------------------------------- */
-
 struct forge {
     struct estate estate;
-    sb_mem *shared; /* used by the threads, on the same context */
+    sb_mem *shared;
 };
 
 static void strike(struct busy *b) {
@@ -453,8 +438,6 @@ static void strike(struct busy *b) {
 
 TEST(forks_of_a_busy_process_do_not_hang) {
     struct forge f;
-    /* Sanitizers have locks that other threads may hold at the fork: AddressSanitizer's allocator,
-       ThreadSanitizer's stacks (before LLVM 19). */
     if (IS_SANITIZED) {
         print_message("skipped: sanitizers themselves may hang in forks of a busy process\n");
         test_skip();

@@ -1,7 +1,4 @@
-/* In these tests the library alone orders the accesses of threads: by a lock, a reference count, a
-   memory's state word or a published pointer. The tests' flags and device do not order accesses, so
-   that ThreadSanitizer reports a memory order that is too weak. The contract forbids some of the
-   concurrent calls; the library's own state must stay valid even during such calls. */
+/* Tests that the library alone orders the accesses of threads. */
 #include "blobs.h"
 #include "mirror.h"
 #include "plain.h"
@@ -14,13 +11,10 @@
 #define COUNT ((int64_t)64)       /* floats in BYTES */
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
-/* --- a device that orders no threads --------------------------------------------------------- */
-
-/* The device of plain.h with streams, events and arithmetic on F32. Each operation completes before
-   it returns. A scaling fails and loses the device. */
+/* A device that orders no threads; a scaling fails and loses the device. */
 struct tiny {
-    struct plain plain;                     /* must be first: the slots of plain.c point to it */
-    sb_status (*on_event_wait)(void *user); /* may be NULL */
+    struct plain plain; /* must be first: the slots of plain.c point to `plain` */
+    sb_status (*on_event_wait)(void *user);
     void *user;
 };
 
@@ -78,7 +72,6 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     return SB_OK;
 }
 
-/* Returns the backend for "tiny:0"; the backend and `tiny` must outlive the context. */
 static sb_backend tiny_table(struct tiny *tiny) {
     sb_backend table = plain_backend(&tiny->plain);
     table.name = "tiny";
@@ -97,14 +90,12 @@ static sb_backend tiny_table(struct tiny *tiny) {
     return table;
 }
 
-/* Creates a context with the built-in allocator, which takes no lock of the test. */
+/* The built-in allocator takes no lock of the test. */
 static sb_context *tiny_context(const sb_backend *table) {
     sb_context *context;
     assert_ok(create_with_backend(table, "tiny:0", &context, &err));
     return context;
 }
-
-/* --- the objects of a test ------------------------------------------------------------------- */
 
 struct stage {
     struct tiny tiny;
@@ -135,7 +126,7 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
-/* --- first uses: these tests must run first ----------------------------------------------- */
+/* These tests must run first. */
 
 static void use_builtin(void *arg, int member) {
     sb_mem_release(mem_filled(NULL, 100, 1));
@@ -155,8 +146,6 @@ TEST(threads_share_the_first_opening_of_a_device) {
     s.table = tiny_table(&s.tiny);
     hand_over(open_and_close, open_and_close, &s);
 }
-
-/* --- each call, then each other call on another thread ----------------------------------- */
 
 static int stream_objects[2];
 
@@ -210,7 +199,6 @@ static sb_status look_at_memories(struct stage *s, int which) {
     return SB_OK;
 }
 
-/* Checks that the tensor's bytes are 0, then ends the tensor. */
 static void end_tensor(sb_dl_managed_versioned *tensor) {
     assert_true(bytes_are(tensor->dl_tensor.data, BYTES, 0));
     tensor->deleter(tensor);
@@ -224,15 +212,13 @@ static sb_status export(struct stage *s, int which) {
     return st;
 }
 
-/* Creates a blob whose data or diff is the stage's memory. The library reads the addresses of both
-   sides, to check their alignment. */
+/* The library reads the addresses of both sides, to check their alignment. */
 static sb_blob *blob_on(struct stage *s, sb_part part) {
     sb_blob *blob = blob_of_count(s->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_mem(blob, part, s->mem, &err));
     return blob;
 }
 
-/* Updates a blob on the device; all such blobs have one diff. */
 static sb_status update(struct stage *s, int which) {
     sb_blob *blob = blob_on(s, SB_DIFF);
     void *data;
@@ -243,7 +229,6 @@ static sb_status update(struct stage *s, int which) {
     return st;
 }
 
-/* Loses the device while it writes the memory. */
 static sb_status spoil(struct stage *s, int which) {
     sb_blob *blob = blob_on(s, SB_DATA);
     void *data;
@@ -258,7 +243,7 @@ static sb_status (*const others[])(struct stage *s, int which) = {
     use_large_buffer, trim, use_stream_0,     use_stream, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories, export,     update,          spoil};
 
-/* Numbers the calls: first on the memory, then on the blob's data, then the calls in `others`. */
+/* First calls on the memory, then calls on the blob's data, then `others`. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 enum { SPOIL = ACTS - 1 };
 
@@ -284,15 +269,13 @@ static void do_act(struct two_acts *two, int which) {
         st = others[act - OTHERS](s, which);
     else if (act >= CALLS)
         st = blob_call(s->blobs[which], SB_DATA, (enum call)(act - CALLS), stream, &ptr, NULL);
-    else if (mem_call(s->mem, (enum call)act, &a, &ptr, NULL) == SB_OK) /* some are refused */
+    else if (mem_call(s->mem, (enum call)act, &a, &ptr, NULL) == SB_OK) /* some calls are refused */
         s->accepted += act == SET_CPU || act == SET_GPU;
     assert_true(st == SB_OK || two->acts[0] == SPOIL || two->acts[1] == SPOIL);
     if (ptr && is_const(two->acts[0]) && is_const(two->acts[1]))
         assert_true(bytes_are(ptr, BYTES, 0)); /* the tiny device uses host memory */
 }
 
-/* Makes the thread's call, then releases the thread's references. The last release must come after
-   all uses on both threads. */
 static void do_act_and_leave(void *arg, int which) {
     struct two_acts *two = arg;
     do_act(two, which);
@@ -304,7 +287,6 @@ static void do_act_and_leave(void *arg, int which) {
     sb_context_release(two->stage.context);
 }
 
-/* Makes both sides ready, and gives each thread a blob and a tensor of the memory. */
 static void make_ready(struct stage *s) {
     (void)mem_pointer(s->mem, CPU_DATA);
     (void)mem_pointer(s->mem, GPU_DATA);
@@ -314,8 +296,7 @@ static void make_ready(struct stage *s) {
     }
 }
 
-/* Runs every pair of calls, in order, on two threads. The sides are ready only if both calls are
-   const: the contract forbids other calls during a call that changes a ready side. */
+/* Only pairs of const calls start with ready sides: the contract forbids other pairs. */
 TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
@@ -341,8 +322,6 @@ static void take_stream_0(struct stage *s) {
     (void)mem_pointer_on(s->mem, GPU_DATA_ON, (sb_stream)&stream_objects[0]);
 }
 
-/* --- reference counts ------------------------------------------------------------ */
-
 static void read_and_release(void *arg, int member) {
     const struct stage *s = arg;
     assert_true(bytes_are(mem_pointer(s->mem, CPU_DATA), BYTES, 0x11));
@@ -365,8 +344,7 @@ TEST_ON(stage, the_only_owner_sees_the_writes_of_earlier_owners) {
     assert_true(bytes_are(ptr, BYTES, 0x22));
 }
 
-/* Two threads find that a blob has no memory, and each creates a memory. The allocation of the
-   slower thread waits until the other thread is done. */
+/* The allocation of the slower thread waits until the faster thread is done. */
 struct duel {
     sb_blob *blob;
     sb_mem *seen[2];
@@ -416,7 +394,7 @@ TEST(the_slower_thread_sees_the_memory_of_the_faster) {
     assert_int_equal(atomic_load_explicit(&duel.live, memory_order_relaxed), 0);
 }
 
-/* Pulls into a lent host side, whose bytes the test can read without requesting a pointer. */
+/* The test can read a lent host side without requesting a pointer. */
 static void pull_and_wait(void *arg, int member) {
     const struct stage *s = arg;
     assert_ok(sb_mem_async_cpu_pull(s->mem, NULL, &err));
@@ -435,7 +413,7 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
-/* A deleter that runs on the thread of the last owner and reads what the other owner wrote. */
+/* The deleter runs on the thread of the last owner. */
 static void read_back(void *user, void *ptr) {
     assert_true(bytes_are(ptr, BYTES, 0x44));
     count_deleter(user, ptr);
@@ -462,8 +440,7 @@ static void write_and_end_tensor(void *arg, int member) {
     end_tensor_0(arg, member);
 }
 
-/* First row: a write moves the memory out of read-only storage that a tensor still holds. Second
-   row: the tensor ends before the blob. Only the lease orders the two threads. */
+/* Only the lease orders the two threads. */
 TEST(released_storage_ends_with_its_last_user) {
     team_task *const rows[][2] = {{write_elsewhere, end_tensor_0},
                                   {write_and_end_tensor, end_blob}};
@@ -486,8 +463,7 @@ static void export_tensor(void *arg, int member) {
     assert_ok(sb_blob_to_dlpack(s->blobs[0], SB_DATA, SB_SIDE_CPU, &s->tensors[member], &err));
 }
 
-/* The export of the first tensor changes the storage. The export of the second tensor reads that
-   change. */
+/* The second export reads the storage that the first export has changed. */
 TEST_ON(stage, two_threads_export_one_side) {
     f->blobs[0] = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     void *data = blob_pointer(f->blobs[0], SB_DATA, MUTABLE_CPU);
@@ -501,11 +477,9 @@ TEST_ON(stage, two_threads_export_one_side) {
     }
 }
 
-/* --- calls during other calls ------------------------------------------------------------- */
-
-/* The engine of mirror.h, whose reduction fails after another thread has read on the device. */
+/* The reduction fails after another thread has read on the device. */
 struct failing {
-    struct mirror mirror; /* must be first: the engine's other slots point to it */
+    struct mirror mirror; /* must be first: the engine's slots point to `mirror` */
     struct stage stage;
     sb_comm *comm;
     quiet_flag reducing, read;
@@ -547,9 +521,7 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
     stage_close(s);
 }
 
-/* A read replaces read-only device storage and retires the old storage while another thread begins
-   to use the device side on a stream. To retire storage, the library waits for the storage's users.
-   The first wait fails, and the other thread begins before the retry. */
+/* Another thread begins to use the device side between a failed wait and its retry. */
 struct replacing {
     struct stage stage;
     quiet_flag retiring, joined;
@@ -604,7 +576,7 @@ static sb_status use_another_stream(void *user) {
     return SB_OK;
 }
 
-/* The library holds no lock while it waits. */
+/* The library waits without a lock. */
 TEST(a_stream_is_forgotten_beside_users_of_others) {
     struct replacing r = {.waits = 0};
     stage_open(&r.stage);
@@ -638,10 +610,8 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     stage_close(&r.stage);
 }
 
-/* --- two quarantined contexts, one of which owns the other ------------------------------------ */
-
 struct chained {
-    sb_context *other; /* the deleter releases the last reference to this context */
+    sb_context *other;
     _Atomic int deleted;
 };
 
@@ -651,7 +621,7 @@ static void end_chained(void *user, void *ptr) {
     sb_context_release(chained->other);
 }
 
-/* Retires memory lent to the context while every wait fails, so that the memory is quarantined. */
+/* Every wait fails, so the memory is quarantined. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));

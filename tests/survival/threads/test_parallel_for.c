@@ -1,6 +1,4 @@
-/* Tests parallel_for: with any number of the caller's threads, the results equal the results of one
-   thread bit for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and
-   holds no lock while the caller's threads work. */
+/* Tests that results with parallel_for equal the results of one thread bit for bit. */
 #include "blobs.h"
 #include "files.h"
 #include "pointers.h"
@@ -11,12 +9,10 @@
 
 #define LIMIT 110 /* seconds after which an alarm ends a deadlocked program */
 
-/* --- a pool of the caller -------------------------------------------------------------------- */
-
 struct pool {
     int threads;
     int64_t runs;
-    _Atomic int64_t next; /* the number of tasks not yet taken */
+    _Atomic int64_t next; /* the number of tasks that no thread has taken */
     void (*task)(void *arg, int64_t i);
     void *arg;
 };
@@ -27,7 +23,7 @@ static void take_tasks(void *user, int member) {
         pool->task(pool->arg, i);
 }
 
-/* Runs the tasks on other threads, beginning with the last task, while the caller waits. */
+/* Runs the tasks on other threads, beginning with the last task. */
 static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     struct pool *pool = user;
     assert_true(tasks <= 64);
@@ -43,9 +39,6 @@ static sb_context *context_with(const char *device, sb_parallel_for run, void *u
         CONTEXT_OPTIONS(.device = device, .parallel_for = run, .parallel_for_user = user));
 }
 
-/* --- the same bits --------------------------------------------------------------------------- */
-
-/* Results of the larger operations: sums, and hashes of the resulting bytes. */
 struct results {
     double sums[4];
     uint64_t updated, scaled, copied, moved;
@@ -73,7 +66,6 @@ static void fill(sb_blob *blob, sb_part part, uint64_t seed) {
     }
 }
 
-/* Writes to a memory of read-only bytes, so that the library copies the bytes to new storage. */
 static uint64_t move_read_only(sb_context *context, const void *bytes, size_t size) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, size, &mem, &err));
@@ -109,7 +101,7 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
-/* Fills one row with a filler that also computes the row's sum in tasks. */
+/* The filler computes the row's sum in tasks. */
 static uint64_t fill_row(sb_context *context, int32_t dtype, int64_t count) {
     const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
     sb_blob *blob = test_blob(context, dtype, 2, (int64_t[]){1, count});
@@ -119,7 +111,7 @@ static uint64_t fill_row(sb_context *context, int32_t dtype, int64_t count) {
     return filled;
 }
 
-/* The number of values in a task, and counts of values near 8 and 64 such tasks. */
+/* PIECE is the number of values in a task. */
 enum { PIECE = 1 << 17, NEAR_8_TASKS = (7 << 17) + 12345, NEAR_64_TASKS = (64 << 17) + 1 };
 
 /* The smaller counts are near the block size of OpenBLAS's calls. */
@@ -156,8 +148,6 @@ TEST(any_number_of_threads_gives_the_same_bits) {
         }
 }
 
-/* --- no thread of the library ---------------------------------------------------------------- */
-
 static int blas_number(const char *name) {
     int (*get)(void) = NULL;
     void *symbol = dlsym(RTLD_DEFAULT, name);
@@ -187,8 +177,6 @@ TEST(no_thread_is_created_and_openblas_settings_are_unchanged) {
     assert_int_equal(blas_number("openblas_get_parallel"), blas_kind);
 }
 
-/* --- pools that do other work meanwhile ------------------------------------------------------ */
-
 /* A work-stealing pool may run any work on the waiting thread, even a call on the same memory. */
 struct thief {
     sb_mem *mem;
@@ -215,11 +203,10 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     sb_context *context = context_with("cpu", steal_first, &thief);
     void *lent = calloc(1, bytes);
     assert_non_null(lent);
-    /* the first access to memory from the cache, which zeroes the memory */
+    /* The cache now has a buffer, which `thief.mem` must zero. */
     sb_mem_release(mem_filled(context, bytes, 1));
     thief.mem = test_mem(context, bytes);
     assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));
-    /* read-only bytes are copied */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
     assert_true(bytes_are(mem_pointer(thief.mem, MUTABLE_CPU), bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));

@@ -13,8 +13,6 @@ static void open_and_close(const char *device) {
     sb_context_release(context);
 }
 
-/* --- tables of equal names -------------------------------------------------------------- */
-
 struct contest {
     char names[NAMES][8];
     sb_backend tables[MEMBERS][NAMES];
@@ -32,7 +30,7 @@ static void register_all(void *arg, int member) {
         sb_context *context = NULL;
         contest->won[member][i] = sb_backend_register(&contest->tables[member][i], NULL) == SB_OK;
         (void)snprintf(device, sizeof device, "%s:0", contest->names[i]);
-        /* The table was registered by this or another thread. */
+        /* This thread or another thread has registered the table. */
         assert_status(SB_ERR_NO_DEVICE, create_with_backend(NULL, device, &context, &err));
     }
 }
@@ -56,8 +54,6 @@ TEST(one_of_many_tables_gets_a_name) {
         assert_int_equal(winners, 1);
     }
 }
-
-/* --- one table, one library ------------------------------------------------------------- */
 
 static void register_the_same(void *arg, int member) {
     assert_int_equal(sb_backend_register(arg, NULL), SB_OK);

@@ -1,10 +1,6 @@
 #!/usr/bin/env bash
-# Tests the two files of c/bundle.py. Each COMPILER must compile the library without a warning. The
-# README's program must run with the compiled library, both as C and as C++. Fillers and arithmetic
-# must compute the same numbers as in the CMake build, even if the compiler may contract
-# expressions. For Windows, MinGW only checks that the library compiles without a warning:
+# Compiles the two files of c/bundle.py, and compares the output of numbers.c with that of LIBRARY_PROGRAM:
 #   check.sh LIBRARY_PROGRAM COMPILER...
-# LIBRARY_PROGRAM is numbers.c, linked with the CMake build.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "$0")")

@@ -4,8 +4,8 @@
                                         device (sim, opencl); all must pass the same tests
     check.py nets BUILD                 trains nets with own and ours; compares snapshots and costs
 
-BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. If own is not among
-the NAMEs, all tests must pass.
+BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. Without the NAME own, all tests
+must pass.
 """
 
 import os
@@ -18,20 +18,17 @@ import sys
 
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
-COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
-# The names of Caffe's tests that measure a sleep to within 30 ms, and may fail on a busy machine.
+COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}
+# These tests of Caffe measure a sleep to within 30 ms, and may fail on a busy machine.
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
-SLICES = 6  # parts of a round, so that a change of the machine's speed affects own and ours alike
-# The largest allowed ratios of the costs with our classes to the costs with Caffe's own classes.
+SLICES = 6  # parts of a round, so that a change of the machine's speed affects both builds alike
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
 
 
 def run(command, folder, log):
-    """Runs a program, whose output goes to LOG.out and LOG.err. Returns the program's exit status,
-    processor seconds and peak memory in MiB."""
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
@@ -43,8 +40,6 @@ def read(log):
 
 
 def list_tests(program, caffe):
-    """Returns the tests for the CPU. Tests for the GPU have GPU in their names, as in Caffe's own
-    build."""
     output = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=-*GPU*"], cwd=caffe,
                             check=True, text=True, capture_output=True).stdout
     tests = []
@@ -57,8 +52,7 @@ def list_tests(program, caffe):
 
 
 def test_results(build, caffe, name):
-    """Returns {test: result}, seconds, MiB. If a test crashes the program, runs the program again
-    with the remaining tests. Retries a failed CLOCK_TEST."""
+    """After a crash, runs the program again with the remaining tests."""
     program, log = build / f"{name}_tests", build / name
     results, seconds, peak = {}, 0, 0
     left = list_tests(program, caffe)
@@ -104,8 +98,7 @@ def check_tests(build, caffe, *names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
-    must be equal for own and ours."""
+    """Returns milliseconds per iteration, peak memory in MiB, and results that must be equal for both builds."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -122,7 +115,6 @@ def train(build, name, net, iterations, under=()):
 
 
 def instructions(build, name, net):
-    """Returns an iteration's instructions, in millions."""
     counts = build / f"{name}.callgrind"
     callgrind = ["valgrind", "--tool=callgrind", "--toggle-collect=counted", "--log-file=/dev/null",
                  f"--callgrind-out-file={counts}"]
@@ -133,8 +125,7 @@ def instructions(build, name, net):
 
 
 def times(build, sides, net):
-    """Returns an iteration's milliseconds for each side (own, ours): the median of several rounds.
-    In a round, the sides alternate."""
+    """The two builds run in turns, because the machine's speed changes."""
     def one_round():
         slices = [[train(build, name, net, ITERATIONS[net.stem] // SLICES)[0] for name in sides]
                   for _ in range(SLICES)]
@@ -143,7 +134,6 @@ def times(build, sides, net):
 
 
 def compare_net(build, net):
-    """Prints the results of a net; yields the reasons why the net fails."""
     sides = ("own", "ours")
     rounds = [[train(build, name, net, ITERATIONS[net.stem]) for name in sides]
               for _ in range(ROUNDS)]
@@ -156,7 +146,7 @@ def compare_net(build, net):
     yield from (f"{net.stem}: {what} is not that of Caffe's own classes" for what in differ)
     for what, (own, ours), bound in rows:
         print(f"    {what:22} {own:10.4f} {ours:10.4f} {ours / own:6.3f}", flush=True)
-        if bound and ours > own * bound:  # times have no bound: the machine may be busy
+        if bound and ours > own * bound:  # times have no bound, because the machine may be busy
             yield f"{net.stem}: {what} are {ours / own:.3f} of Caffe's own, over {bound}"
 
 

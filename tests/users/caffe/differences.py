@@ -1,5 +1,4 @@
-"""Compares the lines "case: result" of own_edges with Caffe's column of the guide's table:
-differences.py c/guide/caffe.md OWN_EDGES"""
+"""Compares the results of Caffe's own classes with the table of the guide: differences.py c/guide/caffe.md OWN_EDGES"""
 
 import pathlib
 import subprocess

@@ -1,7 +1,6 @@
-// Prints edge cases of Blob and SyncedMemory that forks may rely on, one a line. Caffe's own
-// classes and bindings/caffe must print the same. With an argument, prints the cases of the table
-// "Where the two differ" in c/guide/caffe.md, for Caffe's own classes:
-// tests/behaviour/test_differences.c has the same cases.
+// Prints edge cases of Blob and SyncedMemory. Caffe's own classes and bindings/caffe must print the
+// same. With an argument, prints the results of Caffe's own classes for the table "Where the two
+// differ" of c/guide/caffe.md.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@ using caffe::Blob;
 using caffe::BlobProto;
 using caffe::SyncedMemory;
 
-// Prints a blob's sums of squares, which show the values of its elements.
 void show(const char *what, const Blob<float> &blob) {
     std::printf("%s: %s data %g diff %g\n", what, blob.shape_string().c_str(), blob.sumsq_data(),
                 blob.sumsq_diff());
@@ -60,7 +58,6 @@ void reshape() {
     std::printf("by a message: %s\n", like.shape_string().c_str());
 }
 
-// A class of a fork that derives from Blob and adds overloads.
 struct Image : Blob<float> {
     using Blob<float>::Reshape;
     void Reshape(int height, int width) {
@@ -188,7 +185,6 @@ void memories() {
     std::printf("bool: %d %zu\n", flags.data_at(0, 0, 0, 4), flags.data()->size());
 }
 
-// Prints whether a call ends the process.
 template <typename Call> void dies(const char *what, Call call) {
     std::fflush(stdout);
     const pid_t child = fork();
@@ -278,7 +274,7 @@ void lent_room() {
     blob.Reshape(of(20));
     print("a blob of 10, lent 20 elements, reshaped to 20: data", "%s",
           blob.cpu_data() == lent ? "as lent" : "new");
-    print("the same: diff", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
+    print("diff of the same blob", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
 }
 
 void growth() {
@@ -287,7 +283,7 @@ void growth() {
     sharer.ShareData(owner);
     owner.Reshape(of(40));
     print("B shares A's data, A grows to 40: element 4 of B", "%g", sharer.cpu_data()[4]);
-    print("do A and B still share data", "%s", owner.data() == sharer.data() ? "yes" : "no");
+    print("do A and B share data then", "%s", owner.data() == sharer.data() ? "yes" : "no");
     large.mutable_cpu_data();
     large.Reshape(of(10));
     Blob<float> narrow(of(10));
@@ -315,7 +311,7 @@ void lending() {
     print("B shares A's data, A.set_cpu_data with 50: element 4 of B", "%g", sharer.cpu_data()[4]);
     lent[4] = 60;
     owner.data()->set_cpu_data(lent);
-    print("the same with set_cpu_data of A's memory, and 60", "%g", sharer.cpu_data()[4]);
+    print("the same, but A.data()->set_cpu_data with 60", "%g", sharer.cpu_data()[4]);
     odd.set_cpu_data(reinterpret_cast<float *>(bytes + 1));
     print("set_cpu_data with a misaligned pointer", "accepted");
     odd.data()->set_cpu_data(bytes + 1);

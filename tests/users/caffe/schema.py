@@ -1,9 +1,7 @@
-"""Compares bindings/syncblob-net/schema/caffe.schema with the caffe.proto of Caffe's sources.
-
+"""Compares bindings/syncblob-net/schema/caffe.schema with the caffe.proto of Caffe's sources:
     schema.py CAFFE
 
-Every field of a net's messages, and every value of their enums, must be in the schema with its
-number, type and default.
+The schema must have every field of a net's messages, and every value of their enums.
 """
 
 import pathlib
@@ -15,9 +13,9 @@ from caffe_messages import read_descriptor  # noqa: E402
 
 SCHEMA = ROOT / "bindings/syncblob-net/schema/caffe.schema"
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
-# The schema's names for messages that have other names in this Caffe.
+# {name in this Caffe: name in the schema}
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
-# Fields whose defaults differ between this Caffe and others: see the top of caffe.schema.
+# The defaults of these fields differ between versions of Caffe (see caffe.schema).
 OTHER_DEFAULTS = {
     "ConvolutionParameter.stride_h",
     "ConvolutionParameter.stride_w",
@@ -26,8 +24,7 @@ OTHER_DEFAULTS = {
 
 
 def read_proto(path):
-    """Returns messages as {name: [(number, name, type, repeated, default)]} and enums as {name:
-    [(number, name)]}."""
+    """Returns messages as {name: [(number, name, type, repeated, default)]} and enums as {name: [(number, name)]}."""
     messages, enums = {}, {}
 
     def read(scope, enum_types, message_types):
@@ -50,7 +47,7 @@ def read_field(field):
 
 
 def read_schema(text):
-    """Reads caffe.schema, in which a field's number may repeat. Returns what read_proto returns."""
+    """In caffe.schema, the number of a field may repeat."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()
@@ -65,7 +62,6 @@ def read_schema(text):
 
 
 def schema_name(name):
-    """Returns the schema's name for a message or enum of Caffe."""
     last = name.rsplit(".", 1)[-1]
     if "." in name and last in SHARED_ENUMS:
         return last
@@ -75,8 +71,6 @@ def schema_name(name):
 
 
 def same_default(ours, theirs):
-    """Returns whether two defaults are equal. Numbers may be spelled in several ways. An empty text
-    and a missing default are equal."""
     try:
         return float(ours) == float(theirs)
     except (TypeError, ValueError):
@@ -84,7 +78,6 @@ def same_default(ours, theirs):
 
 
 def in_nets(messages, enums):
-    """Returns the messages and enums that a net can contain."""
     found, rest = set(), ["NetParameter"]
     while rest:
         name = rest.pop()
@@ -95,7 +88,6 @@ def in_nets(messages, enums):
 
 
 def differences(ours, theirs):
-    """Yields the fields and values of Caffe that the schema lacks or defines differently."""
     (our_messages, our_enums), (messages, enums) = ours, theirs
     for name in sorted(in_nets(messages, enums)):
         target = schema_name(name)

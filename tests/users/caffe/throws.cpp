@@ -1,5 +1,4 @@
-// Tests that with SYNCBLOB_CAFFE_THROW a failure is an exception and changes nothing, and that
-// SyncblobContext selects where a thread makes memories: here on the simulated device.
+// Tests that with SYNCBLOB_CAFFE_THROW a failure is an exception and changes nothing.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +53,7 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// The number of allocations of the context that will still succeed; -1: all allocations succeed.
+// The number of allocations that still succeed; -1: all.
 long allocations = -1;
 
 void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {
@@ -80,7 +79,7 @@ void offsets_beyond_int_are_refused() {
     CHECK_THAT(wide.offset(0, 0, 1, 999999999) == 1999999999);
 }
 
-// Tests that memory that a Reshape could not allocate is allocated later, when enough is free.
+// If a Reshape cannot allocate memory, a later access allocates the memory.
 void a_reshape_without_memory() {
     Blob<float> small(1, 1, 1, 10), blob(1, 1, 1, 20), other(1, 1, 1, 20);
     blob.mutable_cpu_diff()[19] = 3;
@@ -143,7 +142,7 @@ void bytes_move_to_the_device() {
     blob.mutable_cpu_data()[3] = 2;
     blob.gpu_data();
     CHECK_THAT(blob.data()->head() == SyncedMemory::SYNCED);
-    blob.scale_data(3); // on the device
+    blob.scale_data(3);
     CHECK_THAT(blob.data()->head() == SyncedMemory::HEAD_AT_GPU);
     caffe::Caffe::set_mode(caffe::Caffe::GPU);
     copy.CopyFrom(blob);
@@ -154,7 +153,7 @@ void bytes_move_to_the_device() {
     CHECK_THAT(blob.mutable_gpu_diff() != nullptr && blob.asum_diff() == 0);
 }
 
-// Tests growth beyond a shared memory. Caffe would read beyond that memory's end.
+// Caffe would read past the end of the shared memory.
 void a_share_that_is_too_small_is_left() {
     Blob<float> wide(1, 1, 1, 20), narrow(1, 1, 1, 10);
     wide.mutable_cpu_diff()[19] = 1;

@@ -1,6 +1,5 @@
-// train SOLVER ITERATIONS PREFIX: trains a net on generated data and writes
-// PREFIX_iter_N.caffemodel and .solverstate. Prints the processor's milliseconds an iteration, the
-// last loss, and the process's peak memory in KiB.
+// train SOLVER ITERATIONS PREFIX: trains a net on generated data and writes snapshots.
+// Prints the processor's milliseconds an iteration, the last loss, and the peak memory in KiB.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -14,13 +13,11 @@
 
 namespace {
 
-// The data that one layer borrows.
 struct Samples {
     std::vector<float> values;
     std::vector<float> labels;
 };
 
-// Generates a pattern for each of ten labels, with noise; the same on every machine.
 std::unique_ptr<Samples> generate(int count, int size) {
     std::unique_ptr<Samples> samples(new Samples);
     uint32_t state = 1;
@@ -47,8 +44,7 @@ void feed(caffe::Net<float> *net, std::vector<std::unique_ptr<Samples>> *all) {
     }
 }
 
-// Returns the process's own peak memory in KiB: the kernel's figure for an ended child includes its
-// parent's memory before the exec.
+// For an ended child, the kernel reports a peak that includes the memory of the child's parent.
 long peak_memory() {
     std::ifstream status("/proc/self/status");
     std::string line;
@@ -60,7 +56,7 @@ long peak_memory() {
 
 } // namespace
 
-// A separate function: callgrind counts only its instructions.
+// callgrind counts only the instructions of this function.
 extern "C" __attribute__((noinline)) void counted(caffe::Solver<float> *solver) {
     solver->Solve();
 }

@@ -3,9 +3,7 @@
     upgrade.py PROGRAM CAFFE SYNCBLOB NETS
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
-prototxts. Nets of random layers of the generations V0 and V1 are compared too. Both results are
-parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse the net. If
-Caffe reports that it did not convert a part of the net, syncblob must print a note.
+prototxts. The results must be equal messages, and syncblob must refuse the nets that Caffe refuses.
 """
 
 import difflib
@@ -24,20 +22,17 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
     softmax_loss split tanh window_data""".split()
-# Fields of a V1 layer that Caffe drops. syncblob keeps batch_norm_param, and drops bn_param with a note.
+# Caffe drops these fields of a V1 layer. syncblob keeps batch_norm_param.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
-# Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
 
 
-CASES = 300  # nets of random layers
-# The result for a net that Caffe's schema cannot parse.
+CASES = 300
+# Caffe's schema cannot parse the net.
 UNKNOWN = object()
 
 
 class Draw:
-    """Draws random nets."""
-
     def __init__(self, seed, messages):
         self.random = random.Random(seed)
         self.messages = messages
@@ -87,7 +82,7 @@ class Draw:
             layer.layer.name = f"layer{index}"
             wanted = ("conv", "pool") if pads and self.chance(0.9) else V0_TYPES
             layer.layer.type = self.random.choice(wanted) if self.chance(0.98) else "unknown"
-            # A field that does not belong to the layer's type is dropped with a note.
+            # Caffe drops a field that does not belong to the layer's type, and reports the field.
             self.fill(layer.layer, self.random.choice((2, 5)), {"name", "type", "new_num"})
 
     def v1_layers(self, net):
@@ -150,8 +145,7 @@ class Draw:
 
 
 def of_caffe(program, net, folder):
-    """Returns two values. The first is Caffe's text, None if Caffe refused the net, or UNKNOWN. The
-    second is whether Caffe converted the whole net."""
+    """Returns (text, whether Caffe converted the whole net). The text of a refused net is None."""
     out = folder / "caffe.prototxt"
     out.unlink(missing_ok=True)
     ran = subprocess.run([program, net, out], capture_output=True)
@@ -166,7 +160,6 @@ def of_syncblob(command, net):
 
 
 def difference(caffe, ours, messages):
-    """Returns the difference of the two results, or None."""
     (caffe, is_whole), (ours, without_notes) = caffe, ours
     if caffe is UNKNOWN:
         return None
@@ -179,7 +172,7 @@ def difference(caffe, ours, messages):
     if nets[0] != nets[1]:
         lines = [text_format.MessageToString(net).splitlines() for net in nets]
         return "\n".join(["not the same", *difflib.unified_diff(*lines, "Caffe", "syncblob", lineterm="")])
-    # Caffe drops fields that only V1 layers have, and does not report this.
+    # Caffe drops fields that only V1 layers have, and does not report them.
     return None if is_whole or not without_notes else "only Caffe reports that it dropped a field"
 
 

@@ -1,4 +1,3 @@
-"""Runs commands and functions as tests."""
 import atexit
 import functools
 import os
@@ -15,7 +14,7 @@ def check(claim, *explanation):
 
 
 def run(*command, cwd=None, status=0, environment=None):
-    """Runs a command; returns its output. If `status` is not 0, the command must fail."""
+    """If `status` is not 0, the command must fail."""
     environment = {name: str(value) for name, value in (environment or os.environ).items()}
     done = subprocess.run([str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -25,7 +24,7 @@ def run(*command, cwd=None, status=0, environment=None):
 
 @functools.cache
 def work():
-    """Returns a folder outside the repository, which is removed at the end."""
+    """The folder is outside the repository and is removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="syncblob-"))
     atexit.register(shutil.rmtree, folder)
     return folder
@@ -36,7 +35,6 @@ def fresh(name):
 
 
 def run_tests(functions, chosen):
-    """Runs the functions named test_*, or only the chosen tests; returns the exit status."""
     tests = {name[5:]: unittest.FunctionTestCase(test) for name, test in functions.items()
              if name.startswith("test_")}
     suite = unittest.TestSuite(tests[name] for name in chosen or tests)

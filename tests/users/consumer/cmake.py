@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-BUILD is a build folder with the shared and the static library. The project found/ finds the library's
-components in a prefix that is moved after the installation. The project part/ contains the library's
-sources. The environment's MAKEFLAGS and CMAKE_BUILD_PARALLEL_LEVEL are used.
+BUILD is a build folder with the shared and the static library.
 """
 
 import functools
@@ -22,7 +20,6 @@ LIBRARIES = ("Runtime", "Development", "Static")
 
 
 def install(*components):
-    """Installs these components and moves the prefix; returns the new prefix."""
     first = fresh("installed") / "first"
     for component in components:
         run("cmake", "--install", BUILD, "--prefix", first, "--component", component)
@@ -52,7 +49,7 @@ def refused(prefix, wanted, message):
 
 
 def built(folder, *programs):
-    """Builds and runs programs; returns the libraries that they need at run time."""
+    """Returns the libraries that the programs need at run time."""
     run("cmake", "--build", folder)
     needed = ""
     for program in programs:
@@ -66,7 +63,6 @@ def found_and_built(prefix, wanted, library="syncblob::syncblob"):
 
 
 def test_found():
-    """Each way to name the components finds the wanted library for both programs."""
     for wanted, library, is_shared in (
             ("REQUIRED", "syncblob::syncblob", True),
             ("0.1 REQUIRED COMPONENTS shared", "syncblob::shared", True),
@@ -79,7 +75,6 @@ def test_found():
 
 
 def test_found_static_alone():
-    """Tests that the static library is found if the shared library is not installed."""
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
@@ -107,7 +102,6 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """A missing dependency of the static library is reported; the shared library has no dependencies."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
@@ -129,8 +123,7 @@ def test_versions():
 
 
 def test_installed_files_contain_no_build_paths():
-    """Installed files contain no path of the build or of the first prefix. Only binaries may contain
-    the paths of sources, for a debugger."""
+    """Only binaries may contain paths of sources, for a debugger."""
     for path in whole().rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         if not content.startswith((b"\x7fELF", b"!<arch>")):
@@ -167,8 +160,7 @@ def test_part_by_add_subdirectory():
 
 
 def test_part_of_a_sanitized_project():
-    """With sanitizers the library is built without -z defs and fortification: the program supplies
-    the sanitizers' run time."""
+    """A library with sanitizers cannot be linked with -z defs: the program supplies the sanitizers' run time."""
     def ninja(*definitions):
         folder = configure("part", "HOW=add_subdirectory", f"SYNCBLOB_SOURCE={REPOSITORY}",
                            "BUILD_SHARED_LIBS=ON", "CMAKE_BUILD_TYPE=Release", *definitions)[0]

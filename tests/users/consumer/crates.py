@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """Tests the Rust crates as users get them: crates.py [TEST...]
 
-Builds and runs rust/, a separate crate, in a fresh folder outside the repository. The crate depends
-on our crates by path, or on packed crates in a folder that serves as the registry. It uses the
-bundled library or installed libraries, and is built with the oldest supported Rust. Also checks the
-messages about missing dependencies, and the changes after which cargo builds the library again.
+Builds and runs the crate rust/ in a fresh folder outside the repository, with the oldest supported Rust.
 
-Needs libclang and the library's build dependencies. Uses the network only to download dependencies
-once. Variables (defaults): CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe
-files (../shared/data); SYNCBLOB_OLDEST_RUST, a folder with the oldest Rust's programs (rustup's).
+Needs libclang and the library's build dependencies. Downloads dependencies once. Variables (defaults):
+CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe files (../shared/data);
+SYNCBLOB_OLDEST_RUST, a folder with the programs of the oldest supported Rust (rustup's).
 """
 import functools
 import hashlib
@@ -31,7 +28,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# The environment without the variables that change how the library is found; tests set the variables.
+# Omits variables that change where the crates find the library.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -40,7 +37,6 @@ ENVIRONMENT = {
 
 
 def cargo(*options, cwd=SYS, target="debug", status=0, **environment):
-    """Runs cargo; returns its output."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
     return claims.run("cargo", *options, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
@@ -51,7 +47,6 @@ def write(path, text):
 
 
 def consumer(name, syncblob, syncblob_sys, lock=True):
-    """Creates a crate from rust/ with these dependencies."""
     crate = work() / name
     shutil.copytree(HERE / "rust", crate)
     write(crate / "Cargo.toml", f"""
@@ -80,7 +75,7 @@ def consumer_by_path():
 
 
 def run_consumer(crate, *options, **environment):
-    """Runs the crate on the real models; returns the libraries that it needs at run time."""
+    """Returns the libraries that the crate needs at run time."""
     models = sorted(DATA.glob("*.caffemodel"))
     printed = cargo(*options, "run", "--offline", "--", *models, cwd=crate, **environment)
     for name in ["made.caffemodel: 1", *(f"{model.name}: [1-9]\\d*" for model in models)]:
@@ -90,7 +85,6 @@ def run_consumer(crate, *options, **environment):
 
 @functools.cache
 def packed():
-    """Packs the crates; returns the .crate files by name."""
     cargo("package", "--locked", "--no-verify", "--allow-dirty", "-p", "syncblob-sys", "-p", "syncblob",
           cwd=REPOSITORY)
     return {re.match(r"(.*)-\d+\.", path.name)[1]: path
@@ -105,8 +99,7 @@ def unpack(name, into):
 
 @functools.cache
 def vendored():
-    """Returns options and variables with which cargo's only registry is a folder that contains every
-    dependency and our packed crates."""
+    """A folder with every dependency and our packed crates replaces cargo's registry."""
     registry = work() / "vendored"
     printed = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
                     registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
@@ -121,8 +114,6 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Installs the static library and, if `kind` is "shared", the shared library. Returns the
-    variables with which builds and programs find the library."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -135,7 +126,6 @@ def installed(kind):
 
 
 def described(name, version, includes=""):
-    """Returns a folder with a .pc file of a library that does not exist."""
     folder = fresh(f"{name}-{version}")
     write(folder / f"{name}.pc", f"prefix={folder}\nName: {name}\nDescription: none\n"
                                  f"Version: {version}\nLibs: -l{name}\nCflags: {includes}\n")
@@ -150,7 +140,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has all sources, headers and licences. Its size shows that it has little else."""
+    """The small size shows that the package has few other files."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
@@ -162,18 +152,15 @@ def test_packages_are_whole():
 
 
 def test_packed():
-    """The packed crates work from a folder that serves as registry, and the packed syncblob-sys
-    passes its tests."""
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
-    (crate / "Cargo.lock").unlink()  # the file may require versions that are not vendored
+    (crate / "Cargo.lock").unlink()  # Cargo.lock may require versions that are not vendored
     printed = cargo(*options, "test", "--offline", cwd=crate, **environment)
     check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in printed, printed)
 
 
 def test_only_a_compiler_is_needed():
-    """By default the build neither searches for nor links libraries other than the system's."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
     check(found <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, found)
@@ -221,7 +208,6 @@ def test_documentation_needs_no_tools():
 
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
-    """Checks that building the crate fails, and that `message` matches its only error line."""
     printed = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
     errors = [line for line in printed.splitlines() if line.startswith("error: syncblob-sys@")]
     check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{printed}")
@@ -268,8 +254,7 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """On a system without symbolic links, Git creates files that contain the links' targets. Such a
-    checkout builds with a warning; packing it fails with the reason."""
+    """On a system without symbolic links, Git creates files that contain the links' targets."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -288,8 +273,6 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script reports to cargo every file and variable that it reads, so that cargo
-    detects changes."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

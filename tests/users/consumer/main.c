@@ -1,5 +1,4 @@
-/* A user's program, compiled outside the project against the installed headers and library. Its
-   argument is the version of the package. */
+/* Uses the installed library. The argument is the package's version. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

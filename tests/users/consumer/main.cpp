@@ -1,4 +1,4 @@
-// A user's program in C++, with raii.hpp.
+// Uses the installed library in C++, with raii.hpp.
 #include "raii.hpp"
 
 #include <algorithm>
@@ -48,7 +48,6 @@ void failures_are_exceptions() {
     CHECK(thrown_by([] { raii::Blob<float>({2}).update(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// Tests the macros with which C++ callers initialise structs.
 void structs_have_defaults() {
     sb_limits limits = SB_LIMITS_INIT;
     sb_stats stats = SB_STATS_INIT;

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Tests the Debian packages of a build folder that is configured for packages: packages.sh BUILD
-# [MODEL [OUT]]. Makes the packages, checks them by lintian and unpacks them into a folder. Compiles
-# programs with the unpacked library through pkg-config, and runs the unpacked command, on MODEL if
-# given. Tests the archive, too. If all tests pass, copies the packages to the folder OUT.
+# Makes and tests the Debian packages and the archive of a build folder: packages.sh BUILD [MODEL [OUT]]
+# The unpacked command must read MODEL. If all tests pass, copies the packages to OUT.
 set -euo pipefail
 
 build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")} out=${3:+$(readlink -f "$3")}
@@ -15,14 +13,14 @@ fail() {
     exit 1
 }
 
-umask 022 # sets the modes of cpack's folders
+umask 022 # cpack's folders get their modes from the umask
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
 wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-conformance-dev libsyncblob-conformance0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-net-dev libsyncblob-net0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
 [ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
-# --allow-root: containers run as root.
+# Containers run lintian as root.
 lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
 
 depends() { # PACKAGE EXPRESSION

@@ -28,7 +28,7 @@ class Error : public std::runtime_error {
     const std::int64_t offset; // the position in the bytes or file that was read, or -1
 };
 
-// Calls function(arguments..., &error); throws if the call fails.
+// Calls function(arguments..., &error). Throws if the call fails.
 template <class... Parameters, class... Arguments>
 void call(sb_status (*function)(Parameters...), Arguments &&...arguments) {
     sb_error error;

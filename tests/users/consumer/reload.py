@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A plug-in host: reload.py LIBRARY PLUGIN. Repeatedly loads a plug-in that uses the library
-(tests/project/abi/copies.c), calls the plug-in, and unloads both. Memory, mappings, threads, open files and the C
-library's resources must not grow. OpenBLAS stays loaded.
+"""Loads and unloads the library and a plug-in that uses the library: reload.py LIBRARY PLUGIN
+
+Memory, mappings, threads, open files and thread keys of the C library must not leak.
 """
 import _ctypes
 import ctypes

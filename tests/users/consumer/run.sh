@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compiles programs against an installed syncblob and runs them:
+# Compiles programs against an installed syncblob and runs the programs:
 #   run.sh c|cxx|reload PREFIX    by pkg-config
-#   run.sh mpi PREFIX             the example of libsyncblob-mpi, by CMake and pkg-config: trains as one rank
-#   run.sh net PREFIX COMMAND     programs with libsyncblob-net, by CMake (shared, static) and pkg-config: they
-#                                 must write the same graph of one of MTCNN's nets as the command
+#   run.sh mpi PREFIX             the example of libsyncblob-mpi, by CMake and pkg-config
+#   run.sh net PREFIX COMMAND     programs with libsyncblob-net, by CMake and pkg-config: they must write the same
+#                                 graph of a net as the command
 # CC, CXX and FLAGS are the compilers and their flags; LINK=static hides the shared library.
 set -euo pipefail
 
@@ -20,19 +20,17 @@ fi
 
 pc=$(find "$prefix" -name syncblob.pc)
 
-# Hides other packages from pkg-config, because syncblob must not need other packages.
+# syncblob must not need other packages.
 ask() { # OPTION...
     PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
 }
 libdir=$(ask --variable=libdir)
 
-# Tests that the folder of Debian's serial OpenBLAS precedes the folder of libsyncblob, which may
-# contain the threaded OpenBLAS.
+# The linker must find Debian's serial OpenBLAS before an OpenBLAS in libsyncblob's folder.
 if [ "${LINK:-}" = static ] && grep -q openblas-serial "$pc"; then
     echo 'INPUT(the_wrong_openblas)' >"$libdir/libopenblas.so"
 fi
 
-# With the static library, its dependencies must be linked too.
 static=()
 [ -e "$libdir/libsyncblob.so" ] || static=(--static)
 read -ra cflags <<<"$(ask --cflags) ${FLAGS:-}"
@@ -97,7 +95,7 @@ net)
     for program in net/in_c net/in_cxx net-static/in_c net-static/in_cxx by_pkg_config; do
         rm -f "$work/out.onnx"
         "$work/$program" "${net[@]}" "$work/out.onnx" >"$work/output"
-        # In a program's file the graph follows opset 17, and is the end. The command's file also has digests.
+        # A program's file ends with opset 17 and the graph. The command's file has digests after the graph.
         python3 -c 'import sys; ours, other = (open(name, "rb").read() for name in sys.argv[1:])
 sys.exit(ours.split(b"\x10\x11", 1)[1] not in other)' "$work/out.onnx" "$work/command.onnx" ||
             { echo "$program: the graph is not the command's"; exit 1; }

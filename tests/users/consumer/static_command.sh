@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the static programs `syncblob` and `unwind` with a folder as the root: static_command.sh
-# FOLDER MODEL [EMULATOR]
+# Runs the static programs `syncblob` and `unwind` with a folder as the root:
+#   static_command.sh FOLDER MODEL [EMULATOR]
 set -euo pipefail
 
 folder=$(readlink -f "$1")
@@ -19,7 +19,6 @@ readelf -lW "$work/syncblob" | grep -E 'GNU_STACK( +0x[0-9a-f]+){5} +RW +0' ||
     fail 'its stack is not marked as without code'
 cp "$model" "$work/model.caffemodel"
 
-# Runs without environment variables and, if chroot is permitted, without other files.
 if [ $# = 3 ]; then
     enclosed=(env -i "--chdir=$work" "$(command -v "$3")" ./syncblob)
 elif [ "$(id -u)" = 0 ]; then

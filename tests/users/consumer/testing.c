@@ -1,4 +1,4 @@
-/* A user's test: the simulated device is out of memory, and the call must report that. */
+/* Tests with libsyncblob-testing that a call reports that the device is out of memory. */
 #include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 

@@ -1,7 +1,6 @@
 """Makes Caffe's message classes for Google's protobuf from a caffe.proto.
 
-Uses only descriptors from protoc, never generated code, so that any protoc works with any Python
-protobuf.
+Uses no generated code, which would require a Python protobuf that fits the version of protoc.
 """
 
 import pathlib
@@ -12,7 +11,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def read_descriptor(proto):
-    """Returns the FileDescriptorProto of a .proto file."""
     proto = pathlib.Path(proto)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "descriptors")
@@ -23,8 +21,6 @@ def read_descriptor(proto):
 
 
 class Messages:
-    """Message classes by name: messages.NetParameter and so on."""
-
     def __init__(self, file_descriptor):
         self._pool = descriptor_pool.DescriptorPool()
         self._pool.Add(file_descriptor)
@@ -36,7 +32,7 @@ class Messages:
 
 
 def with_raw_fields(file_descriptor):
-    """Returns the descriptor with NVCaffe's four fields added to BlobProto."""
+    """NVCaffe adds four fields to BlobProto."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
     blob = next(message for message in copy.message_type if message.name == "BlobProto")
     enum = blob.enum_type.add(name="RawType")

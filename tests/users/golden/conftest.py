@@ -2,9 +2,8 @@
 
     pytest test_X.py --proto caffe.proto --cli PROGRAM [--file FILE]...
 
-The files to test are the real files of SYNCBLOB_TEST_DATA (else ../shared/data beside the
-repository), the FILEs, and files that Google's protobuf makes here, one for each mistake that a
-reader could make. Needs protoc and the environment golden of tests/steps/python.txt.
+Needs protoc, the environment golden of tests/steps/python.txt, and the files of SYNCBLOB_TEST_DATA (default:
+../shared/data).
 """
 import functools
 import os
@@ -25,7 +24,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
-# Files that Google's protobuf makes: format, name and text, one for each mistake that a reader could make.
 NORMAL = "[{}]".format(", ".join(map(str, numpy.random.default_rng(1).normal(size=6))))
 MADE = (
     ("blob", "floats", "shape { dim: [2, 4] } data: [nan, inf, -inf, 3.4028235e38, -3.4028235e38, 1.4e-45, -0.0, 0.1]"),
@@ -62,11 +60,9 @@ MADE = (
 
 
 def made_files(messages):
-    """Yields the name, the format and the bytes of each file."""
     for file_format, name, text in MADE:
         yield f"{file_format}, {name}", file_format, message_of(messages, file_format, text).SerializeToString()
-    # A concatenation of messages is read as one message: repeated values are appended, and the last text of a
-    # bytes field replaces earlier texts.
+    # protobuf merges concatenated messages: repeated values are joined, and the last bytes field is kept.
     for name, first, second in (
             ("data in two pieces", "data: [1, 2]", "data: [3, 4]"),
             ("raw data twice", r'raw_data_type: INT raw_data: "\0\0\0\0\0\0\0\0"',
@@ -86,7 +82,7 @@ def message_of(messages, file_format, text):
 
 
 class File(typing.NamedTuple):
-    path: pathlib.Path  # without a suffix if the file was made
+    path: pathlib.Path
     format: str
     message: object
 
@@ -107,7 +103,6 @@ def pytest_report_header(config):
 
 @functools.cache
 def messages_of(proto):
-    """Returns Caffe's message classes."""
     return Messages(with_raw_fields(read_descriptor(proto)))
 
 
@@ -134,7 +129,6 @@ def messages(request):
 
 @pytest.fixture
 def cli(request, tmp_path):
-    """Returns a function that runs the program in the test's folder."""
     program = request.config.getoption("cli").resolve()
     return lambda *words: subprocess.run([program, *words], cwd=tmp_path, capture_output=True, check=False)
 

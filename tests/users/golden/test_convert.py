@@ -1,10 +1,4 @@
-"""Tests that other programs can read the files that `syncblob convert` writes, and that `syncblob
-convert` converts the files that these programs write. The programs are Google's protobuf with Caffe's
-caffe.proto, and the Python packages safetensors and NumPy.
-
-Names, shapes, types and the bits of all values must be equal; in a net also the layers' names and
-types. The lines of Python that `syncblob info` prints for an HDF5 file are run, too.
-"""
+"""Tests that `syncblob convert` exchanges files with Google's protobuf, safetensors, NumPy and HDF5."""
 
 import subprocess
 import sys
@@ -22,8 +16,6 @@ LEGACY = ("num", "channels", "height", "width")
 
 
 def payload(blob, name):
-    """Returns the values and their type as a code of the module struct: doubles if present, else floats,
-    else NVCaffe's bytes."""
     raw = getattr(blob, f"raw_{name}")
     for values, code in ((getattr(blob, f"double_{name}"), "d"), (getattr(blob, name), "f")):
         if len(values) or (code == "f" and not raw):
@@ -33,7 +25,7 @@ def payload(blob, name):
 
 
 def array_of(blob):
-    """Returns a blob's data as `syncblob` loads the data: halves as f32, integers as f64."""
+    """`syncblob` loads halves as f32, and integers as f64."""
     values, code = payload(blob, "data")
     code = code if len(values) else payload(blob, "diff")[1]
     is_legacy = any(blob.HasField(name) for name in LEGACY)
@@ -42,12 +34,11 @@ def array_of(blob):
 
 
 def layers_of(net):
-    """Returns name, type and blobs of each layer, in a net of any generation."""
     if net.layer:
         return [(layer.name, layer.type, layer.blobs) for layer in net.layer]
     layers = []
     for layer in net.layers:
-        if layer.HasField("layer"):  # V0: the whole layer is nested
+        if layer.HasField("layer"):  # a V0 layer is nested
             layers.append((layer.layer.name, layer.layer.type, layer.layer.blobs))
         else:
             layers.append((layer.name, layer.LayerType.Name(layer.type), layer.blobs))
@@ -55,8 +46,6 @@ def layers_of(net):
 
 
 def blobs_of(message, file_format):
-    """Returns, for each blob, the name that a conversion should choose, the layer's name and type, the blob's
-    number and its message."""
     if file_format == "blob":
         return [("blob", None, None, 0, message)]
     if file_format == "solverstate":
@@ -72,7 +61,6 @@ def tensors_of(message, file_format):
 
 
 def unique_names(layers):
-    """Returns unique names, according to the rule that --help and the README document."""
     names = [name for name, _, _ in layers]
     taken, met, unique = set(names), set(), []
     for index, name in enumerate(names):
@@ -89,7 +77,7 @@ def unique_names(layers):
 
 
 def check_array(found, wanted, where):
-    """Tests that types, shapes and bits are equal; the bits of NaNs may differ."""
+    """The bits of NaNs may differ."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), where
     bits = f"u{wanted.itemsize}"
     equal = (found.view(bits) == wanted.view(bits)) | (numpy.isnan(found) & numpy.isnan(wanted))
@@ -97,7 +85,6 @@ def check_array(found, wanted, where):
 
 
 def check_arrays(found, wanted):
-    """Compares two dictionaries of arrays."""
     assert found.keys() == wanted.keys()
     for name, array in wanted.items():
         check_array(found[name], array, name)
@@ -109,7 +96,6 @@ def check_npz(path, wanted):
 
 
 def check_message(found, wanted, file_format):
-    """Compares two messages in the parts that a conversion keeps."""
     check_arrays(tensors_of(found, file_format), tensors_of(wanted, file_format))
     if file_format == "caffemodel":
         kinds = [[(name, kind) for name, kind, _ in layers_of(net)] for net in (found, wanted)]
@@ -121,7 +107,6 @@ def check_message(found, wanted, file_format):
 
 @pytest.fixture
 def convert(cli, tmp_path):
-    """Returns a function that converts a file into the test's folder and returns the new file."""
     def run_convert(source, target, *options):
         run = cli("convert", "--force", *options, source, target)
         assert (run.returncode, run.stdout) == (0, b""), run.stderr
@@ -130,7 +115,6 @@ def convert(cli, tmp_path):
 
 
 def test_files_of_caffe(cli, convert, messages, file):
-    """Tests all conversions of one of Caffe's files, and the conversions back."""
     wanted = tensors_of(file.message, file.format)
     begin = ["--names", "caffe"]
     if not file.path.suffix:
@@ -180,7 +164,7 @@ def test_files_npy(convert, messages, tmp_path, shape, order):
 
 
 def bf16_of(array):
-    """Returns the bits of the array rounded to bf16, to the nearest, ties to even."""
+    """Rounds to the nearest bf16, ties to even."""
     bits = array.astype("<f4").view("u4").astype("u8")
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
 
@@ -188,7 +172,7 @@ def bf16_of(array):
 @pytest.mark.parametrize("field, kind", [("data", "f4"), ("double_data", "f8")])
 def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind):
     values = numpy.concatenate([RNG.normal(0, 10.0 ** power, 4000) for power in range(-9, 6)])
-    near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
+    near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")
     ties = (near[:-1] + near[1:]) / 2
     values = numpy.concatenate([values, near, ties, numpy.nextafter(ties, 0), numpy.nextafter(ties, 9e9),
                                 [65519.99, 65520.0, -1e9, numpy.inf, -0.0, 1e-300, 3.4e38]])
@@ -207,7 +191,6 @@ def test_values_are_rounded_as_by_numpy(convert, messages, tmp_path, field, kind
         assert (numpy.frombuffer(made[-2 * len(held):], "<u2") == bf16_of(held)).all()
 
 
-# The shapes of the blobs of each layer in HDF5. One name has a slash, and one layer has more than ten blobs.
 LAYERS = {"conv1": [(2, 3, 5, 5), (2,)], "relu1": [], "inception_3a/1x1": [(4, 3, 1, 1), (4,)], "lstm": [(3,)] * 12,
           "scalar": [()]}
 
@@ -215,8 +198,7 @@ LAYERS = {"conv1": [(2, 3, 5, 5), (2,)], "relu1": [], "inception_3a/1x1": [(4, 3
 @pytest.mark.parametrize("name, dtype", [("net.caffemodel.h5", "<f4"), ("net.caffemodel.h5", "<f8"),
                                          ("net.solverstate.h5", "<f4")])
 def test_snapshots_in_hdf5(cli, convert, messages, tmp_path, name, dtype):
-    """A net's snapshot has the group "data", with a group for each layer, in which "0", "1", ... are the layer's
-    blobs; a solver's snapshot has its blobs in the group "history"."""
+    """A net's snapshot has the blobs "data/LAYER/0", "data/LAYER/1", ... A solver's snapshot has "history/0", ..."""
     is_net = name == "net.caffemodel.h5"
     shapes = LAYERS if is_net else {"history": [(2, 3), (3,)]}
     blobs = {f"{layer}.{index}" if is_net else str(index): RNG.normal(size=shape).astype(dtype)

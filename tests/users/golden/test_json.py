@@ -1,5 +1,4 @@
-"""Tests that the lines of JSON that `syncblob` prints follow their JSON Schemas. bindings/syncblob-cli/tests
-has the tests of what the lines contain."""
+"""Tests that the lines of JSON that `syncblob` prints follow their JSON Schemas."""
 
 import functools
 import json
@@ -12,7 +11,6 @@ from conftest import ROOT, SUFFIX_OF, message_of
 
 @functools.cache
 def validator(command):
-    """Returns the validator of the lines that a command prints."""
     path = ROOT / f"bindings/syncblob-cli/schema/{command}-v1.schema.json"
     schema = json.loads(path.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -1,7 +1,6 @@
 // answers forward LIST OUT: runs Caffe's nets in phase TEST. A line of LIST is "PROTOTXT MODEL
-//   INPUTS": the files of a net, of its weights and of the floats of its inputs. OUT has, for each
-//   net, the number of its outputs and, for each output, the length of its name, the number of its
-//   axes, the name, the sizes and the floats. All numbers are little-endian and have 32 bits.
+//   INPUTS": the files of a net, of its weights and of the floats of its inputs. nets.read_answers
+//   reads OUT.
 // answers shapes NET: prints a line "input NAME SIZES" for each input of a net, and a line "blob
 //   LAYER TYPE SIZES" for each blob of weights. Tabs separate the words of a line.
 #include <cstdint>

@@ -4,12 +4,10 @@
     check.py layers [--command WORDS] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
-"layers" checks the cases of the tables in the folder cases. "nets" checks the whole nets of
-SYNCBLOB_TEST_DATA/nets: all nets with random weights, some also with trained weights. WORDS is a command
-that converts, such as "syncblob convert"; names of files are appended. If --proto names Caffe's
-caffe.proto, each whole net is also converted without its prototxt, from a caffemodel that has the layers'
-parameters. --small leaves out slow nets. The exit status is 0 if no net is wrong, and only nets that ONNX
-cannot express are refused.
+"layers" checks the cases of the tables. "nets" checks the whole nets of SYNCBLOB_TEST_DATA/nets. WORDS is a
+command that converts, such as "syncblob convert"; check.py appends names of files. With Caffe's caffe.proto
+(--proto), each whole net is also converted from a caffemodel alone. --small leaves out slow nets. The exit
+status is 0 if no net is wrong, and only nets that ONNX cannot express are refused.
 """
 
 import argparse
@@ -23,14 +21,13 @@ import cases
 import running
 import whole
 
-# Rows that ONNX cannot express, or whose results in Caffe are meaningless.
+# ONNX cannot express these rows, or Caffe's results are meaningless.
 MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
 
 Result = collections.namedtuple("Result", "name status message")
 
 
 def result(subject, convert, model=None):
-    """Converts and runs a net; returns whether it is right, wrong or refused."""
     try:
         running.check(subject, convert(subject.text(), model or subject.model()))
         return Result(subject.name, "right", "")
@@ -41,15 +38,12 @@ def result(subject, convert, model=None):
 
 
 def check_row(name, arguments):
-    """Returns the results of the cases of a row, or of one case; runs in a separate process."""
     convert = running.by_command(f"{arguments.command} {running.FILES}")
     return [result(case, convert) for case in cases.answered(name.split("/")[0])
             if name in (case.name, case.name.split("/")[0])]
 
 
 def print_row(name, results):
-    """Prints the counts, all messages of failures, and the first message of an allowed refusal. Returns the
-    counts, and the number of failed cases."""
     counts = collections.Counter(each.status for each in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
     may_be_refused = name.split("/")[0] in MAY_BE_REFUSED
@@ -73,16 +67,12 @@ def check_layers(arguments):
 
 
 def is_expected(outcome):
-    """Returns whether a result is expected. For a net that cannot be converted, the expected result is a
-    refusal that names the cause."""
     if outcome.name not in whole.NO_ANSWER:
         return outcome.status == "right"
     return outcome.status == "refused" and all(word in outcome.message for word in whole.NO_ANSWER[outcome.name][1:])
 
 
 def check_net(net, messages, arguments):
-    """Yields whether a net is right with its prototxt and, if Caffe's messages can express the net,
-    whether it is right without its prototxt."""
     ways = [("", running.by_command(f"{arguments.command} {running.FILES}"), None)]
     if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
         ways.append((", without its prototxt", running.by_command(f"{arguments.command} {{caffemodel}} -o {{onnx}}"),

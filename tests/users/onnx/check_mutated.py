@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""Changes nets at random. Each changed net must be refused with a message, or be converted to a model
-that onnx and onnxruntime accept.
+"""Changes nets at random. Each changed net must be refused with a message, or be converted to a valid model.
 
     check_mutated.py PROGRAM NETS
 
-PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts. A
-converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
-the shapes in the file. If the net is small, onnxruntime also runs it, and its outputs must have the
-shapes in the file.
+PROGRAM is the example mutated_nets of the crate syncblob-net; NETS is a folder of prototxts.
 """
 
 import collections
@@ -22,13 +18,12 @@ import onnx
 from running import Wrong, check_model, run_model, temporary_folder
 
 COUNT = 300
-THINNER = 16  # divides large numbers of channels, so that weights stay small
+THINNER = 16
 MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides each `num_output` and `group` of at least 128 by THINNER. Counts of classes and boxes are not multiples of THINNER,
-    so they do not change."""
+    """Small numbers may be numbers of classes or boxes, not of channels."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
@@ -36,7 +31,6 @@ def thin(text):
 
 
 def check(stem):
-    """Returns the result of a net (refused or right), or raises Wrong."""
     path = stem.with_suffix(".onnx")
     if not path.exists():
         if not stem.with_suffix(".txt").read_text():

@@ -1,5 +1,4 @@
-"""Reads and writes Caffe's stored answers: one file for each module of cases, and nets.npz for whole nets.
-Compares a net's outputs with the answers."""
+"""Stores Caffe's answers, and compares a net's outputs with the answers."""
 
 import functools
 import json
@@ -10,14 +9,13 @@ import numpy
 
 LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
 UNREAL = 1e30  # for empty windows, Caffe computes larger values or NaN, which are not compared
-SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
+SAMPLE = 2000
 FOLDER = pathlib.Path(__file__).resolve().parent / "answers"
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
 
 def sampled(array):
-    """Returns the stored values of an output: all values, or values at a constant step. The step
-    has no common factor with the size, so that the values are from every row and column."""
+    """The step has no common factor with the size, so that every row and column has stored values."""
     flat = array.reshape(-1)
     step = -(-flat.size // SAMPLE)
     while math.gcd(step, flat.size) > 1:
@@ -26,15 +24,13 @@ def sampled(array):
 
 
 class Wanted:
-    """An output of Caffe: its shape, its values (all, or only the stored values), and the
-    tolerance."""
+    """An output of Caffe, with all values or with a sample of the values."""
 
     def __init__(self, shape, values, tolerance, detections):
         self.shape, self.values = list(shape), values
         self.tolerance, self.detections = tolerance, detections
 
     def problem(self, found, tolerance=None):
-        """Returns why an output differs, or None."""
         tolerance = tolerance or self.tolerance
         if self.detections:
             return detections_problem(found, self.values.reshape(self.shape), tolerance)
@@ -43,8 +39,7 @@ class Wanted:
         return array_problem(self._kept(found), self.values.reshape(-1), tolerance)
 
     def difference(self, found):
-        """Returns the least tolerance that accepts the output `found`, which has the wanted shape;
-        None if detections differ by more than 1e-3."""
+        """Returns the least tolerance that accepts the output, or None if detections differ by more than 1e-3."""
         if self.detections:
             wanted, ladder = self.values.reshape(self.shape), numpy.geomspace(1e-8, 1e-3, 51)
             return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
@@ -55,8 +50,7 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Returns why the sizes that a graph declares are wrong, or None. Only the number of
-        detections may be undeclared."""
+        """A graph may declare an unknown number of detections."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None
         return f"the graph promises {sizes}, Caffe's shape is {self.shape}"
@@ -68,13 +62,12 @@ def largest(array):
 
 
 def distances(found, wanted):
-    """Returns the distance of each value; 0 where Caffe's value is NaN, or its magnitude is UNREAL or larger."""
+    """Ignores values for which Caffe's value is NaN or at least UNREAL."""
     real = numpy.abs(wanted) < UNREAL
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 
 
 def array_problem(found, wanted, tolerance):
-    """Returns why the values of an output differ from Caffe's, or None."""
     apart = distances(found, wanted)
     bound = tolerance * largest(wanted)
     bad = ~(apart <= bound)  # true for a NaN
@@ -86,8 +79,7 @@ def array_problem(found, wanted, tolerance):
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """Returns why rows of detections differ from Caffe's, or None. The order must be Caffe's,
-    except among equal scores."""
+    """Rows must be in Caffe's order, except among equal scores."""
     if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:
         return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
     if found.shape[2] != wanted.shape[2]:
@@ -108,14 +100,13 @@ def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
 
 
 def by_label(rows):
-    """Returns rows of detections in Caffe's order: OpenCV 4 sorts them by score."""
+    """Sorts detections in Caffe's order. OpenCV 4 sorts detections by score."""
     rows = rows.reshape(-1, 7)
     return rows[numpy.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))][None, None]
 
 
 def end_of_tie(rows, begin, allowed):
-    """Returns the end of the rows of one image and label whose scores are equal within the
-    tolerance."""
+    """Rows of one image and label tie if their scores differ by at most `allowed` from row to row."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:
@@ -129,7 +120,6 @@ def row_problem(row, found, wanted, allowed):
 
 
 def load_answers(name):
-    """Returns a file's index and its values; the index is empty if there is no file."""
     path = FOLDER / f"{name}.npz"
     if not path.exists():
         return {}, numpy.zeros(0, "<f4")
@@ -139,7 +129,7 @@ def load_answers(name):
 
 
 def save_answers(name, index, arrays):
-    """Writes a file. Groups the values' bytes by significance, which compresses better."""
+    """Groups the bytes of the values by significance, for better compression."""
     values = numpy.concatenate([array.reshape(-1) for array in arrays]).astype("<f4")
     planes = numpy.ascontiguousarray(values.view(numpy.uint8).reshape(-1, 4).T)
     text = json.dumps(index, separators=(",", ":")).encode()
@@ -148,7 +138,6 @@ def save_answers(name, index, arrays):
 
 @functools.cache
 def answers_of_module(name):
-    """Returns {row: [(the case's digest, its outputs in Caffe's order)]} of a module of cases."""
     index, values = load_answers(name)
     rows, at = {}, 0
     for row, cases in index.items():
@@ -163,7 +152,6 @@ def answers_of_module(name):
 
 
 def put_answers(name, row, cases):
-    """Stores the answers of a row of a module."""
     rows = answers_of_module(name)
     rows[row] = cases
     index = {row: [[digest, {output: array.shape for output, array in outputs.items()}]

@@ -1,4 +1,4 @@
-"""Random numbers, and small Caffe nets: their prototxt, and their weights as a caffemodel."""
+"""Draws small Caffe nets: their prototxt, and their weights as a caffemodel."""
 
 import pathlib
 import struct
@@ -17,8 +17,7 @@ ROOT_3 = numpy.float32(numpy.sqrt(numpy.float64(3)))
 
 
 class Draw:
-    """The random numbers of one case, the same on every machine and with every NumPy: NumPy guarantees the raw
-    numbers of its Philox, but not the results of its distributions."""
+    """NumPy guarantees the raw numbers of Philox for all machines, but not the results of distributions."""
 
     def __init__(self, name, index):
         self._bits = numpy.random.Philox(key=[zlib.crc32(name.encode()), index])
@@ -36,7 +35,6 @@ class Draw:
         return self.below(100) < percent
 
     def sample(self, options):
-        """Returns the options in a random order."""
         left = list(options)
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
 
@@ -44,7 +42,6 @@ class Draw:
         return [self.between(1, largest) for _ in range(axes)]
 
     def uniform(self, shape, least=0.0, most=1.0):
-        """Draws floats of 24 bits between two bounds."""
         count = int(numpy.prod(shape, dtype=int))
         whole = self._bits.random_raw(max(count, 1))[:count] >> numpy.uint64(40)
         fraction = whole.astype(numpy.float32) * numpy.float32(2 ** -24)
@@ -52,8 +49,7 @@ class Draw:
         return (fraction * (numpy.float32(most) - least) + least).reshape(shape)
 
     def numbers(self, shape, deviation=1.0):
-        """Draws uniform floats around 0 with this standard deviation: a normal distribution would
-        depend on the machine's exponential or logarithm."""
+        """A normal distribution would depend on the machine's exponential or logarithm."""
         bound = float(ROOT_3) * deviation
         return self.uniform(shape, -bound, bound)
 
@@ -62,23 +58,19 @@ class Draw:
 
 
 def counted(shape):
-    """Returns the values 1, 2, 3..., which show their origins when a layer moves them."""
     return numpy.arange(1, numpy.prod(shape, dtype=int) + 1, dtype=numpy.float32).reshape(shape)
 
 
 class Net:
-    """A net of a few layers, with values for its inputs and weights."""
-
     def __init__(self):
         self.inputs = {}
-        self.messages = []    # the layers' messages, as dictionaries
+        self.messages = []
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections
         self.names_differ = False  # whether ONNX may name the outputs differently
 
     def input(self, name, values):
-        """Adds an Input layer; returns its name."""
         values = numpy.asarray(values, numpy.float32)
         self.inputs[name] = values
         self.messages.append({"name": name, "type": "Input", "top": name,
@@ -86,8 +78,7 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """Adds a layer, without those parameters that are empty. If `bottoms` is an array, adds an input "data"
-        with these values as the bottom. Returns the layer's first top, or None."""
+        """If `bottoms` is an array, adds an input "data" with these values. Returns the layer's first top."""
         if isinstance(bottoms, numpy.ndarray):
             bottoms = self.input("data", bottoms)
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))
@@ -134,7 +125,7 @@ def write_inputs(arrays):
 
 
 def read_answers(data):
-    """Parses the file OUT of answers.cpp; returns the outputs of each net as {name: array}."""
+    """Reads the file OUT of answers.cpp."""
     at, nets = 0, []
     while at < len(data):
         count, at = struct.unpack_from("<i", data, at)[0], at + 4

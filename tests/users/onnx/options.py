@@ -22,9 +22,9 @@ from comparing import LAYER_TOLERANCE, Wanted
 from nets import Draw
 from running import FILES, Refused, Wrong, by_command, check_model, check_outputs, run_model, temporary_folder
 
-OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
+OF_EACH_ROW = 4
 HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
-# Rows whose outputs are decisions, which may differ if the net computes in halves.
+# The outputs of these rows are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # rows whose weights --fp16 keeps as floats
 # NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
@@ -47,7 +47,6 @@ def cases_of_layers(left_out):
 
 
 def compare(found, wanted, net, tolerance=LAYER_TOLERANCE):
-    """Raises Wrong unless the outputs `found` equal `wanted` within the tolerance."""
     net.wanted = {name: Wanted(array.shape, array, tolerance, name in net.detections)
                   for name, array in wanted.items()}
     check_outputs(net, found)
@@ -80,8 +79,7 @@ def batches(program):
 
 
 def multiples():
-    """Yields nets with axes whose lengths are multiples of the batch size. A runtime that mistakes such an
-    axis for the batch would reuse a buffer that is too small."""
+    """A runtime could mistake an axis whose length is a multiple of the batch size for the batch."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()
@@ -93,7 +91,6 @@ def multiples():
 
 
 def heads():
-    """Returns a net that computes a row of scores for each place of two maps, as text detectors do."""
     net = nets.Net()
     net.input("data", Draw("multiples", 1).numbers([1, 2, 8, 8]))
     net.layer("Pooling", "data", "pool", pooling_param={"kernel_size": 2, "stride": 2})
@@ -108,7 +105,6 @@ def heads():
 
 
 def check_batch(program, net, may_be_refused):
-    """Compares a net that has a named batch axis with nets whose batch sizes are 1 and 3."""
     try:
         model = convert(program, net, "--batch", "n")
     except Refused:
@@ -124,7 +120,6 @@ def check_batch(program, net, may_be_refused):
 
 
 def of_size(array, size):
-    """Returns an array of `size` items that all differ."""
     items = [array[at % len(array)] * numpy.float32(1 - at / 8) for at in range(size)]
     return numpy.stack(items)
 
@@ -176,8 +171,7 @@ def check_huge(program):
 
 
 def write_huge(path):
-    """Writes a sparse caffemodel. In each STEP-th row the weight on the diagonal is the row's
-    number plus 1."""
+    """Writes the weight ROW + 1 on the diagonal of each STEP-th row. The file is sparse."""
     def key(number, size):
         return nets.varint(number << 3 | 2) + nets.varint(size)
     size = 4 * WIDTH * WIDTH

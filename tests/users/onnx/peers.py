@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
-"""Converts nets with syncblob and with other programs (peers), runs them and compares their outputs
-with Caffe's.
+"""Converts nets with syncblob and with other programs (peers), and compares the outputs with Caffe's.
 
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
-SYNCBLOB is our command. The folder ENVIRONMENTS has, for each program, a Python environment, or a file
-NAME.why with the reason of its absence (tests/release/users.sh makes the folder). An output is right if
-it is within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have
-any names and shapes: only their values are compared. The run fails if a net is right in a peer, and
-neither right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer
-does not run, the first reasons are printed.
+SYNCBLOB is our command. The folder ENVIRONMENTS (made by tests/release/users.sh) has a Python environment for
+each program, or a file NAME.why with the reason why there is none. An output is right within its
+tolerance, and near within 2e-3 of its largest value. The run fails if a net is right in a peer, and
+neither right nor near in syncblob. --cases runs N cases of each row of the tables.
 """
 
 import argparse
@@ -30,15 +27,14 @@ from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # relative to an output's largest value
 OF_LAYERS = 1e-4  # tolerance of layers, because peers may sum in another order
-OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
+OLDEST, NEWEST = 7, 17  # opsets; onnxruntime does not run models older than OLDEST
 SECONDS = 900
 STATUSES = ("right", "near", "wrong", "refused")
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
 
 Answer = collections.namedtuple("Answer", "status message")
 
-# The environment of each peer, and its commands: modules of the environment, or peers/run.py.
-# The commands write net.onnx or outputs.npz in the folder.
+# The environment of each peer, and the commands that write net.onnx or outputs.npz.
 CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
 OURS = "syncblob"
 PEERS = {
@@ -70,7 +66,6 @@ def run(command, folder, python, syncblob):
 
 
 def outputs_of(peer, folder, arguments):
-    """Returns the peer's outputs by name."""
     environment, commands = PEERS[peer]
     python = environment and arguments.environments / environment / "bin/python"
     for name in ("net.onnx", "outputs.npz"):
@@ -94,7 +89,7 @@ def outputs_of(peer, folder, arguments):
 
 
 def as_declared(model, inputs):
-    """Returns the inputs, with channels last if the model declares such inputs."""
+    """Some models declare inputs with the channels last."""
     sizes = [[size.dim_value for size in each.type.tensor_type.shape.dim] for each in model.graph.input]
     def declared(array):
         moved = numpy.moveaxis(array, 1, -1) if array.ndim == 4 else array
@@ -103,7 +98,7 @@ def as_declared(model, inputs):
 
 
 def problem(wanted, found, tolerance):
-    """Returns why the values differ from Caffe's, or None; the shape may differ."""
+    """The shape may differ."""
     if wanted.detections:
         return wanted.problem(by_label(found) if found.shape[-1] == 7 else found, tolerance)
     if found.size != numpy.prod(wanted.shape):
@@ -114,7 +109,7 @@ def problem(wanted, found, tolerance):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Returns the problem of the output with this name. If no output has the name, accepts any right output."""
+    """If no output has the name, any right output is accepted."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]
@@ -160,7 +155,6 @@ def print_messages(answers):
 
 
 def check_nets(peers, arguments):
-    """Yields the results of all peers for each net."""
     kept = whole.Kept.read()
     for name in arguments.names or whole.names():
         if name in whole.NO_ANSWER:
@@ -186,7 +180,6 @@ def check_layers(peers, arguments):
 
 
 def is_behind(answers):
-    """Returns whether a net is right in a peer but wrong in syncblob."""
     others = (each.status for peer, each in answers.items() if PEERS[peer][0] and CONVERT not in PEERS[peer][1])
     return "right" in others and answers[OURS].status not in ("right", "near")
 

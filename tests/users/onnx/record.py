@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Computes answers for the nets, and compares them with the stored answers or (--write) stores them.
+"""Computes answers for the nets and compares the answers with the stored ones, or stores them (--write).
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
     record.py forks - [--write] [ROW...]
 
-BUILD is the build folder of own_answers, which runs Caffe. OpenCV 4, which reads Caffe's nets, or
-references.py computes the answers for the layers of forks.
+BUILD is the build folder of own_answers, which runs Caffe. For layers of forks, OpenCV 4's importer or
+references.py computes the answers.
 """
 
 import argparse
@@ -38,7 +38,6 @@ def run(command, **variables):
 
 
 def run_caffe(build, files, folder, **variables):
-    """Returns Caffe's outputs of nets in files. Caffe must accept all nets."""
     (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
     run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
     return nets.read_answers((folder / "out").read_bytes())
@@ -54,8 +53,7 @@ def files_of(case, folder):
 
 
 def opencv_outputs(net):
-    """Returns OpenCV's output of a net with one output. Blobs without axes get one axis, since OpenCV cannot
-    read them otherwise."""
+    """OpenCV needs at least one axis, which blobs without axes lack."""
     import cv2  # not every environment has OpenCV
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
@@ -93,7 +91,6 @@ def case_problems(row, build, write):
 
 
 def shapes_of(lines):
-    """Parses the output of "own_answers shapes"."""
     shapes = whole.Shapes({}, [])
     for line in lines.splitlines():
         what, name, *words = line.split("\t")
@@ -107,8 +104,6 @@ def shapes_of(lines):
 
 
 class Caffe:
-    """Writes one net and its inputs to a folder, and runs own_answers (which calls Caffe) on them."""
-
     def __init__(self, build, name, folder):
         self.build, self.name, self.folder = build, name, folder
         self.net, self.model, self.inputs = (folder / each for each in ("net", "model", "inputs"))
@@ -124,8 +119,7 @@ class Caffe:
 
 
 def tolerance(name, one, other):
-    """Returns the tolerance, relative to an output's largest value: four times the difference between two of
-    Caffe's answers."""
+    """Returns four times the difference between two of Caffe's answers, relative to the largest value."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
         sys.exit(f"{name}: two answers of Caffe's are too far apart for this net to be a test")

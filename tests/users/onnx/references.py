@@ -1,11 +1,10 @@
-"""Computes, in NumPy, layers of Caffe's forks that OpenCV's importer lacks, as the forks' sources do.
-Sums are doubles. A function's arguments are the layer's parameters, its blobs and its bottoms."""
+"""Computes layers of Caffe's forks as the forks' sources do, but with sums in doubles."""
 
 import numpy
 
 
 def run(net):
-    """Returns the outputs of a net of these layers: the blobs that no other layer reads."""
+    """Returns the blobs that no other layer reads."""
     values = dict(net.inputs)
     weights = {name: arrays for name, _, arrays in net.weights}
     for layer in net.messages:
@@ -20,7 +19,6 @@ def run(net):
 
 
 def output_names(net):
-    """Returns the names of the outputs in Caffe's order."""
     written = {}
     for layer in net.messages:
         for name in layer.get("bottom", []):
@@ -31,12 +29,11 @@ def output_names(net):
 
 
 def pair(parameters, both, default):
-    """Returns height and width from one field for both, or from one field for each."""
     return [parameters.get(f"{both.replace('_size', '')}_{axis}", parameters.get(both, default)) for axis in "hw"]
 
 
 def pooling_mask(p, _, data):
-    """Pools adjacent windows, which do not overlap; the last window may be truncated."""
+    """The windows do not overlap. The last window may be truncated."""
     kernel = pair(p, "kernel_size", None)
     rows, columns = (-(-size // step) for size, step in zip(data.shape[2:], kernel))
     missing = [(0, number * step - size) for number, step, size in zip((rows, columns), kernel, data.shape[2:])]
@@ -81,7 +78,6 @@ def bn(p, blobs, data):
 
 
 def convolution(data, weights, bias, strides, pads, dilations):
-    """Convolves over any number of axes; each output channel reads all input channels."""
     axes, kernel = range(2, data.ndim), weights.shape[2:]
     data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
     spans = [dilation * (length - 1) + 1 for dilation, length in zip(dilations, kernel)]
@@ -102,7 +98,6 @@ def depthwise(p, blobs, data):
 
 
 def volume(p, name, default):
-    """Returns three numbers, for the axes of a video: time, height and width."""
     return [p.get(f"temporal_{name}", default), *[p.get(name, default)] * 2]
 
 
@@ -128,7 +123,7 @@ def c3d_pooling(p, _, data):
 
 
 def interp(p, _, data):
-    """Interpolates linearly; the values at the corners stay the same."""
+    """Interpolates linearly between the corners, whose values do not change."""
     before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
     data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)
     for axis in (2, 3):
@@ -142,7 +137,7 @@ def interp(p, _, data):
 
 
 def reorg(p, _, data):
-    """Computes Darknet's reorg, which indexes the bottom as if it had the top's sizes."""
+    """Darknet's reorg indexes the bottom as if the bottom had the top's sizes."""
     stride, (number, channels, height, width) = p["stride"], data.shape
     few = channels // (stride * stride)
     if p.get("reverse", False):

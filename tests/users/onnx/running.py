@@ -13,16 +13,16 @@ import onnxruntime
 OPSET = 17
 SILENT = 4     # a log level: failures raise exceptions, too
 SECONDS = 600  # for one net, on a busy machine
-LINES = 20     # the largest number of lines of a program's output in a message
+LINES = 20
 FILES = "{prototxt} {caffemodel} -o {onnx}"
 
 
 class Refused(Exception):
-    """A converter refused a net; the message is the converter's."""
+    """A converter refused a net. The message is the converter's message."""
 
 
 class Wrong(Exception):
-    """A converted net differs from Caffe's; the message is the reason."""
+    """A converted net differs from Caffe's net. The message is the reason."""
 
 
 @contextlib.contextmanager
@@ -32,8 +32,7 @@ def temporary_folder():
 
 
 def by_command(command):
-    """Returns a converter that runs a command for each net; words such as {onnx} become names of
-    files."""
+    """File names replace words such as {onnx} in the command."""
     def convert(prototxt, model):
         with temporary_folder() as folder:
             files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
@@ -49,7 +48,6 @@ def by_command(command):
 
 
 def reason(run):
-    """Returns a program's output, or the last line of its Python exception, in one line."""
     lines = [line.strip() for line in (run.stderr + run.stdout).splitlines() if line.strip()]
     if "Traceback" in run.stderr:
         lines = run.stderr.strip().splitlines()[-1:]
@@ -57,8 +55,7 @@ def reason(run):
 
 
 def check_model(model):
-    """Checks that a model (bytes, or the path of a file) is valid; returns the sizes that it
-    declares for its outputs, with None for an undeclared size."""
+    """Returns the sizes that the model declares for its outputs. An unknown size is None."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # onnx raises several classes
@@ -72,8 +69,7 @@ def check_model(model):
 
 
 def run_model(model, inputs):
-    """Returns the outputs by name. If no given input has the name of a model's input, passes the
-    inputs in order."""
+    """Assigns the inputs in order if no input has the name of a model's input."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT
@@ -89,7 +85,6 @@ def run_model(model, inputs):
 
 
 def check_outputs(subject, found, promised=None):
-    """Raises Wrong unless all outputs equal the subject's wanted outputs."""
     wanted = subject.wanted
     if subject.names_differ and len(found) == len(wanted):
         promised = promised and dict(zip(wanted, promised.values()))
@@ -105,8 +100,6 @@ def check_outputs(subject, found, promised=None):
 
 
 def check(subject, model):
-    """Raises Wrong unless a converted net computes Caffe's outputs, with the shapes that it
-    declares."""
     check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that check.py finds wrong nets. The outputs of each net are constants: Caffe's answers with a
-planted error."""
+"""Tests that check.py finds wrong nets, whose constant outputs are Caffe's answers with a planted error."""
 
 import sys
 
@@ -15,7 +14,6 @@ from comparing import detections_problem
 
 
 def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs=()):
-    """Returns a net whose outputs are these arrays for all inputs."""
     sizes = {**dict.fromkeys(detections, [1, 1, "rows", 7]), **(sizes or {})}
     info = helper.make_tensor_value_info
     nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.array(array, order="C")))
@@ -27,14 +25,13 @@ def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs
 
 
 def changed(amount, at=0):
-    """Returns a function that adds `amount` times an array's largest magnitude to the value at `at`."""
     def change(array):
         array.reshape(-1)[at] += amount * abs(array).max()
         return array
     return change
 
 
-# The planted error, the case, the function that changes the case's first answer, and the expected status.
+# Each row has the planted error, the case, the change of the case's first answer, and the expected status.
 PLANTED = (
     ("nothing", "Convolution/000", lambda array: array, "right"),
     ("nothing", "DetectionOutput", lambda rows: rows, "right"),
@@ -53,8 +50,7 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. If the name has no index, returns the row's first case that
-    has more than three detections and whose first two detections have the same label."""
+    """If `name` is a row, returns a case whose first two detections have one label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]
@@ -63,7 +59,6 @@ def case_named(name):
 
 
 def planted_nets():
-    """Yields what is planted, the case, the net and the expected status."""
     for what, name, change, status in PLANTED:
         case = case_named(name)
         outputs = {each: output.values.copy() for each, output in case.wanted.items()}
@@ -82,7 +77,6 @@ def planted_nets():
 
 
 def checks():
-    """Yields (whether a result is the expected result, a message)."""
     for what, case, net, status in planted_nets():
         found = result(case, lambda *_, net=net: net)
         yield found.status == status, f"{what}: {found.status}, not {status}: {found.message}"

@@ -16,18 +16,16 @@ from nets import Draw
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 
-# Replacements that adapt a prototxt to the tests' Caffe: other names of layers and fields; no file names.
+# Adapts a prototxt to the tests' Caffe, which has other names for some layers and fields.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
-# Nets with trained weights.
 TRAINED = {f"{net}, trained": (net, model) for net, model in (
     ("caffe__examples_cifar10_cifar10_full", "cifar10_full_everpeace_iter70000"),
     ("caffe__examples_cifar10_cifar10_quick", "cifar10_quick_skywang666_iter4000"),
     ("mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det1"), ("mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det2"),
     ("mtcnn_kpzhang93_det3", "mtcnn_kpzhang93_det3"))}
 TEXTBOX = "opencv_contrib__text_textbox"
-# Nets that take more than a few seconds.
 LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples_siamese_mnist_siamese",
          "caffe__models_bvlc_alexnet_deploy", "caffe__models_bvlc_googlenet_deploy",
          "caffe__models_bvlc_reference_caffenet_deploy", "caffe__models_bvlc_reference_rcnn_ilsvrc13_deploy",
@@ -35,8 +33,7 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
          TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
-# The nets that the Caffe of the tests cannot run and no converter can convert: for each net the reason, and
-# words of the expected refusal.
+# The tests' Caffe cannot run these nets. Each row has the reason, and words of the converter's refusal.
 NO_ANSWER = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": (
         "a template with words instead of numbers", "line 2397", "'cls3x'"),
@@ -44,8 +41,8 @@ NO_ANSWER = {
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel
 
-# TextBoxes' PriorBox layers have two centres in each place. The Caffe of the tests lacks such layers, so the
-# boxes are computed as OpenCV does, and Caffe reads the boxes as inputs.
+# TextBoxes' PriorBox layers have two centres in each place, which the tests' Caffe lacks. Caffe reads boxes that
+# this file computes as OpenCV does.
 IMAGE = 700
 PLACES = {"conv4_3_norm": 88, "fc7": 44, "conv6_2": 22, "conv7_2": 11, "conv8_2": 6, "pool6": 1}
 BOX_LAYERS = re.compile(r'(?ms)^layer \{\n  name: "(\w+)_mbox_priorbox"\n  type: "PriorBox"\n.*?^\}\n')
@@ -57,7 +54,6 @@ def numbers(name, text):
 
 
 def boxes(text):
-    """Yields the boxes' widths and heights."""
     least, most = numbers("min_size", text), numbers("max_size", text)
     yield from [(size, size) for size in least]
     yield from [(size, size) for size in numpy.sqrt([a * b for a, b in zip(least, most)])]
@@ -66,7 +62,6 @@ def boxes(text):
 
 
 def priors(name, text):
-    """Returns the box for each place, size and centre, followed by the boxes' variances."""
     places = PLACES[name]
     centres = list(zip(numbers("offset_w", text), numbers("offset_h", text)))
     corners = [[(column + x) * IMAGE / places - width / 2, (row + y) * IMAGE / places - height / 2,
@@ -78,18 +73,15 @@ def priors(name, text):
 
 
 def box_inputs(text):
-    """Returns the boxes of the PriorBox layers, by the names of their tops."""
     return {f"{layer[1]}_mbox_priorbox": priors(layer[1], layer[0]) for layer in BOX_LAYERS.finditer(text)}
 
 
 def with_box_inputs(text):
-    """Returns the net's text with the PriorBox layers replaced by inputs."""
     return BOX_LAYERS.sub(lambda layer: INPUT.format(f"{layer[1]}_mbox_priorbox",
                                                  priors(layer[1], layer[0]).shape[2]), text)
 
 
 def names():
-    """Returns the names of the nets; an empty list if their folder does not exist."""
     if not DATA.exists():
         print(f"skipped: whole nets: {DATA} is not there; SYNCBLOB_TEST_DATA names another folder")
         return []
@@ -108,8 +100,7 @@ def text_for_caffe(name):
     return text
 
 
-# The shapes of a net: {name: shape} of its inputs, and (name, type, shapes of the blobs) of each layer with
-# weights.
+# `inputs` is {name: shape}. `layers` has the name, type and shapes of the blobs of each layer with weights.
 Shapes = collections.namedtuple("Shapes", "inputs layers")
 
 
@@ -121,7 +112,7 @@ def input_arrays(name, shapes):
 
 
 def first_weights(kind, shapes, draw):
-    """Draws a layer's weights, before scaling."""
+    """Draws weights, which weights_of multiplies by a factor."""
     if kind == "BatchNorm":
         return [draw.numbers(shapes[0], 0.1), draw.uniform(shapes[1], 0.5, 1.5), numpy.ones(1, "f4")]
     if kind in ("Normalize", "PReLU", "Scale"):
@@ -132,7 +123,6 @@ def first_weights(kind, shapes, draw):
 
 
 def weights_of(name, shapes, factors):
-    """Returns name, type and arrays of each layer; `factors` is from Kept.factors."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -145,7 +135,6 @@ def weights_of(name, shapes, factors):
 
 
 def model_of(name, shapes, factors):
-    """Returns the bytes of a caffemodel."""
     if name in TRAINED:
         return (DATA.parent / f"{TRAINED[name][1]}.caffemodel").read_bytes()
     layers = weights_of(name, shapes, factors)
@@ -153,15 +142,13 @@ def model_of(name, shapes, factors):
 
 
 def messages_of(proto):
-    """Returns Caffe's message classes for Google's protobuf; protoc makes their descriptors."""
     sys.path.append(str(ROOT / "tests/users/golden"))
     from caffe_messages import Messages, read_descriptor
     return Messages(read_descriptor(proto))
 
 
 def model_with_net(messages, net):
-    """Returns a caffemodel whose layers have their parameters, as Caffe writes them. A
-    concatenation of encoded messages is their merge, so the weights are appended as bytes."""
+    """protobuf merges concatenated messages, so the weights are appended to the layers' messages."""
     from google.protobuf import text_format  # not every environment has protobuf
     message = text_format.Parse(text_for_caffe(net.name), messages.NetParameter())
     weights = {layer: arrays for layer, _, arrays in net.weights()}
@@ -180,8 +167,7 @@ def is_detections(name, shape):
 
 
 class Kept:
-    """The stored answers: for each net its shapes and factors, and for each output the shape, the
-    tolerance and the values."""
+    """Stores the shapes and factors of each net, and the shape, tolerance and values of each output."""
 
     def __init__(self, index, values):
         self.index, self.values = index, values
@@ -200,13 +186,11 @@ class Kept:
         return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
 
     def factors(self, name):
-        """Returns {layer: factor}, empty for a new net. Weights multiplied by the factor give a layer outputs with
-        the standard deviation 1."""
+        """With a layer's factor, the layer's outputs have the standard deviation 1. A new net has no factors."""
         net = self.index.get(name, {"layers": (), "factors": ()})
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
     def wanted(self, name):
-        """Returns Caffe's outputs of a net; empty if no outputs are stored."""
         outputs = self.index[name]["outputs"] if name in self.index else {}
         return {output: Wanted(shape, self.values[name, output], tolerance, is_detections(name, shape))
                 for output, (_, shape, tolerance) in outputs.items()}
@@ -227,7 +211,7 @@ class Kept:
 
 
 class WholeNet:
-    """A whole net with weights and Caffe's outputs; has the attributes of cases.Case."""
+    """WholeNet has the attributes of cases.Case."""
 
     names_differ = False
     detections = ("detection_out",)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the outputs of Caffe's detectors in OpenCV 4, which imports Caffe's nets, and in OpenCV 5,
-for which syncblob.opencv converts the nets:
+"""Compares the outputs of Caffe's detectors in OpenCV 4 and in OpenCV 5, for which syncblob.opencv converts the nets:
 
     boxes.py run OUT.npz            stores the outputs of the installed OpenCV
     boxes.py compare FOUR.npz FIVE.npz
@@ -16,14 +15,13 @@ import whole  # noqa: E402: of that folder
 from comparing import Wanted, by_label  # noqa: E402: of that folder
 from nets import Draw  # noqa: E402: of that folder
 
-# The shapes of the pictures. MTCNN's first net runs on several sizes of each picture.
 PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3, 3, 40, 40)],
             "mtcnn_kpzhang93_det2, trained": [(1, 3, 24, 24), (5, 3, 24, 24)],
             "mtcnn_kpzhang93_det3, trained": [(1, 3, 48, 48), (5, 3, 48, 48)],
             "mobilenet-ssd__voc_MobileNetSSD_deploy": [(1, 3, 300, 300)],
             "mobilenet-ssd__deploy": [(1, 3, 300, 300)],
             "nvidia_caffe__VGGNet_coco_SSD_300x300": [(1, 3, 300, 300)]}
-TOLERANCE = 1e-4  # relative to an output's largest value, or for detections to 1 if that is larger
+TOLERANCE = 1e-4  # relative to an output's largest value, but for detections at least to 1
 
 
 def run(out):
@@ -51,7 +49,6 @@ def opened(cv2, net):
 
 
 def compare(first, second):
-    """Prints how far the answers differ; returns whether they are near enough."""
     with np.load(first) as four, np.load(second) as five:
         print(f"OpenCV {four['version']} and {five['version']}")
         if set(four) != set(five):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON]
 
-Makes two fresh environments from the CPythons of PATH and pyenv: the oldest (at least 3.9) with NumPy 1,
-the newest with NumPy 2. Installs the wheel into each environment and runs the tests of this folder.
+Runs the tests of this folder in two environments: the oldest CPython with NumPy 1, the newest with NumPy 2.
+The CPythons are those of PATH and pyenv, from 3.9 on.
 """
 import argparse
 import os
@@ -23,7 +23,7 @@ FIRST_WITHOUT_NUMPY_1 = (3, 13)
 
 
 def version_of(python):
-    """Returns the version of a CPython with the usual ABI; (0, 0) for other kinds, which cannot load the module."""
+    """Returns (0, 0) for interpreters of other ABIs, which cannot load the module."""
     code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
            "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
@@ -32,7 +32,6 @@ def version_of(python):
 
 
 def pythons():
-    """Returns {version: path} of the CPythons on PATH and in pyenv."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     folders += pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv").glob("versions/*/bin")
     found = {}
@@ -43,8 +42,7 @@ def pythons():
 
 
 def test(python, numpy, wheel, resnet):
-    """Runs the tests, and prints why tests are skipped. Returns whether all other tests pass."""
-    # The output goes to a file, because a pipe would stay open until the last child ends.
+    # A pipe would stay open until the last child ends.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/output.txt", "w+", encoding="utf-8") as out:
         inside, requirements = pathlib.Path(folder, "venv/bin/python"), pathlib.Path(folder, "requirements.txt")
         requirements.write_text(ENVIRONMENTS.read_text().split(f"[{numpy}]\n")[1].split("\n[")[0], encoding="utf-8")

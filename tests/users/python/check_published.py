@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the wheel for publication: check_published.py WHEEL
+"""Checks a wheel before publication: check_published.py WHEEL
 
-Checks the wheel's tags, files, oldest supported glibc, and the libraries that the wheel needs.
+Checks the wheel's tags, its files, the oldest glibc that it supports, and the libraries that it needs.
 """
 import io
 import re

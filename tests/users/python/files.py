@@ -1,4 +1,4 @@
-"""Models that the tests read: real files, if available, and models made here; and shared functions."""
+"""Models for the tests: real files, if available, and models made here."""
 import os
 import pathlib
 import subprocess
@@ -18,18 +18,16 @@ from wire import data as field, legacy, shape  # noqa: E402
 
 
 def resnet():
-    """Returns the path of the real net, or None."""
     path = os.environ.get("SYNCBLOB_TEST_RESNET")
     return pathlib.Path(path) if path else None
 
 
 def data():
-    """Returns the folder of small real files."""
     return pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
 def cifar10():
-    """Returns {name in the documentation: path} of three real files; {} if a file is missing."""
+    """Returns {name in the documentation: path}, or {} if a file is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -38,8 +36,6 @@ def cifar10():
 
 
 class InFolder(unittest.TestCase):
-    """Tests that each run in an empty current folder."""
-
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -48,13 +44,11 @@ class InFolder(unittest.TestCase):
 
 
 def run_code(code):
-    """Runs code in another process; returns the ended process, with its output."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           timeout=DEADLINE, check=False)
 
 
 def has_gpu():
-    """Returns whether a GPU, or the fake NVIDIA libraries, can be used."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -65,7 +59,6 @@ def has_gpu():
 
 
 def devices():
-    """Returns the devices that blobs can use here."""
     return ("cpu", "sim:0", "cuda:0") if has_gpu() else ("cpu", "sim:0")
 
 
@@ -76,8 +69,7 @@ def real_models():
 
 
 def made():
-    """Returns a net with the converter's special cases: a BatchNorm, a name that two layers share,
-    a layer without a name, a layer with more blobs than PyTorch has names for, doubles."""
+    """Returns a net with the converter's special cases, such as layers without a name or with the same name."""
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")
@@ -93,19 +85,18 @@ def made():
 
 
 def blob(values):
-    """Returns a blob's message; four axes are written as legacy dimensions."""
+    """Four axes are written as legacy dimensions."""
     array = np.asarray(values, "<f4")
     return (legacy if array.ndim == 4 else shape)(*array.shape) + field(5, array.tobytes())
 
 
 def layer(name, kind, bottoms, tops, blobs=(), more=b""):
-    """Returns a layer of a caffemodel, with its connections and other fields."""
     texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
     parts = [*(field(*text) for text in texts), *(field(7, blob(values)) for values in blobs), more]
     return field(100, b"".join(parts))
 
 
-# A net. Its caffemodel contains the connections, too, which cannot be guessed from the layers' names.
+# The connections of this net cannot be guessed from the layers' names.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
@@ -121,7 +112,6 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """Returns the bytes of a caffemodel of the net in PROTOTXT."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731

@@ -1,5 +1,4 @@
-"""Tests that, through DLPack, an array can use a blob's memory, and a blob can use an array's memory. Nothing
-is copied, each sees the other's writes, and the memory lives until neither uses it."""
+"""Tests that arrays and blobs share memory through DLPack without a copy, and keep the memory alive."""
 import concurrent.futures
 import ctypes
 import gc
@@ -24,7 +23,7 @@ def resident_bytes():
 
 
 class Sharing(unittest.TestCase):
-    """Arrays and blobs use the memory of `base`, a NumPy array whose references are counted."""
+    """Tests count the references of `base`, a NumPy array whose memory the arrays and blobs use."""
     from_dlpack = staticmethod(np.from_dlpack)
 
     def setUp(self):
@@ -32,7 +31,6 @@ class Sharing(unittest.TestCase):
         self.references = sys.getrefcount(self.base)
 
     def users(self):
-        """Returns the number of users of the base's memory."""
         gc.collect()
         return sys.getrefcount(self.base) - self.references
 
@@ -40,11 +38,9 @@ class Sharing(unittest.TestCase):
         return array.ctypes.data
 
     def of_base(self):
-        """Returns an array of the tested library that uses the base's memory."""
         return self.base[...]
 
     def values(self, array):
-        """Returns the elements in the order of memory, for writing."""
         return (ctypes.c_float * math.prod(array.shape)).from_address(self.pointer(array))
 
     def test_an_array_is_the_blobs_memory_and_outlives_the_blob(self):
@@ -115,7 +111,6 @@ class Sharing(unittest.TestCase):
 
 
 def sharing_with(library):
-    """Returns the tests of Sharing with another library in place of NumPy."""
     return type(f"Sharing_{library.__name__}", (Sharing,), {
         "from_dlpack": staticmethod(library.from_dlpack), "pointer": lambda self, array: array.data_ptr(),
         "of_base": lambda self: library.from_dlpack(self.base)})

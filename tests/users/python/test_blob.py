@@ -13,7 +13,6 @@ import syncblob
 from syncblob import Blob
 
 def element_types():
-    """Returns the names of the element types that the module lists and NumPy has."""
     try:
         Blob(2, "nothing")
     except syncblob.DtypeError as error:
@@ -51,7 +50,7 @@ class Basics(files.InFolder):
         full.data[...], full.diff[...] = 2, 0.5
         full.to_device()
         bfloat16 = Blob(3, "bfloat16")
-        bfloat16.__dlpack__()  # allocates its memory
+        bfloat16.__dlpack__()  # allocates the memory of bfloat16
         for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8"), bfloat16):
             for again in (pickle.loads(pickle.dumps(blob)), copy.copy(blob), copy.deepcopy(blob)):
                 self.assertEqual(repr(again), repr(blob))
@@ -211,7 +210,7 @@ class Arrays(unittest.TestCase):
             self.assertTrue(files.IS_NUMPY_1)
             return
         base[0] = 5
-        self.assertEqual(blob.asum_data(), 7)  # the memory is shared; blob.data would copy it
+        self.assertEqual(blob.asum_data(), 7)  # blob.data would copy the shared memory
         blob.scale_data(2)
         self.assertEqual((base.tolist(), blob.data.tolist()), ([5, 1, 1], [10, 2, 2]))
 
@@ -269,7 +268,6 @@ class Devices(unittest.TestCase):
         self.assertEqual((blob.data.tolist(), back.data.tolist()), ([1, 2, 3], [1, 2, 3]))
 
     def in_a_child(self, near):
-        """A forked child can use the parent's values on the host, and new blobs on a device."""
         self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)
@@ -298,7 +296,6 @@ class Devices(unittest.TestCase):
 
 
 class Gpu(Devices):
-    """The same tests on a GPU, or on the fake NVIDIA libraries."""
     device, dlpack_device = "cuda:0", (2, 0)
 
     def setUp(self):

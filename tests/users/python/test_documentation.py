@@ -1,4 +1,4 @@
-"""Tests the module's documentation: every example, every page."""
+"""Tests the module's documentation: docstrings, examples and pages."""
 import ast
 import collections.abc
 import contextlib
@@ -22,7 +22,6 @@ PACKAGE = pathlib.Path(syncblob.__file__).parent
 
 
 def members():
-    """Yields (name, object) of the module's functions, its classes, and their members."""
     for name, thing in vars(_syncblob).items():
         if name.startswith("__") or inspect.ismodule(thing):
             continue
@@ -49,7 +48,7 @@ class Docstrings(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """Tests the stubs' base classes. Another step compares all names and signatures, by mypy's stubtest."""
+    """Tests only base classes: another step compares the stubs' names and signatures."""
 
     def test_type_checkers_recognise_mappings(self):
         stub = ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8"))
@@ -64,7 +63,6 @@ class Stubs(unittest.TestCase):
         self.assertTrue((PACKAGE / "py.typed").exists())
 
 
-# The requirements that a page's blocks may name: real nets and modules.
 NETS = {"resnet": files.resnet, "cifar10": files.cifar10}
 NEEDS = {"nothing": (), "the_resnet": ("resnet",), "nets_for_cifar10": ("cifar10",), "torch": ("torch",),
          "torch_and_the_resnet": ("torch", "resnet"), "safetensors": ("safetensors",)}
@@ -75,9 +73,7 @@ def is_there(word):
 
 
 class Pages(files.InFolder):
-    """Runs every block of Python on every page of the repository, except the blocks that
-    tests/users/golden runs. The blocks of a page run in order, as in one session. If a page shows
-    the output after a block that uses a real net, the output is compared."""
+    """Runs the blocks of Python on the pages. The blocks of a page are one session."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,7 +81,7 @@ class Pages(files.InFolder):
 
     @staticmethod
     def sessions_of(page):
-        """Returns (block, its shown output or None) of a page's blocks of Python."""
+        """Returns the page's blocks of Python, each with the output that the page shows, or None."""
         found = list(pages.blocks(page))
         return [(block, after.text if after and after.language == "text" and
                  set(block.info) & set(NETS) else None)
@@ -93,7 +89,6 @@ class Pages(files.InFolder):
                 if block.language == "python" and "golden" not in block.info]
 
     def run_blocks(self, *words):
-        """On each page with a block that requires all the words, runs the blocks that require no other words."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

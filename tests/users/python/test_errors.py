@@ -1,5 +1,4 @@
-"""Tests that each failure is an exception of the right kind with the library's full message, and
-never a panic."""
+"""Tests that each failure is an exception of the right kind with the library's full message."""
 import copy
 import functools
 import inspect
@@ -16,7 +15,6 @@ from syncblob import Blob, Model, Net
 
 class Kinds(files.InFolder):
     def check(self, kinds, code, call, words="..........", **attributes):
-        """Tests that a call fails with an exception of all these kinds, with this code and message."""
         with self.subTest(words), self.assertRaisesRegex(syncblob.Error, words) as caught:
             call()
         for kind in kinds if isinstance(kinds, tuple) else (kinds,):
@@ -105,8 +103,7 @@ class Kinds(files.InFolder):
             self.check(*row)
 
     def test_mistakes_are_refused(self):
-        """Each mistake would cause a wrong result if it were not refused. A refusal changes nothing and writes
-        no file."""
+        """Without the refusal, each mistake would cause a wrong result."""
         model = files.made()
         layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
         put = functools.partial(functools.partial, layer.__setitem__)
@@ -121,8 +118,8 @@ class Kinds(files.InFolder):
             (put(1, np.zeros(4)), "float32, the value of float64.*astype"),
             (put(1, Blob(4, "float64")), "float32, the value of float64"),
             (put(1, np.arange(4)), "float32, the value of int64"),
-            (put(1, [1e300] * 4), "float32, as which float64 is stored, does not hold"),
-            (put(1, [2**24 + 1] * 4), "float32, as which int64 is stored, does not hold"),
+            (put(1, [1e300] * 4), "float64 is stored as float32, which does not hold"),
+            (put(1, [2**24 + 1] * 4), "int64 is stored as float32, which does not hold"),
             (put(1, np.ma.masked_less(np.arange(4, dtype="float32"), 2)), "masked"),
             (lambda: model["conv1"], "'conv1': a layer is called 'conv_1'"),
             (lambda: syncblob.load(io.StringIO("text")), 'mode "rb"'),
@@ -148,7 +145,6 @@ class Kinds(files.InFolder):
                              ("float32", [float(number) for number in expected]))
 
     def output_of(self, code):
-        """Returns the output of code in a separate process."""
         done = files.run_code(code)
         self.assertEqual(done.stderr, "")
         return done.stdout
@@ -168,7 +164,7 @@ class Kinds(files.InFolder):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """The module works only in the first interpreter that imports it, even after this interpreter ended."""
+        """Only the first interpreter that imports the module can ever use the module."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
@@ -204,7 +200,7 @@ class Kinds(files.InFolder):
 
 
 class Odd:
-    """An object whose attributes, which the module reads, have wrong types."""
+    """The attributes and methods that the module uses have wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):
@@ -234,15 +230,12 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
 
 
 class Anything(files.InFolder):
-    """Calls every callable of the module with every odd argument. A failure must be a Python
-    exception, not a panic."""
-
     def call(self, name, function, /, *arguments, **named):
         try:
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
                 NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
-            pass  # the expected kinds; PanicException and SystemError are not among them
+            pass  # PanicException and SystemError are not expected
         except OverflowError:
             self.assertIn("StoredBlob", name)  # NumPy's exception for an index
             self.assertIn("__getitem__", name)

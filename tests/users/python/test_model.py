@@ -52,7 +52,7 @@ class Looking(files.InFolder):
             with self.assertRaises(IndexError):
                 layer[index]
         self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
-        # A layer is not a Sequence: its `index` is the layer's number in the model, not a method.
+        # A layer is not a Sequence, because its `index` is a number, not a method.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
@@ -110,8 +110,7 @@ class Looking(files.InFolder):
             self.assertEqual(repr(found), f"<syncblob.{wanted}>")
 
     def test_texts_in_other_encodings(self):
-        """Texts that are not UTF-8 are decoded as by os.fsdecode: different texts stay different, and can
-        be written again."""
+        """Different texts that are not UTF-8 stay different and can be written again, as with os.fsdecode."""
         names = [os.fsdecode(b"caf\xe9"), os.fsdecode(b"caf\xe8"), os.fsdecode(b"caf\xe9")]
         model = syncblob.Model(names[0])
         for name in names:
@@ -139,7 +138,7 @@ class Changing(files.InFolder):
         model["conv_1"][1] = [1, 2, 3, 4]
         model["bn_1"][-1] = np.float32([7])
         blob = syncblob.Blob(np.full(5, 2.0))
-        blob.diff[...] = 1  # is not stored
+        blob.diff[...] = 1  # a file does not store the diff
         model["scale_1"].set_blob(0, blob, replace=True)
         for stored in (model["scale_1"][0], model.add_layer("a", "X", [blob])[0]):
             self.assertFalse(stored.has_diff)
@@ -201,7 +200,7 @@ class Changing(files.InFolder):
             self.assertRaises(syncblob.UnsupportedError, call)
 
     def test_pickled_and_copied(self):
-        """A copy has the format and the limit of memory of the copied model, but not its other limits."""
+        """A copy keeps the model's format and limit of memory, but not its other limits."""
         state, vector = (syncblob.Model(format=name) for name in ("solverstate", "blobvector"))
         for model in (state, vector):
             model.add_blob([0.5])
@@ -276,7 +275,6 @@ class Changing(files.InFolder):
 
 
 def module_of(layer, nn):
-    """Returns the PyTorch module for the layer's weights, or None."""
     kind = layer.type.replace("_", "").lower()  # INNER_PRODUCT in an old file
     if kind == "convolution":
         outputs, inputs, *kernel = layer[0].shape

@@ -13,7 +13,6 @@ TEXT = files.PROTOTXT
 
 class Reading(files.InFolder):
     def test_the_properties_of_a_net(self):
-        """A model's layers have the connections and parameters of the file."""
         net, model = Net(TEXT), syncblob.load(files.carrying())
         self.assertEqual((net.name, net.inputs, net.outputs, net.warnings, repr(net)),
                          ("small", ("x",), ("z",), (), "<syncblob.Net 'small', 6 layers>"))

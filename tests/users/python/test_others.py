@@ -1,5 +1,4 @@
-"""Tests the command in the wheel, backends in shared libraries, and the bytes that OpenCV receives, with a
-fake OpenCV; tests/users/opencv uses the real OpenCV."""
+"""Tests the command in the wheel, backends in shared libraries, and the module for OpenCV with a fake OpenCV."""
 import os
 import pathlib
 import shutil
@@ -32,7 +31,7 @@ class Command(files.InFolder):
             self.assertEqual(run("info", "/nonexistent", program=program).returncode, 1)
 
     def test_an_interrupt_ends_it(self):
-        """SIGINT ends the program at once, as it ends programs in C: Python's handler does not run."""
+        """SIGINT ends the program at once, as in C programs, because Python's handler does not run."""
         code = ("import os, signal, threading, syncblob.__main__ as m;"
                 "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
                 "m.main()")
@@ -40,7 +39,7 @@ class Command(files.InFolder):
         self.assertEqual((done.returncode, done.stderr), (-2, ""))
 
     def test_state_dict_is_what_it_converts(self):
-        """The output of info is complete for a file with many layers."""
+        """The command info lists every layer of a file with many layers."""
         made, out = pathlib.Path("made.caffemodel"), pathlib.Path("out.npz")
         model = files.made()
         for i in range(2000):
@@ -89,7 +88,6 @@ class Backend(files.InFolder):
 
 class OpenCV(files.InFolder):
     def read(self, *arguments, **named):
-        """Calls readNetFromCaffe with a module cv2 whose readNetFromONNX returns its argument."""
         module = types.ModuleType("cv2")
         module.dnn = types.SimpleNamespace(readNetFromONNX=lambda array: array)
         with unittest.mock.patch.dict(sys.modules, cv2=module):

@@ -1,5 +1,4 @@
-"""Tests that long calls release the interpreter's lock, and that several threads may use an
-object."""
+"""Tests that long calls release the interpreter's lock, and that several threads may use an object."""
 import contextlib
 import gc
 import random
@@ -15,8 +14,7 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once. Raises an exception that a thread has raised. The threads
-    are daemons, because the interpreter's end does not wait for daemons: a stuck thread is reported."""
+    """The interpreter does not wait for daemon threads, so a stuck thread does not prevent the report."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):
@@ -39,7 +37,6 @@ def in_threads(count, work):
 
 @contextlib.contextmanager
 def in_turns(turn):
-    """Calls turn() repeatedly in another thread, which yields the processor after each call."""
     ended, started = threading.Event(), threading.Event()
 
     def run():
@@ -60,8 +57,7 @@ def in_turns(turn):
 
 class Lock(files.InFolder):
     def lets_others_run(self, work):
-        """Returns whether another thread ran during the work. The long switch interval prevents timed
-        switches: another thread can run only if the work releases the lock."""
+        """With the long switch interval, another thread can run only if the work releases the lock."""
         ticks, before = [], sys.getswitchinterval()
         with in_turns(lambda: ticks.append(None)):
             try:
@@ -95,7 +91,6 @@ class Lock(files.InFolder):
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
-# A script with an array whose finaliser uses a blob that shares the array's memory.
 # `{}` is the place of statements that free the array.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
@@ -127,8 +122,7 @@ if not files.IS_NUMPY_1:  # NumPy 1 does not export read-only arrays
 class Copies(unittest.TestCase):
     @unittest.skipUnless(hasattr(time, "pthread_getcpuclockid"), "no clock of another thread")
     def test_no_copy_is_made_with_the_lock_held(self):
-        """Measures the time that the calling thread ran between two turns of another thread. On a
-        busy machine the other thread may not get a processor, so the best of many calls counts."""
+        """Takes the best of many calls: on a busy machine the other thread may not get a processor."""
         large = syncblob.Model("large")
         large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
         clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -198,8 +192,7 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_arrays_of_python_end_on_any_thread(self):
-        """NumPy's deleter acquires the interpreter's lock. A thread that releases an array does not hold
-        the lock at that time."""
+        """NumPy's deleter acquires the interpreter's lock, which the thread that releases an array does not hold."""
         def work(_):
             for _ in range(200):
                 blob = syncblob.from_dlpack(np.ones(10, "float32"))

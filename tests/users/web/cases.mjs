@@ -1,4 +1,4 @@
-// Files for the comparison of the page with the command: whole, broken, changed at random, large.
+// Files to compare the page with the command: whole, broken, changed at random, large.
 import fs from "node:fs";
 import path from "node:path";
 
@@ -13,14 +13,13 @@ const field = (number, bytes) => Buffer.concat([varint((number << 3) | 2), varin
 const text = (number, words) => field(number, Buffer.from(words));
 const dims = (shape) => field(7, field(1, Buffer.concat(shape.map(varint))));
 
-// A layer "fc" whose weights all have one value.
 export function model(shape, values) {
   const blob = Buffer.concat([dims(shape), field(5, values)]);
   const layer = Buffer.concat([text(1, "fc"), text(2, "InnerProduct"), field(7, blob)]);
   return Buffer.concat([text(1, "made"), field(100, layer)]);
 }
 
-// A caffemodel of some MB of values, in layers of at most 64 MB.
+// Layers have at most 64 MB.
 export function large(file, megabytes) {
   const out = fs.openSync(file, "w");
   const part = Buffer.alloc(64e6);
@@ -46,7 +45,7 @@ const safetensors = (shape, end) => {
   length.writeBigUInt64LE(BigInt(head.length));
   return Buffer.concat([length, head, Buffer.alloc(16)]);
 };
-// An archive with one stored member; the size that it declares may be wrong.
+// The declared size of the archive's member may be wrong.
 const npz = (member, size = member.length) => {
   const name = Buffer.from("w.npy"), local = Buffer.alloc(30), entry = Buffer.alloc(46), end = Buffer.alloc(22);
   local.writeUInt32LE(0x04034b50);
@@ -84,7 +83,7 @@ beyondFiles["length.caffemodel"] = Buffer.concat([Buffer.from([0xa2, 6]), varint
 beyondFiles["length.safetensors"] = Buffer.concat([Buffer.from("0200000001000000", "hex"), Buffer.from("{}")]);
 beyondFiles["member.npz"] = npz(npy([4]), 0xffffffff);
 
-// Random numbers from a seed, by mulberry32.
+// mulberry32
 export function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -94,7 +93,6 @@ export function random(seed) {
   };
 }
 
-// A copy with a few bytes changed, removed or repeated, mostly near its beginning.
 export function mutated(bytes, next) {
   let out = Buffer.from(bytes);
   for (let edits = 1 + (next() % 4); edits > 0; edits--) {

@@ -47,7 +47,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// Removes the numbers of system errors, which differ between page and command; the texts are equal.
+// The page and the command have different numbers of system errors.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -69,7 +69,8 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   return page;
 }
 
-// `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
+// `special` maps an address to a delay in milliseconds, or to the status codes of its first
+// responses, which fail.
 function serve(root, special = {}) {
   const seen = [];
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };
@@ -115,7 +116,7 @@ async function beyond({ pages }) {
     for (const args of [["info", name], ["verify", name], ["convert", name, "-o", "made.safetensors"], ["convert", name, "-o", "made.npz"]]) {
       const files = written({ [name]: bytes }), here = native(args, files), there = await inPage(pages[0], args, files);
       all++;
-      // Files that a 64-bit host refuses for another reason must also be refused here, without a trap.
+      // The page must refuse without a trap what a 64-bit host refuses for another reason.
       const isRefused = there.code === 1 && there.out + there.err !== "" && !there.digest && !/RuntimeError|panicked/.test(there.err);
       if (isRefused) continue;
       if (here.code === 0) compare(args.join(" "), here, there);
@@ -141,7 +142,6 @@ async function mutants({ pages }) {
   console.log(`mutants: ${same} of ${count} as natively, ${refused} of them refused`);
 }
 
-// Saves files by the buttons, and compares them with the command's files.
 async function save(page, kind, files) {
   await page.setInputFiles("#files", files);
   await page.waitForFunction(() => !document.getElementById("status").textContent.endsWith("…"), null, { timeout: 600000 });
@@ -155,7 +155,6 @@ async function save(page, kind, files) {
   return { file: to, milliseconds: performance.now() - began };
 }
 
-// Makes a model with the weights of tests/users/onnx.
 function makeModel(name, to) {
   const code = "import pathlib, sys, whole; pathlib.Path(sys.argv[2]).write_bytes(whole.WholeNet(sys.argv[1], whole.Kept.read()).model())";
   const run = spawnSync(process.env.PYTHON, ["-Bc", code, name, to], { cwd: fileURLToPath(new URL("../onnx", import.meta.url)), encoding: "utf8" });
@@ -193,7 +192,6 @@ async function big({ browser, urls }) {
   }
 }
 
-// Tests a file that is too large, the keyboard, and the names of saved files.
 async function use({ browser }) {
   const page = await openPage(browser, pathToFileURL(single).href);
   const file = path.join(scratch, "huge.caffemodel");
@@ -223,7 +221,7 @@ async function use({ browser }) {
     const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
     if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
   }
-  // A chosen file, the kind to save, and the saved file's name, which must not be the chosen file's name.
+  // Each row has the chosen file, the kind to save, and the saved file's name, which must differ.
   const taken = [["report.caffemodel", "html", "report.html"], ["made.npz", "npz", "made (1).npz"], ["report.html", "html", "report (1).html"]];
   const bytes = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   const [npz] = written({ "made.caffemodel": bytes }).map((file) => path.dirname(file));
@@ -238,7 +236,7 @@ async function use({ browser }) {
   await page.close();
 }
 
-// Requests that a page might send. Without the policy the server receives all of them.
+// Without the policy the server receives all these requests.
 const attempts = async (url) => {
   const tries = [() => fetch(`${url}fetch`, { method: "POST", mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
     () => (new Image().src = `${url}image`), () => new WebSocket(url.replace("http", "ws")), () => new EventSource(`${url}events`),
@@ -250,7 +248,6 @@ const attempts = async (url) => {
   await new Promise((resolve) => setTimeout(resolve, 1500));
 };
 
-// Tries requests of the page and of its worker to another server and to the page's own server.
 async function requests({ browser, urls }) {
   const other = await serve(null), own = await serve(site);
   const open = path.join(scratch, "open.html");

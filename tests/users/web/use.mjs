@@ -1,11 +1,10 @@
-// What users do with the page: choices that follow one another quickly, files of each kind, drops, options, the keyboard.
+// Tests what users do with the page: quick choices, kinds of files, drops, options, the keyboard.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { large } from "./cases.mjs";
 
-// Waits until the page has not changed for some time; returns what the page shows.
 async function shown(page) {
   const look = () => page.evaluate(() => {
     const text = (id) => (at(id).closest("[hidden]") ? "" : at(id).textContent);
@@ -24,7 +23,6 @@ async function shown(page) {
   return state;
 }
 
-// Drops files from another program, dragged along some elements.
 async function dropAlong(page, elements, files) {
   const session = await page.context().newCDPSession(page), data = { items: [], files, dragOperationsMask: 1 };
   const send = async (type, to) => {
@@ -37,7 +35,7 @@ async function dropAlong(page, elements, files) {
   await send("drop", elements.at(-1));
 }
 
-// Delays the texts of Blobs, which the page reads for the report. window.reads counts the reads that began.
+// The page reads the report by Blob.text(). window.reads counts the calls of Blob.text().
 const slowTexts = (page) => page.evaluate(() => {
   const { text } = Blob.prototype;
   window.reads = 0;
@@ -57,7 +55,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   const [bad] = written({ "bad.caffemodel": "hello world\n" });
   const name = (i) => path.basename(model(i)), choose = (page, ...files) => page.setInputFiles("#files", files);
 
-  // `wanted` has the texts' beginnings, or values.
+  // `wanted` has values, or the beginnings of texts.
   function check(what, seen, wanted) {
     const is = (a, b) => (typeof b === "string" && b ? String(a).startsWith(b) : a === b);
     const wrong = Object.keys(wanted).filter((key) => !is(seen[key], wanted[key]));
@@ -65,7 +63,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
   const whole = (i) => ({ status: "Ready.", refusal: "", name: name(i), report: name(i) });
 
-  // A choice while an earlier choice starts or runs. The rows with `slow` choose files before the worker has started.
+  // In `slow` rows the first choice precedes the worker's start.
   async function races({ browser }) {
     const [one, two] = [1, 2].map((i) => path.join(scratch, `large${i}.caffemodel`));
     for (const file of [one, two]) large(file, 100);
@@ -108,7 +106,6 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log(`races: ${rows.length}`);
   }
 
-  // Makes the choices of a row one after another, and compares the result of the last choice.
   async function choices({ browser }) {
     const withNet = (i) => ({ ...whole(1), net: `With ${path.basename(net(i))}`, saves: true });
     const many = { refusal: "These are too many files.", name: "", status: "" };
@@ -178,7 +175,6 @@ export default function parts({ fail, data, nets, scratch, single, site, command
 
   const OPTIONS = ["", " --to  npy ", `--only "conv1"`, "--only 'a b' c", String.raw`a\ b\"c "d\"e\f" 'g\h'`, `a"b c"d'e f'`, `"" ''`, `a"\\$x"`];
 
-  // Options, and the links of saved files.
   async function saving({ browser }) {
     const page = await open(browser);
     for (const text of OPTIONS) {
@@ -238,7 +234,6 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log("focus: kept");
   }
 
-  // A server that fails, a browser without scripts, a truncated page, a choice before the script has loaded.
   async function starts({ browser }) {
     const failing = await serve(site, { "/syncblob.wasm": { useless: [502, 200] } });
     const slow = await serve(site, { "/page.js": { delay: 1000 } });
@@ -269,7 +264,6 @@ export default function parts({ fail, data, nets, scratch, single, site, command
     console.log("starts: after a failure, early, without scripts, in part");
   }
 
-  // Colours, a narrow window, a report that is too large, and paper.
   async function looks({ browser }) {
     const colours = [["#drop", null, "borderTopColor", 3], ["#options", null, "borderTopColor", 3], ["#options", "::placeholder", "color", 4.5]];
     for (const colorScheme of ["light", "dark"]) {

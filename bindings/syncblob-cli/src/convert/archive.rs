@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
 /// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes discard their
-/// bytes and report success. A dropped `ZipWriter` completes its archive even after a failure; if
-/// these writes failed, it would print an error to standard error, or panic.
+/// bytes and report success. A dropped `ZipWriter` completes its archive even after a failure, and
+/// would print an error or panic if a write failed.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,
@@ -14,7 +14,6 @@ pub struct Until<'a, W: Write + Seek> {
 }
 
 impl<'a, W: Write + Seek> Until<'a, W> {
-    /// Makes a writer that starts at the beginning of `out`.
     pub fn new(out: W, is_over: &'a Cell<bool>) -> Self {
         Self { out: BufWriter::new(out), at: 0, end: 0, is_over }
     }

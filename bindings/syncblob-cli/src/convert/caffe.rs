@@ -12,10 +12,10 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without values, and the source of each blob's values for `save`.
+/// A model without values. `save` gets the values of each blob from `contents`.
 pub struct Net {
     model: Model,
-    /// The blobs of each layer. The last entry contains the blobs without a layer.
+    /// The blobs of each layer. For a format without layers, one entry contains all blobs.
     contents: Vec<Vec<Content>>,
 }
 
@@ -23,8 +23,8 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Makes the model without its values. Refuses a model that exceeds protobuf's limit of 2 GiB.
-    /// A signal cancels the library's calls.
+    /// Refuses a model that exceeds protobuf's limit of 2 GiB. A signal cancels the library's
+    /// calls.
     pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
         let mut net = Self::announced(format, plan).map_err(|failure| match failure {
             Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
@@ -110,7 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors `prefix.0`, `prefix.1` and so on in order, for a format without layers.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on, in this order.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -132,6 +132,7 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // There are as many entries as tensors, and each tensor has set a different entry.
+    // Every entry is set: there are as many entries as tensors, and each tensor set a different
+    // entry.
     Ok(contents.into_iter().flatten().collect())
 }

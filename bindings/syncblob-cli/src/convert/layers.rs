@@ -11,12 +11,11 @@ use crate::source::{Failure, Kind, Layer, Result};
 pub enum Content {
     /// The tensor with this index in the plan's items.
     Item(usize),
-    /// The value 1: the factor of a BatchNorm whose mean and variance were already divided by the
-    /// original factor.
+    /// The value 1, for the factor of a BatchNorm whose mean and variance were already divided by
+    /// the original factor.
     One,
 }
 
-/// Returns the layers of the plan's net in order, each with its blobs.
 pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
     if matches!(plan.notes.kind, Some(kind) if kind != Kind::Caffemodel) {
         let text = "a caffemodel has layers, and IN has none";
@@ -43,14 +42,14 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
-/// Returns the layers that have a tensor called running_mean or running_var.
+/// Returns the names of layers that have a tensor called running_mean or running_var.
 fn norms(plan: &Plan) -> HashSet<&str> {
     let unplaced = plan.items.iter().filter(|item| item.place.is_none());
     let parsed = unplaced.filter_map(|item| names::parse(&item.name));
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// Returns the layer and the blob that a tensor's name identifies. Adds the layer if it is new.
+/// Adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,
@@ -94,8 +93,7 @@ fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
     ))
 }
 
-/// Returns the layer's blobs in order. Refuses a missing blob, because a Caffe file identifies
-/// blobs only by their order.
+/// Refuses a missing blob, because a Caffe file identifies blobs only by their order.
 fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
     if layer.scale_applied && blobs.len() >= 2 {
         blobs.entry(2).or_insert(Content::One);

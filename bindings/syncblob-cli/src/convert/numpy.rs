@@ -1,4 +1,4 @@
-//! Writes tensors as NumPy files: one array, or an archive of arrays like that of `numpy.savez`.
+//! Writes tensors as NumPy files: one array, or an archive of arrays as `numpy.savez` writes it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,7 +13,8 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{Failure, Result};
 
-/// The maximum bytes of an array without zip's 64-bit sizes: 4 GiB, minus 1 MiB for the header.
+/// The largest array that an archive stores without zip's 64-bit sizes: 4 GiB, minus 1 MiB for the
+/// array's header.
 const LARGE: u64 = (4 << 30) - (1 << 20);
 
 pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result};
 
-/// The options of `convert` that apply only if OUT is an .onnx.
+/// The options of `convert` that apply only if OUT is an .onnx file.
 #[derive(clap::Args, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Options for .onnx")]
 pub struct NetArguments {
@@ -26,7 +26,8 @@ pub struct NetArguments {
     #[arg(long = "input", value_name = "NAME=SHAPE", value_parser = named_shape)]
     inputs: Vec<(String, Vec<i64>)>,
 
-    /// Compute these blobs instead of the net's outputs, and leave out layers that they do not need
+    /// Compute these blobs instead of the net's outputs, and leave out layers that these blobs do
+    /// not need
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     outputs: Vec<String>,
 
@@ -98,7 +99,6 @@ fn batch(text: &str) -> std::result::Result<Batch, String> {
     }
 }
 
-/// The files of a conversion.
 pub struct NetTask<'a> {
     /// A prototxt and a model, or a model alone.
     pub inputs: &'a [PathBuf],
@@ -109,8 +109,8 @@ pub struct NetTask<'a> {
     pub note: Note<'a>,
 }
 
-/// Converts a net and writes either the complete file or nothing. For a dry run, returns the
-/// converted net instead.
+/// Converts a net and writes either the complete file or nothing. For a dry run, writes nothing and
+/// returns the converted net.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     refuse_source(task)?;
     let Opened { net, model } = open(task.inputs, task.arguments)?;
@@ -159,15 +159,15 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the second file, for weights that do not fit into one file.
+/// Returns the path of the file for weights that do not fit into one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
     output.with_file_name(name)
 }
 
-/// Looks for the first requested output that no layer makes. Returns text that suggests another
-/// blob instead, or an empty text.
+/// If no layer makes a requested output, returns text that suggests another blob. Without a
+/// suggestion, returns an empty text.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -180,7 +180,7 @@ fn meant_output(net: &Net, outputs: &[String]) -> String {
     }
 }
 
-/// Makes a failure with one line for each layer that cannot be converted, followed by advice.
+/// The failure has one line for each layer that cannot be converted, followed by advice.
 fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Failure {
     let (problems, has_weights) = (error.problems(), net.model().is_some());
     let mut text = error.to_string();
@@ -202,14 +202,13 @@ fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Fail
 const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob before such a layer, \
     --custom writes the layer as it is";
 
-/// A net and its sources.
 struct Opened {
     net: Net,
     /// The model's file, if the system can copy weights directly from it to the output.
     model: Option<File>,
 }
 
-/// Opens a net from a prototxt, from a model, or from a prototxt and a model in this order.
+/// `inputs` is a prototxt, a model, or a prototxt and then a model.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
@@ -243,18 +242,16 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     Ok(Opened { net: net.with_sources(prototxt, model), model: file })
 }
 
-/// Returns whether a file is a net in protobuf's text format.
 pub fn is_prototxt(path: &Path) -> bool {
     matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error))
 }
 
-/// Returns whether a file is a safetensors, .npz or .npy file.
 fn is_of_tensors(path: &Path) -> bool {
     let format = File::open(path).ok().and_then(|file| FileFormat::of_file(&file).ok());
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts an error about a prototxt. If the file is a model, reports the files' wrong order.
+/// If the file is a model, the returned error is about the order of the files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
@@ -262,7 +259,7 @@ fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     }
 }
 
-/// Opens the model. Refuses a file that is not a .caffemodel.
+/// Refuses a file that is not a .caffemodel.
 fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
     let refuse = |text: &str| Err(about_output(path, Failure::Unsupported(text.into())));
     match Model::open(path) {
@@ -341,8 +338,7 @@ fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) 
     Ok(out.flush()?)
 }
 
-/// Writes the weights to a second file, then writes the ONNX file, which refers to the second file
-/// by name.
+/// Writes the weights to a second file, to which the ONNX file refers by name.
 fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
     let path = beside(task.output);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
@@ -363,7 +359,6 @@ fn interrupted(error: syncblob_net::Error, interrupt: &Interrupt) -> Failure {
     interrupt.check().err().unwrap_or_else(|| failure(error))
 }
 
-/// Returns whether a path has the extension .onnx.
 pub fn is_onnx(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }

@@ -19,7 +19,6 @@ const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 /// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
-/// The user's options.
 pub struct Wishes<'a> {
     pub format: FileFormat,
     pub scheme: Option<Scheme>,
@@ -28,7 +27,6 @@ pub struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    /// Returns whether the options select a tensor of this name.
     pub fn include(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
     }
@@ -48,11 +46,10 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// All data of the output except its tensors.
     pub notes: Notes,
-    /// Whether `--only` is set, which may exclude tensors.
+    /// Whether `--only` is set, so that tensors may be missing.
     pub partial: bool,
 }
 
-/// A tensor of the output.
 pub struct Item {
     pub name: String,
     pub place: Option<Place>,
@@ -122,7 +119,8 @@ impl Plan {
         }
     }
 
-    /// Refuses names that an archive cannot contain, or that would be unpacked outside a folder.
+    /// Refuses names that an archive cannot contain, and names that a program would unpack outside
+    /// the chosen folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |item: &Item, why| {
             let name = shortened(&item.name, NAME);
@@ -145,7 +143,6 @@ impl Plan {
         self.items.iter().map(|item| item.bytes() as u64).sum()
     }
 
-    /// Returns the only tensor, for a format that contains exactly one.
     pub fn single(&self) -> Result<&Item> {
         match &self.items[..] {
             [item] => Ok(item),
@@ -161,7 +158,6 @@ impl Plan {
     }
 }
 
-/// Returns the type in which a tensor is written.
 fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let refuse = |what: String| {
         let text = format!("tensor \"{}\" is of type {}: {what}", tensor.name, tensor.dtype);
@@ -175,7 +171,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {
-        // F32 represents these values exactly, and Caffe has no narrower type.
+        // F32 represents 16-bit values exactly, and Caffe has no narrower type.
         Dtype::F16 | Dtype::Bf16 if caffe && wishes.dtype.is_none() => Ok(Dtype::F32),
         dtype @ (Dtype::F32 | Dtype::F64) => Ok(dtype),
         dtype if caffe => {

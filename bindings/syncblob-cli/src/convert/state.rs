@@ -10,7 +10,6 @@ use crate::source::{
 };
 use crate::values::{each, Part, Values};
 
-/// A tensor with its name in the output.
 pub struct Found {
     pub tensor: Tensor,
     pub origin: Origin,
@@ -47,7 +46,7 @@ fn all(source: &Source) -> impl Iterator<Item = Found> + '_ {
     tensors.map(|(index, tensor)| Found { tensor, origin: Origin::Tensor(index) })
 }
 
-/// Returns the parameters and buffers that PyTorch's modules have for the net.
+/// Returns the net's weights as parameters and buffers of PyTorch's modules.
 fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     let mut notes = source.notes.clone();
     let names = unique_names(&notes.layers);
@@ -67,8 +66,8 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob. Returns the blob's place, or None for a tensor
-/// that is not a blob.
+/// Records in `notes` how to convert the tensor back to a blob. Returns the blob's place, or None
+/// for a constant that is not a blob.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {

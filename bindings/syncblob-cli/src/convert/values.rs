@@ -36,7 +36,7 @@ struct Overflows {
     first: String,
 }
 
-/// A callback for a tensor's bytes, piece by piece.
+/// A callback that receives a tensor's bytes in pieces.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 impl<'a> Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { source, input, interrupt, progress, overflows: RefCell::default() }
     }
 
-    /// Passes a tensor's bytes, in little-endian order, to `sink` in pieces.
+    /// Passes a tensor's bytes to `sink` in pieces. The values are in little-endian order.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
         self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    /// Passes a tensor's bytes, in this machine's byte order, to `sink` in pieces.
+    /// Passes a tensor's bytes to `sink` in pieces. The values are in this machine's byte order.
     fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
         let mut written = Ok(());
         let mut overflows = 0;
@@ -133,15 +133,15 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // If writing fails, returns the error in `written`, because this error has also stopped the
-        // read. If only `read` has an error, the error is about the input.
+        // If a write fails, the error in `written` has also stopped the read. An error that is only
+        // in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Passes the blob's converted values to `sink`. Returns how many values became infinite.
+    /// Returns how many values became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -158,7 +158,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports how many values became infinite during the conversion.
     pub fn finish(self, note: Note) {
         drop(self.progress);
         let Overflows { values, tensors, first } = self.overflows.into_inner();
@@ -174,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes values to `sink`, converted unless `ready`. Returns how many values became infinite.
+/// Converts the values unless `ready` is true. Returns how many values became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,
@@ -210,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// An element type to which values are rounded: to the nearest value, ties to even.
+/// An element type that values are rounded to. Ties are rounded to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;
@@ -238,7 +237,8 @@ target! {
 }
 
 /// Returns the value if f32 can represent it, or else the neighbouring f32 whose last bit is 1
-/// (rounding to odd). Rounding that f32 again has the same result as rounding `value` once.
+/// (rounding to odd). Rounding this f32 to 16 bits has the same result as rounding `value` to 16
+/// bits.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {

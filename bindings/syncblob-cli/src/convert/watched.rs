@@ -87,7 +87,6 @@ mod tests {
 
     use super::*;
 
-    /// Writes `before`, a range of the model and `behind` to a file. Returns the file's content.
     fn written(model: &File, offset: u64, size: u64) -> (io::Result<bool>, Vec<u8>) {
         let out = tempfile::NamedTempFile::new().unwrap();
         let interrupt = Interrupt::default();

@@ -20,15 +20,16 @@ impl Which {
     }
 }
 
-/// A pair of tensors, or an unpaired tensor, as indices in each file's `Source::tensors`.
+/// A pair of tensors, or an unpaired tensor. The numbers are indices in each file's
+/// `Source::tensors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     Both(usize, usize),
     One(Which, usize),
 }
 
-/// The names by which a file's tensors are paired: layer and number if both are known, as in
-/// Caffe's own files.
+/// The names by which a file's tensors are paired. A name consists of the layer and the blob's
+/// number if both are known, as in Caffe's own files.
 pub struct Names<'a> {
     source: &'a Source,
     layers: Vec<String>,
@@ -49,7 +50,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns A's tensors in A's order, followed by the tensors that only B has, in B's order.
+/// Returns all of A's tensors in A's order, then the tensors that only B has, in B's order.
 pub fn pairs(a: &Names, b: &Names) -> Vec<Pair> {
     let names = b.source.tensors.iter().map(|tensor| b.of(tensor));
     let mut waiting: HashMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();

@@ -23,8 +23,8 @@ pub trait Print {
 
 // --- the table --------------------------------------------------------------------
 
-/// A table. A row is written when its difference is found, so the column widths are fixed before
-/// the first row: for the widest name, and for numbers of seven digits.
+/// A table. Each row is written when its difference is found, before later rows are known.
+/// Therefore the columns fit the widest name, and numbers of seven digits.
 pub struct Table<W> {
     out: W,
     name_width: usize,

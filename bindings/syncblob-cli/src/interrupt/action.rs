@@ -12,7 +12,7 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if no signal has arrived.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The first `Listening` installs our actions, and the last restores the earlier actions on drop.
+/// The first `Listening` installs our actions. The last drop restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
@@ -23,12 +23,11 @@ struct Listeners {
     earlier: Vec<(c_int, system::Action)>,
 }
 
-/// Returns whether a signal has arrived.
 pub fn arrived() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// While a value of this type exists, signals are only recorded.
+/// While a value of this type exists, signals are recorded and do nothing else.
 pub struct Listening {
     is_settled: Cell<bool>,
 }
@@ -125,11 +124,11 @@ mod system {
     /// ignores, for example under nohup. Such a signal remains ignored.
     pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
-        // SAFETY: `action` was made by one of the functions above.
+        // SAFETY: `action` is the result of `ours` or `ignoring`.
         if unsafe { libc::sigaction(number, action, earlier.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above has written `earlier`.
+        // SAFETY: `sigaction` has written `earlier`.
         let earlier = unsafe { earlier.assume_init() };
         if earlier.sa_sigaction == libc::SIG_IGN {
             restore(number, &earlier);
@@ -138,7 +137,6 @@ mod system {
         Ok(Some(earlier))
     }
 
-    /// Returns whether the action would end the program.
     pub fn ends(action: &Action) -> bool {
         action.sa_sigaction == libc::SIG_DFL
     }

@@ -14,8 +14,6 @@ const HEADINGS: [&str; 5] = ["layer", "type", "bottoms", "top", "shape"];
 /// The maximum number of bottoms that are shown for a layer.
 const MAX_BOTTOMS: usize = 4;
 
-/// Writes a line about the file, a table with a row for each top, the net's inputs and outputs, and
-/// the layers whose shapes are unknown.
 pub fn write(out: &mut impl Write, file: &str, net: &Listing) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -65,7 +63,6 @@ fn bottoms(layer: &Layer) -> String {
     shown.join(", ")
 }
 
-/// Writes one line for each input and each output.
 pub fn write_ends(out: &mut impl Write, net: &Listing) -> io::Result<()> {
     for input in net.inputs() {
         writeln!(out, "input {}: {}", shortened(input.name, NAME), input)?;

@@ -55,7 +55,7 @@ struct Value {
     readers: Vec<usize>,
 }
 
-/// The values that rows pass to later rows, and the lane of each row.
+/// The values that pass from rows to later rows, and the lane of each row.
 struct Plan {
     values: Vec<Value>,
     lanes: Vec<usize>,
@@ -91,7 +91,8 @@ impl Plan {
         of_rows
     }
 
-    /// Assigns the first free lane to each row. A value's lane becomes free at its last reader.
+    /// Assigns the first free lane to each row. A value's lane becomes free at the last row that
+    /// reads the value.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {
@@ -126,7 +127,6 @@ impl Plan {
         (lanes.max().unwrap_or(0) + 1) * LANE
     }
 
-    /// Returns the SVG path of the lines for all values.
     fn edges(&self) -> String {
         let mut path = String::new();
         for value in &self.values {
@@ -167,7 +167,8 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// Returns the drawing. If only a part of the net is drawn, a line shows how much.
+/// Returns the drawing. If only a part of the net is drawn, a line shows the number of drawn inputs
+/// and layers.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);
@@ -192,7 +193,6 @@ pub fn graph(net: &Listing) -> Markup {
     }
 }
 
-/// Returns the known shapes of a row's tops.
 fn shapes(row: &Row) -> String {
     let known = row.tops.iter().filter(|top| top.shape.is_some());
     let shown = known.take(MAX_SHAPES).map(Blob::to_string).collect::<Vec<_>>();

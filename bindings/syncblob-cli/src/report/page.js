@@ -21,7 +21,7 @@
     found.textContent = `${count} of ${rows.length}`;
   }
 
-  // Returns a row's sort key, or null, which sorts last, if the row has no value in the column.
+  // Returns a row's sort key. If the row has no value in the column, returns null, which sorts last.
   function key(row, column, isNumber) {
     const cell = row.element.cells[column];
     if (!cell || cell.colSpan > 1) return null;

@@ -37,13 +37,14 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or its values cannot be loaded; then `note` is the reason.
+    /// None if there is no tensor, or if the tensor's values cannot be loaded; `note` then contains
+    /// the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the histogram, and whether a column contains numbers. In
-/// this order, the histogram is visible in a window that is 1200 pixels wide.
+/// The sortable columns before and after the histogram; the flag is true for a column of numbers.
+/// In this order, the histogram is visible in a window that is 1200 pixels wide.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),
@@ -170,7 +171,6 @@ fn figure_of(figure: &Figure) -> Markup {
     }
 }
 
-/// Returns one row of the table as HTML.
 pub fn row(row: &Row) -> String {
     let layer_type = row.layer.map_or(String::new(), |layer| shortened(&layer.layer_type, NAME));
     let Some(tensor) = row.tensor else {

@@ -8,7 +8,7 @@ use crate::text::grouped;
 const BAR: usize = 4;
 const HEIGHT: usize = 36;
 
-/// Draws a bar for each bin that has values; the bar is always visible. All bars are one path.
+/// Draws a visible bar for each bin that has values. All bars are one path.
 pub fn histogram(bins: &[usize; BINS], [min, max]: [String; 2]) -> Markup {
     let most = bins.iter().copied().max().unwrap_or(0);
     let bar = |(index, &count): (usize, &usize)| {

@@ -17,7 +17,6 @@ pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) 
     writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
 }
 
-/// Writes the reason why a tensor's values cannot be shown.
 pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }
@@ -51,7 +50,8 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Scales `count` from 0 to `most` to the range 0 to `steps`. Only a `count` of 0 becomes 0.
+/// Converts a `count` from 0 to `most` into a number from 0 to `steps`. Only a `count` of 0 becomes
+/// 0.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }

@@ -1,4 +1,5 @@
-//! Reads Caffe's own files. A tensor's name, such as `conv1.0`, is its layer and blob number.
+//! Reads Caffe's own files. A tensor's name, such as `conv1.0`, consists of the layer and the
+//! blob's number.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -82,7 +83,6 @@ pub fn open(
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
 }
 
-/// Returns the name of a blob that has no layer.
 pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
     match model.format() {
         Format::Blob => "blob".to_owned(),
@@ -112,7 +112,7 @@ fn check_number(model: &Model) -> Result<()> {
     )))
 }
 
-/// Returns the type in which a blob is loaded, which represents all stored values exactly.
+/// Returns the type in which a blob is loaded. The type represents all stored values exactly.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -166,12 +166,13 @@ pub fn unique_names(layers: &[Layer]) -> Vec<String> {
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// For each name, the number to try next, because trying all numbers from 2 on would be slow.
+    /// Maps each name to the number to try next, because trying all numbers from 2 on would be
+    /// slow.
     next: HashMap<Vec<u8>, usize>,
 }
 
 impl Names {
-    /// Makes unique names for all layers. Of layers with the same name, the first keeps it.
+    /// Makes unique names for all layers. Of layers with the same name, the first keeps the name.
     pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut names = Self::default();
         for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -186,7 +187,6 @@ impl Names {
         &self.unique
     }
 
-    /// Returns the index of the layer that has this unique name.
     pub fn index(&self, unique: &[u8]) -> Option<usize> {
         self.indices.get(unique).copied()
     }

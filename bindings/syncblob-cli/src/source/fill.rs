@@ -5,7 +5,6 @@ use syncblob::{Blob, BlobAny, Context, Dtype, Element};
 
 use super::{Failure, Parts, Result, Stored, Tensor};
 
-/// The order of the bytes of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     Little,
@@ -34,7 +33,7 @@ pub struct Filled<'a, B> {
     context: &'a Context,
     order: ByteOrder,
     bytes: B,
-    /// The number of values in the parts that have not been returned, or None after the last part.
+    /// The number of values that have not been returned, or None after the last part.
     left: Option<usize>,
 }
 
@@ -60,7 +59,6 @@ impl<B: Bytes> Parts for Filled<'_, B> {
     }
 }
 
-/// A function that fills a buffer with the next bytes.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
 
 macro_rules! blob {

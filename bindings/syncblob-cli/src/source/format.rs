@@ -14,8 +14,8 @@ use crate::advice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One of Caffe's formats. If `None`, the library detects the format of an input, and an output
-    /// is a .caffemodel.
+    /// One of Caffe's formats. For an input, `None` means that the library detects the format. For
+    /// an output, `None` means a .caffemodel.
     Caffe(Option<Format>),
     /// A safetensors file.
     Safetensors,
@@ -34,7 +34,8 @@ impl FileFormat {
         let length = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| start[i]));
         Ok(match &start[..found] {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
-            // The signature of the first member, or of the end record of an empty archive.
+            // An archive begins with its first member (3, 4). An empty archive has only the end
+            // record (5, 6).
             [b'P', b'K', 3, 4, ..] if npz::is_of_others(file)? => Self::Caffe(None),
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Npz,
             [.., b'{'] if found == start.len() && length < file.metadata()?.len() => {

@@ -51,7 +51,7 @@ pub struct Place {
 
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// None for a file that has no metadata of Caffe.
+    /// None for a file without notes, for example of another program.
     pub kind: Option<Kind>,
     /// The name of the net.
     pub name: String,
@@ -63,10 +63,11 @@ pub struct Notes {
 /// How tensors with PyTorch's names differ from the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
-    /// The names of tensors that are not blobs of the net, and the constant that fills each.
+    /// Maps the name of each tensor that is not a blob of the net to the constant that fills the
+    /// tensor.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f32>,
-    /// The names of matrices whose axes are swapped, compared with the net's blobs.
+    /// The names of matrices that are transposed blobs of the net.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub transposed: BTreeSet<String>,
 }
@@ -117,7 +118,8 @@ struct WrittenLayer {
 const VERSION: u32 = 1;
 
 impl Notes {
-    /// Returns the notes as JSON, with the tensors' names and places, or None for an unknown kind.
+    /// Returns the notes as JSON, with the tensors' names and places. Returns None for an unknown
+    /// kind.
     pub fn to_json<'a>(
         &self,
         tensors: impl IntoIterator<Item = (&'a str, Place)>,

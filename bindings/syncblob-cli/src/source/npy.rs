@@ -14,7 +14,6 @@ use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 16;
 
-/// The fields of a header.
 #[derive(Debug)]
 pub struct Header {
     pub shape: Vec<usize>,
@@ -55,7 +54,6 @@ impl Header {
     }
 }
 
-/// A reader of the values that follow a header.
 pub struct Values<'a, R> {
     header: &'a Header,
     from: R,
@@ -102,8 +100,8 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Versions 1 and 2 use Latin-1, version 3 uses UTF-8. Reading all as UTF-8 refuses Latin-1 text
-    // that is not ASCII, unless the text happens to be UTF-8.
+    // Versions 1 and 2 use Latin-1, version 3 uses UTF-8. Here all versions are read as UTF-8, so
+    // Latin-1 text that is neither ASCII nor UTF-8 is refused.
     let text = String::from_utf8(text)
         .map_err(|_| Failure::Malformed("its npy header is not UTF-8 text".into()))?;
     Ok((text, before))

@@ -16,8 +16,8 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// The maximum unpacked size of a compressed member, because deflate can expand data a thousand
-/// times. The file's size limits an uncompressed member.
+/// The maximum unpacked size of a compressed member. A member may unpack to a thousand times its
+/// compressed size, so a limit is needed. The file's size limits an uncompressed member.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
 /// If a member must be in memory as a whole, its maximum size is MAX_GROWTH times its compressed
@@ -52,7 +52,7 @@ impl Store for Npz {
     }
 }
 
-/// Refuses data after the array. This read to the member's end also verifies the member's checksum.
+/// Refuses data after the array. Reading to the member's end also verifies the member's checksum.
 fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     match member.read(&mut [0])? {
         0 => Ok(()),

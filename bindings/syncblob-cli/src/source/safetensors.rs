@@ -61,8 +61,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
         let start = payload + info.data_offsets.0 as u64;
         found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
     }
-    // Sorts by layer and blob number. Tensors without a layer and a number are last, in the file's
-    // order.
+    // Sorts by layer and blob number. Tensors without a place are last, in the file's order.
     found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
     let (tensors, starts) = found.into_iter().unzip();
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
@@ -128,7 +127,6 @@ fn stored(info: &TensorInfo) -> Stored {
     }
 }
 
-/// Returns the type in safetensors that corresponds to a blob's element type.
 pub fn type_of(dtype: Dtype) -> Result<Type> {
     let found = TYPES.iter().find(|(known, _)| *known == dtype);
     found

@@ -1,20 +1,21 @@
 //! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// An access list begins with this version. Each entry after it has a tag, rights and a number.
+/// The version that an access list begins with. Entries follow, each with a tag, rights and a
+/// number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// Returns the mode of a new file whose group could not be set to the old file's group. Group and
-/// others get only the permissions that the old file granted to both.
+/// Returns the mode of a new file that could not get the old file's group. The group and others get
+/// only the permissions that the old file granted to both.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Returns the mode of a new file to which the old file's list could not be copied. All users but
-/// the owner get only the permissions that every entry grants, because a user whom the list names
-/// may belong to the group or to the others. The group bits of `mode` are the list's mask.
+/// Returns the mode of a new file that could not get the old file's access list. All users but the
+/// owner get only the permissions that every entry grants, because a user in the list may belong to
+/// the group or to the others. The group bits of `mode` are the list's mask.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

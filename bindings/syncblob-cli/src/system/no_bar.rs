@@ -1,4 +1,5 @@
-//! Shows no progress bar: the program's host counts the bytes that it reads and shows the progress.
+//! Shows no progress bar: the program's host counts the bytes that the program reads, and shows the
+//! progress.
 
 pub struct Bar;
 

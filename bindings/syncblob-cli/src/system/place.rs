@@ -9,7 +9,7 @@ use tempfile::TempPath;
 
 use super::retried;
 
-/// Renames `file` to `to`. Replaces an existing file at `to`.
+/// Replaces an existing file at `to`.
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     retried(|| fs::rename(&file, to))?;
     let _no_longer_hidden = file.keep();
@@ -58,8 +58,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     // SAFETY: both paths end in NUL.
     let status = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
-    // Older C libraries have no function for this system call, so this code uses the system call's
-    // number.
+    // Uses the system call's number, because older C libraries have no function for the call.
     #[cfg(not(target_vendor = "apple"))]
     // SAFETY: both paths end in NUL. All arguments have the width that the kernel reads.
     let status = unsafe {
@@ -82,7 +81,6 @@ fn rename_to_free(_: &Path, _: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Tests `put_new`, which tries three methods. Then tests the third method alone.
     #[test]
     fn an_existing_file_is_not_replaced() {
         type Way = fn(TempPath, &Path) -> io::Result<()>;

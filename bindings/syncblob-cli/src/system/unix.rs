@@ -23,8 +23,8 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
 }
 
 /// Copies the old file's permissions and access list, and the owner and group if the process may
-/// set them. No user gains permissions. Does not copy the set-user-ID and set-group-ID bits. When
-/// the library replaces a file, it follows the same rules.
+/// set them. No user gains permissions. Does not copy the set-user-ID and set-group-ID bits. The
+/// library follows the same rules when it replaces a file.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was not writable when the program was started.
+/// Whether standard output could not be written when the program started.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the loader call `look` before `main`, or while it loads a library that contains this code.

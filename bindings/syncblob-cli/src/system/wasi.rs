@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// Returns `path` if a file exists there. WASI cannot resolve links, so this function fails
-/// with `NotFound` for a link, and the caller then reads the link.
+/// Returns `path` if a file exists there. Fails with `NotFound` for a link, because WASI cannot
+/// resolve links: the caller then reads the link.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path)?.is_symlink() {
         true => Err(ErrorKind::NotFound.into()),
@@ -23,7 +23,7 @@ pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
 }
 
 /// Always returns true, because stable Rust has no inode numbers for WASI. The caller has already
-/// resolved links by their text.
+/// followed the links.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -34,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if `to` exists. A file that another process creates at `to` between
-/// the check and the rename is replaced, because hosts need not support hard links.
+/// Fails with `AlreadyExists` if `to` exists. If another process creates a file there between the
+/// check and the rename, that file is replaced: hosts need not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),

@@ -9,7 +9,8 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// Does nothing. On Windows a new file has its folder's access list, even if it replaces a file.
+/// Does nothing. On Windows a new file has the folder's access list, even if the new file replaces
+/// an old file.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
@@ -33,7 +34,6 @@ pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the bytes to the disk.
 pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }

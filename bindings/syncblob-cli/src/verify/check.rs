@@ -23,7 +23,7 @@ pub struct Finding<'a> {
     /// The tensor's name, if the format is not Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// The number of values that the finding is about, and the indices of the first such value.
+    /// For a finding about values: how many values, and the indices of the first.
     pub values: Option<(usize, Vec<usize>)>,
     /// The problem's offset in the file, or else the offset of the blob's protobuf message.
     pub offset: Option<u64>,
@@ -57,7 +57,6 @@ impl Kind {
     }
 }
 
-/// Counts of the objects that were checked.
 #[derive(Default)]
 pub struct Checked {
     pub format: &'static str,
@@ -90,7 +89,7 @@ pub fn file(
     }
 }
 
-/// Detects the format of a regular file. Returns None for a pipe, because opening it would block.
+/// Returns None for a pipe, because opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
@@ -98,8 +97,8 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// Checks one of Caffe's own files. Stores nothing for each blob, because a file may have a million
-/// blobs of a few bytes each.
+/// Checks one of Caffe's own files. A file may have a million blobs of a few bytes each, so nothing
+/// is stored for a blob.
 fn caffes(
     options: &OpenOptions,
     file: &Path,
@@ -143,7 +142,6 @@ fn caffes(
     Ok(checked)
 }
 
-/// Checks a file in the format of another program.
 fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked> {
     let source = match Source::open(file, Some(format)) {
         Ok(source) => source,
@@ -175,7 +173,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Returns whether a tensor's name is unsafe. An archive uses names of tensors as names of files.
+/// An archive uses names of tensors as names of files.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -226,7 +224,7 @@ fn names(model: &Model, report: Report) -> io::Result<()> {
 
 // --- values -----------------------------------------------------------------------
 
-/// Reports findings in the values of a blob. Returns the number of the blob's values.
+/// Returns the number of the blob's values.
 fn values<'a>(
     loaded: Result<BlobAny>,
     parts: &[Part],
@@ -256,8 +254,8 @@ fn values<'a>(
     Ok(loaded.count() * parts.len())
 }
 
-/// Reports findings in a tensor that is read in parts. Returns the number of the tensor's values.
-/// If the tensor cannot be read to its end, reports only this failure.
+/// Reports findings in a tensor that is read in parts. Returns how many values the tensor has. If
+/// reading fails, reports only this failure.
 fn streamed<'a>(
     source: &Source,
     index: usize,
@@ -289,7 +287,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// For each kind of bad value: the number of such values, and the offset of the first.
+/// For each kind of bad value: how many there are, and the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,
@@ -306,7 +304,6 @@ impl Counts {
         counts
     }
 
-    /// Counts the bad values among the next values.
     fn add(&mut self, values: Values) {
         values.for_each_block(|block| {
             let all_fine = block.iter().all(|&value| (value as f32).is_finite());

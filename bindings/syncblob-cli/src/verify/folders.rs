@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::source::FileFormat;
 
 /// Returns the model files below a folder, sorted by name. For a file, returns its path. If a
-/// folder has no model files or cannot be read, returns the folder itself, so that the check
-/// reports the folder.
+/// folder has no model files or cannot be read, returns the folder's path, so that the check
+/// reports it.
 pub fn expand(path: &Path, recursive: bool) -> Vec<PathBuf> {
     if !recursive || !path.is_dir() {
         return vec![path.to_owned()];

@@ -1,5 +1,4 @@
-//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol. The protocol's messages
-//! are JSON, and each message ends in NUL.
+//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,13 +12,12 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     messages: u64,
-    /// The events that were received since the page began to load.
     events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts Chromium. If Chromium is not installed, prints a note and returns None.
+    /// If Chromium is not installed, prints a note and returns None.
     pub fn start() -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let is_there = |name: &&str| {
@@ -64,7 +62,6 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends a command. Returns the result.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.messages += 1;
         let mut message = json!({ "id": self.messages, "method": method, "params": parameters });
@@ -89,7 +86,6 @@ impl Browser {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Loads a file, and waits for the load event.
     pub fn open(&mut self, file: &Path) {
         self.events.clear();
         self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
@@ -99,7 +95,6 @@ impl Browser {
         }
     }
 
-    /// Returns the value of a JavaScript expression. If the value is a promise, waits for it.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -108,9 +103,8 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Returns all messages of the console: errors, warnings and refused resources.
     pub fn complaints(&mut self) -> Vec<String> {
-        self.evaluate("0"); // the messages in flight have then arrived
+        self.evaluate("0"); // waits for messages in flight
         let is_complaint = |event: &&Value| {
             ["Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"]
                 .iter()
@@ -119,13 +113,11 @@ impl Browser {
         self.events.iter().filter(is_complaint).map(Value::to_string).collect()
     }
 
-    /// Returns the addresses that were requested since the page began to load.
     pub fn requests(&self) -> Vec<String> {
         let requests = self.events.iter().filter(|e| e["method"] == "Network.requestWillBeSent");
         requests.map(|e| e["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Presses and releases a key, `"Tab"` or `"Enter"`.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -138,7 +130,6 @@ impl Browser {
         }
     }
 
-    /// Inserts a text into the focused element.
     pub fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({ "text": text }));
     }
@@ -154,7 +145,6 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Returns a screenshot as a PNG file in base64.
     pub fn screenshot(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         answer["data"].as_str().unwrap().into()

@@ -1,4 +1,4 @@
-//! Runs the program as users do, and makes files for it.
+//! Runs the program, and makes files for tests.
 #![allow(dead_code)] // each test uses only some of the functions
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use syncblob::{Blob, Float, Format, Model, Payload};
 use tempfile::TempDir;
 
-/// Runs the program. Returns its status, its standard output and its standard error.
+/// Returns the status, the standard output and the standard error.
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     let output = output(arguments);
@@ -24,7 +24,6 @@ pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output
 }
 
 /// Runs a command twice: standard output is first a full disk, then a pipe without a reader.
-/// Returns the status and the standard error of each run.
 #[cfg(unix)]
 pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     use std::os::{fd::OwnedFd, unix::net::UnixStream};
@@ -39,7 +38,7 @@ pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Like `unheard`, but standard output is first closed, then open only for reading.
+/// Runs a command twice: standard output is first closed, then open only for reading.
 #[cfg(unix)]
 pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     ["exec \"$@\" >&-", "exec \"$@\" 1</dev/null"].map(|script| {
@@ -51,7 +50,6 @@ pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Returns the arguments of a command: its name, options and files.
 pub fn command<'a>(name: &'a str, options: &[&'a str], files: &[&'a Path]) -> Vec<&'a OsStr> {
     let words = [name].into_iter().chain(options.iter().copied()).map(OsStr::new);
     words.chain(files.iter().map(|file| file.as_os_str())).collect()
@@ -84,7 +82,6 @@ impl Files {
         self.write(name, &blob.to_proto(Payload::Data).unwrap())
     }
 
-    /// Writes a net in which each layer has one blob.
     pub fn net<T: Float>(&self, name: &str, layers: &[(&str, &str, &[usize], &[T])]) -> PathBuf {
         let mut model = Model::create(Format::Caffemodel).unwrap();
         model.set_name(name).unwrap();
@@ -97,8 +94,8 @@ impl Files {
         self.path(name)
     }
 
-    /// Writes a model that contains its net: an input `data` of 1 x `inputs`, and an InnerProduct
-    /// `fc` with `rows` rows. The file is sparse: the weights, which are all 0, use no disk space.
+    /// The net has an input `data` of 1 x `inputs`, and an InnerProduct `fc` with `rows` rows.
+    /// The weights are 0 and use no disk space.
     pub fn carrying_net(&self, name: &str, inputs: u64, rows: u64) -> PathBuf {
         let values = 4 * inputs * rows;
         let shape = |dims: &[u64]| dims.iter().flat_map(|&dim| number(1, dim)).collect::<Vec<_>>();
@@ -117,7 +114,7 @@ impl Files {
         path
     }
 
-    /// Writes a blob of 4 elements with only one value. Commands can list, but not load, the blob.
+    /// The blob has one value but 4 elements. Commands can list, but not load, the blob.
     pub fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
@@ -177,8 +174,8 @@ fn read_varint(message: &mut &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
-/// Returns files that Caffe wrote, from the folder that the variable SYNCBLOB_TEST_DATA names, or
-/// by default from `shared/data`. If the folder is absent, prints a note and returns no files.
+/// Returns files that Caffe wrote, from the folder SYNCBLOB_TEST_DATA (default: `shared/data`).
+/// If the folder is absent, prints a note and returns no files.
 pub fn real_files() -> Vec<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let folder = PathBuf::from(std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into()));
@@ -195,8 +192,7 @@ pub fn real_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the library that is preloaded to make a program's system calls fail. The first call
-/// builds the library. If the build fails, prints the reason and returns None.
+/// Returns a library that makes system calls fail, or None if the library cannot be built.
 pub fn disk_library() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| match make_disk_library() {
@@ -216,7 +212,6 @@ fn make_disk_library() -> Result<PathBuf, String> {
     make_library("disk", &["-std=gnu17", "tests/support/disk/disk.c", "-ldl"])
 }
 
-/// Builds the shared library `name` with the C compiler, which runs in the repository's root.
 pub fn make_library<S: AsRef<OsStr>>(name: &str, arguments: &[S]) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (made, path) = (

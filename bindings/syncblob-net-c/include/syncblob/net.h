@@ -1,16 +1,16 @@
 /**
- * libsyncblob-net, a library that uses libsyncblob. An sb_net is the net that a prototxt or a
- * caffemodel describes: its layers and the shapes of all blobs. The library also converts nets into
- * ONNX files, which OpenCV, onnxruntime and other programs run.
+ * libsyncblob-net reads Caffe's nets, and uses libsyncblob. An sb_net is the net that a prototxt or
+ * a caffemodel describes: its layers and the shapes of all blobs. The library also converts nets
+ * into ONNX files, which OpenCV, onnxruntime and other programs run.
  *
  * A name is an sb_text (see base.h): a pointer to bytes, and their number. A NUL follows the bytes,
- * and is not counted. In a net's names, and in names that the caller passes, bytes that are not
- * UTF-8 are escaped as in a C string.
+ * and is not counted. If a name in a net or in an argument is not UTF-8, the library escapes the
+ * name as in a C string.
  *
  * The caller of sb_net_open owns the net, and destroys it by sb_net_destroy. Calls on a const net
  * may run concurrently if calls on the net's model may run concurrently.
  *
- * The library is written in Rust. It allocates memory by malloc, not by an sb_context. If malloc
+ * The library is written in Rust, and allocates memory by malloc, not by an sb_context. If malloc
  * fails, the process aborts. The limits of sb_net_options bound the memory of a net and of its
  * conversion. This memory does not grow with the size of the weights. The status INTERNAL reports a
  * bug of the library; the message is also written to standard error.
@@ -46,7 +46,7 @@ typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;
     /** [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-     *  net. Required for each input whose shape the net does not contain */
+     *  net. A shape is required for each input whose shape the net lacks */
     const sb_net_blob *inputs;
     /** elements of `inputs` */
     int64_t num_inputs;
@@ -62,15 +62,16 @@ typedef struct sb_net_options {
     int32_t level;
     /** the maximum depth of nested messages; 0: 32 */
     int32_t max_depth;
-    /** the maximum bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
+    /** the maximum size in bytes of a prototxt, and of a model's messages without blobs; 0:
+     *  16 MiB */
     size_t max_bytes;
     /** the maximum number of layers; 0: 100,000 */
     int64_t max_layers;
-    /** the maximum number of values in all fields; each needs about 100 bytes; 0: 2,000,000 */
+    /** the maximum number of values in all fields; a value needs about 100 bytes; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
-/** The description of a net. Its texts and lists are valid until the net is destroyed. */
+/** The description of a net. The texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_summary {
     /** sizeof(sb_net_summary) of the caller */
     size_t struct_size;
@@ -92,7 +93,7 @@ typedef struct sb_net_summary {
     int64_t num_layers;
 } sb_net_summary;
 
-/** The description of a layer. Its texts and lists are valid until the net is destroyed. */
+/** The description of a layer. The texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_layer {
     /** sizeof(sb_net_layer) of the caller */
     size_t struct_size;
@@ -104,8 +105,8 @@ typedef struct sb_net_layer {
     const sb_text *bottoms;
     /** elements of `bottoms` */
     int64_t num_bottoms;
-    /** [borrowed] names of the blobs that the layer writes; if it works in place, one of them
-     *  is also a bottom */
+    /** [borrowed] names of the blobs that the layer writes. A layer that works in place writes one
+     *  of its bottoms */
     const sb_text *tops;
     /** elements of `tops` */
     int64_t num_tops;
@@ -119,7 +120,7 @@ typedef struct sb_onnx_entry {
     sb_text value;
 } sb_onnx_entry;
 
-/** A layer that cannot be converted. Its texts are valid until the callback returns. */
+/** A layer that cannot be converted. The texts are valid until the callback returns. */
 typedef struct sb_net_problem {
     /** sizeof(sb_net_problem) of the library */
     size_t struct_size;
@@ -131,11 +132,11 @@ typedef struct sb_net_problem {
     sb_text reason;
 } sb_net_problem;
 
-/** A callback for each layer that cannot be converted. It is called on the thread that converts,
- *  and must not throw or longjmp. */
+/** A callback for each layer that cannot be converted. The callback runs on the thread that
+ *  converts, and must not throw or longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
-/** A callback for a warning. It is called on the thread that converts, and must not throw or
+/** A callback for a warning. The callback runs on the thread that converts, and must not throw or
  *  longjmp. `text` is [borrowed] until the callback returns. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
@@ -149,11 +150,11 @@ typedef struct sb_onnx_options {
     const sb_text *outputs;
     /** elements of `outputs`; 0: the outputs of the net */
     int64_t num_outputs;
-    /** [borrowed] a name for the inputs' first axis, whose size is then variable. Empty: the size
-     *  is fixed */
+    /** [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
+     *  Empty: the size is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-     *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
+    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
+     *  mean_height 0, a number for each channel; otherwise for each channel of each pixel */
     const float *mean;
     /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
     int64_t num_mean;
@@ -161,18 +162,18 @@ typedef struct sb_onnx_options {
     int64_t mean_height;
     /** columns of a mean image; 0 if mean_height is 0 */
     int64_t mean_width;
-    /** the factor by which pixels are multiplied after the mean is subtracted; 0: none */
+    /** the factor by which pixels are multiplied after the mean is subtracted; 0: no factor */
     float scale;
     /** 1: images have the channel order RGB, although the net needs BGR */
     int32_t swap_rb;
-    /** 1: the weights and the computation are 16-bit floats; inputs and outputs remain 32-bit */
+    /** 1: weights are stored and results computed in 16 bits; inputs and outputs stay 32-bit */
     int32_t half;
     /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
-     *  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
-     *  layer's parameters */
+     *  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
+     *  the layer's parameters */
     int32_t custom;
-    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob
-     *  without a known shape cannot be an output, and no layer that needs its shape can read it */
+    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob of
+     *  unknown shape can be neither an output nor a bottom of a layer that needs the shape */
     const sb_net_blob *shapes;
     /** elements of `shapes` */
     int64_t num_shapes;
@@ -194,13 +195,14 @@ typedef struct sb_onnx_options {
  *  a prototxt, opens the net that is stored in the model.
  *  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
  *      which rarely contains the shapes of its inputs, so `options` must usually contain them
- *  @param model [borrowed, nullable] a caffemodel; do not change or destroy it before the net.
- *      sb_model_open_bytes opens a caffemodel in memory. NULL: a net without weights
+ *  @param model [borrowed, nullable] a caffemodel, which must live and stay unchanged until the
+ *      net is destroyed. sb_model_open_bytes opens a caffemodel in memory. NULL: a net without
+ *      weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
  *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
  *  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options that
- *  set an unknown member, a layer type that its old generation lacks, a model without a net),
+ *  set an unknown member, a layer type that the old generation lacks, a model without a net),
  *  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
  *  layer's message above 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
  *  model's file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL. */
@@ -264,7 +266,7 @@ sb_status sb_net_blob_shape(const sb_net *net,
 /** Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
  *  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
- *  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the file. The contents are
  *      unspecified after a failure other than BUFFER_TOO_SMALL
  *  @param capacity the size of `buffer` in bytes
  *  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity
@@ -282,7 +284,8 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** Like sb_net_save_onnx, but writes into a sink. sb_sink describes the file after a failure.
+/** Like sb_net_save_onnx, but writes into a sink. See sb_sink for the sink's contents after a
+ *  failure.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param sink [borrowed]
  *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a

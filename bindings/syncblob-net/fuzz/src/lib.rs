@@ -1,6 +1,4 @@
-//! Reads arbitrary bytes as a net, and checks the crate's promises: no call panics, the size of the
-//! input bounds the memory, the position in an error lies in the input, a printed net is read back
-//! as the same net, and a converted net is a valid ONNX graph.
+//! Reads arbitrary bytes as a net, and checks the crate's promises.
 
 mod memory;
 mod mutate;
@@ -16,14 +14,11 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The bound for the memory of reading a net: bytes for each byte of input, and additional bytes.
+/// The maximum memory: a number of bytes for each byte of input, plus a constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The same bound for converting a net. It is larger, because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
-/// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
-/// Reads a prototxt and checks the crate's promises.
 pub fn prototxt(text: &[u8]) {
     read_schema();
     let options = options(text);
@@ -40,7 +35,6 @@ pub fn prototxt(text: &[u8]) {
     }
 }
 
-/// Reads a caffemodel and the net that it contains, and checks the crate's promises.
 pub fn net_of_model(bytes: &[u8]) {
     read_schema();
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
@@ -63,13 +57,12 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Makes the crate read its schema, so that the schema's memory is not counted for an input.
+/// Reads the crate's schema before the measurement of memory.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));
 }
 
-/// Returns a hash of the input, which selects the options.
 fn choice(input: &[u8]) -> u32 {
     input.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()))
 }
@@ -89,14 +82,12 @@ fn within<T>(bound: (usize, usize), input: &[u8], what: &str, call: impl FnOnce(
     result
 }
 
-/// Checks that the message is not empty, and that a position at its beginning lies in the input.
 fn check_error(error: &Error, lies_in: impl Fn(Place) -> bool) {
     let text = error.to_string();
     assert!(!text.is_empty());
     assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such position: {text}");
 }
 
-/// Returns the position at the beginning of an error's message.
 fn place_of(text: &str) -> Option<Place> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (place, _) = text.split_once(": ")?;
@@ -122,7 +113,6 @@ fn check_places(message: &Message, lies_in: &impl Fn(Place) -> bool) {
     }
 }
 
-/// Checks that the printed net is read back as the same net and needs no upgrade.
 fn reads_back(net: &Message) {
     let text = net.to_string();
     let again = match Upgraded::from_prototxt(text.as_bytes(), &Limits::default()) {
@@ -130,7 +120,7 @@ fn reads_back(net: &Message) {
         Err(error) => panic!("broken promise: the printed net is refused: {error}\n{text}"),
     };
     assert!(again.notes.is_empty(), "broken promise: {:?}\n{text}", again.notes);
-    // A prototxt cannot contain a field without a name, so such a field is printed as a comment.
+    // A field without a name is printed as a comment, because a prototxt cannot contain the field.
     let is_field = |line: &&str| !line.trim_start().starts_with("# field ");
     let (again, fields) = (again.net.to_string(), text.lines().filter(is_field));
     assert!(
@@ -139,7 +129,6 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Checks the shapes and the conversion of the net. For three inputs in four, adds made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);
@@ -176,8 +165,7 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the net's layers. Returns `None` if the blobs together exceed
-/// `most` elements.
+/// Returns `None` if the layers' blobs have more than `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

@@ -3,7 +3,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, which also counts the allocated bytes of each thread.
 pub struct Counting;
 
 thread_local! {
@@ -28,7 +27,6 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns a call's result, and the peak of the bytes that the call allocated on this thread.
 pub fn peak_of<T>(call: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -6,7 +6,6 @@ mod spans;
 use fields::Schema;
 use spans::{spans, Kind, Span};
 
-/// Pseudo-random numbers from a seed.
 pub struct Random(u64);
 
 impl Random {
@@ -67,7 +66,6 @@ static NUMBERS: &[&str] = &[
     "false",
 ];
 
-/// Returns a copy of the text with one change.
 pub fn mutate(text: &[u8], random: &mut Random) -> Vec<u8> {
     let spans = spans(text);
     let changed = match random.below(12) {
@@ -103,7 +101,6 @@ fn number(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, span, new.as_bytes()))
 }
 
-/// Replaces a string by another string of the text. The change may connect layers differently.
 fn string(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let strings = of_kind(spans, Kind::Text);
     let (to, from) = (random.pick(&strings)?, random.pick(&strings)?);
@@ -117,7 +114,6 @@ fn layer_type(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8
     Some(with(text, random.pick(&types)?, format!("\"{new}\"").as_bytes()))
 }
 
-/// Adds to a message a field that the schema lists, or replaces the field that has the same name.
 fn new_field(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let block = random.pick(&of_kind(spans, Kind::Message))?;
     let field = Schema::get().field(block.field, random)?;
@@ -135,7 +131,6 @@ fn remove(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, random.pick(&of_kind(spans, Kind::Field))?, b""))
 }
 
-/// Inserts a copy of a field, such as a layer, after the field itself or after another field.
 fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let fields = of_kind(spans, Kind::Field);
     let (from, to) = (random.pick(&fields)?, random.pick(&fields)?);
@@ -143,7 +138,6 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// Inserts a layer of a random type after another layer. The layer's bottoms are tops in the text.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();
@@ -165,7 +159,6 @@ fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>
     Some([&text[..at], &layer, &text[at..]].concat())
 }
 
-/// Puts brackets, quotes or a sign around a span.
 fn enclose(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let span = random.pick(&spans.iter().collect::<Vec<_>>())?;
     let (open, close) =

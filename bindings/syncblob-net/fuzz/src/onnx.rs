@@ -1,4 +1,4 @@
-//! Checks ONNX files. Parses them independently of the crate `syncblob-net`.
+//! Checks ONNX files with a parser that is independent of the crate `syncblob-net`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -95,7 +95,7 @@ struct Dim {
 }
 
 impl Info {
-    /// Returns the dimensions, with `None` for a dimension that has a name instead of a size.
+    /// A dimension that has a name instead of a size is `None`.
     fn shape(&self) -> Vec<Option<i64>> {
         let tensor = self.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref()).expect("a shape");
@@ -104,8 +104,7 @@ impl Info {
     }
 }
 
-/// Checks that a file is a valid graph: names are unique, nodes read only values that exist, and a
-/// tensor's size fits its shape. `shapes` are the blobs' shapes by Caffe's rules.
+/// `shapes` are the blobs' shapes by Caffe's rules.
 pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     let model = Model::decode(file).expect("a message");
     let opset = |domain: &str, version| Opset { domain: domain.into(), version };
@@ -136,7 +135,6 @@ pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     compare_shapes(&graph, &made, shapes);
 }
 
-/// Checks that the file's shapes of blobs equal the shapes by Caffe's rules.
 fn compare_shapes(graph: &Graph, made: &HashSet<&str>, shapes: &[(String, Vec<i64>)]) {
     let shapes: HashMap<&str, &Vec<i64>> =
         shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();

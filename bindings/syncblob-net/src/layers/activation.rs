@@ -1,4 +1,4 @@
-//! Layers that apply a function to each value. A few ONNX operators compute the function.
+//! Layers that apply a function to each value.
 
 use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;

@@ -1,5 +1,5 @@
 //! Subtracts each channel's mean and divides by its standard deviation. In NVIDIA's fork the layer
-//! may also scale and shift, and raises an eps below 1e-5 to 1e-5, as cuDNN requires.
+//! may also scale and shift; its eps is then at least 1e-5, as cuDNN requires.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -14,8 +14,9 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// ONNX's `BatchNormalization` is used if no mean exceeds this many standard deviations. ONNX
-/// multiplies first, but Caffe subtracts first, which is more exact for a mean far from 0.
+/// ONNX's `BatchNormalization` is used only if no mean exceeds this number of standard deviations.
+/// This operator multiplies before it subtracts. Caffe subtracts first, which is more exact if the
+/// mean is far from 0.
 const FAR: f32 = 16.0;
 
 /// The smallest eps in NVIDIA's fork.
@@ -91,7 +92,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// Normalises the first bottom, and makes the result the first top.
+    /// Adds nodes that normalise the first bottom; the result is the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {

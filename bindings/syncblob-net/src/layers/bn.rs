@@ -7,7 +7,7 @@
 //! - PSPNet's first version: the same four blobs, but the layer uses the statistics of the batch
 //!   unless `moving_average` is set.
 //!
-//! The names of the set parameters distinguish the kinds.
+//! The kind of a layer follows from the names of the parameters that the layer sets.
 
 use super::batch_norm::{by_channel, of_batch, Normal};
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
@@ -28,8 +28,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that only one kind has. In a binary message a field has a number but no name. All kinds
-/// use the numbers of the fields in NUMBERS_OF_ALL, so only a text shows the kind by those fields.
+/// The fields that identify a kind. The fields in NUMBERS_OF_ALL identify a kind only in a
+/// prototxt: in a binary message, all kinds use the numbers of these fields.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

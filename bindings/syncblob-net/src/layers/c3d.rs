@@ -1,5 +1,5 @@
 //! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. The
-//! fields for the parameters have Caffe's names in C3D 1.0, and other names in C3D 1.1.
+//! parameters are in fields with Caffe's names in C3D 1.0, and with other names in C3D 1.1.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};
@@ -25,7 +25,7 @@ pub(super) static POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// Reads a size along time, and a size along both height and width.
+/// Reads two sizes: one along time, and one along both height and width.
 fn sizes(setup: &Setup<'_>, time: &str, plane: &str) -> Result<[i64; 3]> {
     let [time, plane] = [time, plane].map(|name| size(setup.parameters.int(name).into()));
     let plane = plane?;
@@ -149,7 +149,6 @@ mod tests {
         );
     }
 
-    /// The kernel has 2^64 elements, but the bottom has only four.
     #[test]
     fn a_kernel_may_be_much_larger_than_its_bottom() {
         let text = "input: 'x' input_shape { dim: 1 dim: 1 dim: 4 dim: 1 dim: 1 }

@@ -52,8 +52,8 @@ impl Window {
         i128::from(self.dilation[axis]) * i128::from(self.kernel[axis] - 1) + 1
     }
 
-    /// Returns the kernel's number of positions along a spatial axis. The division rounds toward 0,
-    /// as in Caffe, so a kernel that is slightly larger than the padded input has one position.
+    /// Returns how many positions the kernel has along a spatial axis. The division rounds toward
+    /// 0, as in Caffe, so a kernel that is slightly larger than the padded input has one position.
     pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
         let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
         match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
@@ -103,7 +103,7 @@ impl Window {
         self.axis == 1 && !self.kernel.is_empty()
     }
 
-    /// Makes the node's output a top. Reshapes the output to the top's shape if necessary.
+    /// Adds the node. The node's output, reshaped if necessary, becomes a top.
     pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
         if self.is_plain() {
             node.top(e, top);
@@ -183,7 +183,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
 }
 
 /// Returns the shapes of the tops and of the weights. All bottoms share the weights. Refuses
-/// bottoms of different shapes, and a number of bottoms that differs from the number of tops.
+/// bottoms of different shapes. There must be as many bottoms as tops.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -198,7 +198,7 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
     Ok(Shapes { tops: vec![top; tops], blobs })
 }
 
-/// Returns the weights as values of the graph. Marks the parameters that have no effect as read.
+/// Returns the weights as values of the graph. Marks as read the parameters that have no effect.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);

@@ -1,6 +1,6 @@
 //! SSD's last layer: decodes boxes, removes a box that overlaps a better box of its class, and
-//! keeps the best boxes of each image. A row contains image, label, score, left, top, right,
-//! bottom. As in Caffe, rows are sorted by image, then by label, then by decreasing score.
+//! keeps the best boxes of each image. Each row of the top contains image, label, score, left, top,
+//! right, bottom. As in Caffe, rows are sorted by image, then by label, then by decreasing score.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::Message;
@@ -40,11 +40,11 @@ struct Detection {
     shared: bool,
     /// The background class, if the net has such a class. Boxes of this class are not detected.
     background: Option<i64>,
-    /// The largest overlap at which two boxes both remain. With 1, no box is suppressed.
+    /// The maximum overlap of two boxes that both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// `top_k`: the number of boxes of each class, with the highest scores, that non-maximum
-    /// suppression considers. `None`: all boxes.
+    /// `top_k`: non-maximum suppression considers only this many boxes of each class, with the
+    /// highest scores. `None`: all boxes.
     most_scores: Option<i64>,
     /// `keep_top_k`: keeps this many rows of each image, with the highest scores. `None`: all rows.
     most_rows: Option<i64>,
@@ -115,7 +115,7 @@ impl Suppression {
     }
 }
 
-/// Reads a number of boxes. Returns `None`, which means all boxes, if it is negative or missing.
+/// Reads a number of boxes. A missing or negative number means all boxes, and returns `None`.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} is 0"))),
@@ -143,7 +143,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Applies an operator to a value of integers and the constant `b`.
+/// Applies an operator to the integers in `a` and to the constant `b`.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
     e.apply(op, [a, b])

@@ -64,7 +64,7 @@ fn times(e: &mut Emit<'_>, value: Value, coefficient: f32) -> Value {
     e.apply("Mul", [value, coefficient])
 }
 
-/// Applies `op` to the first two values, then to the result and the next value, as Caffe does.
+/// As in Caffe, applies `op` to the first two values, then to each result and the next value.
 fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
     let (last, others) = values.split_last().expect("two bottoms or more");
     let first = others.iter().copied().reduce(|one, next| e.apply(op, [one, next]));

@@ -1,4 +1,5 @@
-//! Computes, with a layer's fillers, the values of blobs that the model lacks.
+//! Computes the values of blobs that the model does not contain, with the fillers of the blobs'
+//! layers.
 
 use syncblob::{Blob, Filler};
 
@@ -35,7 +36,8 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// Returns the filler of a layer's blob `index` (of `blobs`), or why its values are unknown.
+/// Returns the filler of blob `index` of a layer with `blobs` blobs, or the reason why the blob's
+/// initial values are unknown.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "its initial values in Caffe are not known";
     let first = first(layer, index, blobs).ok_or(unknown)?;

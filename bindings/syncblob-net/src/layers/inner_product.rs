@@ -1,4 +1,5 @@
-//! Multiplies vectors by a matrix of weights. The axes from `axis` to the last form each vector.
+//! Multiplies vectors by a matrix of weights. A vector consists of the axes from `axis` to the
+//! last.
 
 use super::{count, fixed, size, with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

@@ -96,7 +96,8 @@ fn without_borders(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.node("Slice").input(e.bottom(0)).inputs(bounds).value(e))
 }
 
-/// Returns the sizes of the top's axes. A batch of variable size is read from the bottom.
+/// Returns the sizes of the top's axes. If the batch has a variable size, reads the sizes of the
+/// first two axes from the bottom.
 fn sizes(e: &mut Emit<'_>) -> Value {
     let top = &e.top_shapes[0];
     if e.top_batch[0].is_none() {

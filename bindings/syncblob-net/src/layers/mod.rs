@@ -1,4 +1,5 @@
-//! Rules for converting layers. Each type or family has a file, and each type has a row in `RULES`.
+//! Rules for converting layers. Each layer type, or family of types, has a file. Each type has a
+//! row in `RULES`.
 
 mod activation;
 mod arg_max;
@@ -65,10 +66,11 @@ pub(crate) struct Rule {
     pub layer_type: &'static str,
     /// The field of the layer's message that contains the parameters, if the type has parameters.
     pub parameters: Option<&'static str>,
-    /// The field that contains the parameters in a fork of Caffe, if it has another name.
+    /// The name of that field in a fork of Caffe, if the fork uses another name.
     pub fork_parameters: Option<&'static str>,
-    /// The smallest and the largest number of bottoms, and of tops.
+    /// The smallest and the largest number of bottoms.
     pub bottoms: (usize, usize),
+    /// The smallest and the largest number of tops.
     pub tops: (usize, usize),
     /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
     /// indices and sums of squares need `f32`, and some operators do not support halves.
@@ -202,7 +204,7 @@ impl Layer {
     }
 }
 
-/// The inputs of the shape computation.
+/// The arguments of a rule's `shapes`.
 pub(crate) struct Setup<'a> {
     pub layer: &'a Layer,
     /// The layer's parameters, or an empty message.
@@ -253,7 +255,7 @@ pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     size(product.unwrap_or(i128::MAX))
 }
 
-/// Converts a computed size. Refuses a size that does not fit into an `int`, like Caffe.
+/// Converts a computed size. As in Caffe, refuses a size that does not fit into an `int`.
 pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
@@ -274,8 +276,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if the size of one of these `axes` of the first bottom depends on the batch. The
-/// layer's constants in the graph fit only one size.
+/// Refuses a layer if the size of one of the first bottom's `axes` depends on the batch. The
+/// layer's constants fit only one size.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
@@ -316,7 +318,6 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
     }
 
-    /// Tests `convolution_param`, whose message type is different for Convolution3D.
     #[test]
     fn parameters_are_those_of_the_type() {
         let layer = Message::new("LayerParameter", Place::Made);
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Makes numbers, fields and shapes from bytes. After the last byte, all numbers are 0.
+    /// Makes numbers, fields and shapes from bytes.
     struct Source<'a>(std::slice::Iter<'a, u8>);
 
     impl Source<'_> {
@@ -389,7 +390,6 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Tests that rules return valid sizes or an error for random parameters and bottoms.
         #[test]
         fn shapes_are_sizes_or_errors(index in 0..RULES.len(), bytes in prop::collection::vec(any::<u8>(), 8..64)) {
             let (rule, mut source) = (RULES[index], Source(bytes.iter()));

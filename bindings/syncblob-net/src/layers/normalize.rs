@@ -1,5 +1,5 @@
-//! Divides values by the root of their sum of squares, then multiplies them by weights. The layer
-//! is from SSD; some forks call it `NormalizeBBox`.
+//! Divides values by the square root of their sum of squares, then multiplies the results by
+//! weights. The layer is from SSD; some forks call it `NormalizeBBox`.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

@@ -40,8 +40,8 @@ impl Windows {
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// If possible, sets a padding that rounds the number of windows up for images of any size.
-    /// Runtimes such as OpenCV accept images of other sizes than the net's input.
+    /// If possible, sets the padding so that the number of windows is rounded up for images of any
+    /// size. Runtimes such as OpenCV accept images whose size differs from the net's input.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -159,8 +159,9 @@ impl Pool {
     }
 
     /// Makes the node that computes the means of the windows. Without pads, ONNX and Caffe both
-    /// divide by the number of values inside the image. With pads, if the last window extends
-    /// beyond the padded image, they divide by different numbers, so a factor corrects each mean.
+    /// divide by the number of values inside the image. With pads, the divisors of ONNX and Caffe
+    /// differ for a last window that extends beyond the padded image, so each mean is multiplied by
+    /// a correction.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));
@@ -241,7 +242,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// Returns the windows if rounding their number up and down makes the same windows.
+/// Returns the windows if rounding up and rounding down give the same windows.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -278,7 +279,8 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes both tops. ONNX's index of a maximum is relative to the blob, Caffe's to the plane.
+/// Makes both tops. ONNX counts the index of a maximum from the start of the blob, Caffe from the
+/// start of the plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// Tests that, with the padding, ONNX (which rounds down) has as many windows as Caffe.
+    /// ONNX rounds the number of windows down, so the padding must make up for Caffe's rounding up.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -57,7 +57,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// The maximum number of ratios. Comparing each ratio with all earlier ratios takes quadratic time.
+/// The maximum number of ratios. Finding repeated ratios takes quadratic time.
 const MOST_RATIOS: usize = 1024;
 
 /// Returns the distinct ratios of width to height, except 1.

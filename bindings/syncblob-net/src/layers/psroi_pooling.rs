@@ -92,9 +92,8 @@ struct Bounds {
     end: Value,
 }
 
-/// Returns the bounds of the bins. Computes in doubles, and rounds each bound only after
-/// multiplying and adding, like the fused multiply-add of R-FCN's GPU layer. The rounding may
-/// decide whether a bin is empty.
+/// Returns the bounds of the bins. Computes in doubles, so that each bound is rounded once, like
+/// the fused multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
@@ -131,7 +130,8 @@ fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     e.cast(area, DataType::Double)
 }
 
-/// Splits a value into its parts for x and y, which broadcast over rows and columns of bins.
+/// Splits a value into its parts for x and for y, and reshapes both to broadcast over rows and
+/// columns of bins.
 fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     [(0, [-1, 1, 1, 0]), (1, [-1, 1, 0, 1])].map(|(axis, mut dims)| {
         let one = part(e, value, 1, axis, axis + 1);

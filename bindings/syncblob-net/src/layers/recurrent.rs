@@ -1,9 +1,9 @@
 //! LSTM and RNN process sequences step by step, and pass a state from each step to the next. The
-//! bottoms' first axis is the steps, the second the sequences. Before a step, the state is
-//! multiplied by the second bottom's value: 0 at the beginning of a sequence, otherwise 1. ONNX's
-//! operators have no such factor, so each step has separate nodes. If no bottom contains the first
-//! state, the first state is 0, as in Caffe's first run. Caffe's later runs continue with the old
-//! state.
+//! first bottom's first axis contains the steps, its second axis the sequences. Before a step, the
+//! state is multiplied by the second bottom's value: 0 at the beginning of a sequence, otherwise 1.
+//! ONNX's operators have no such factor, so each step has separate nodes. If no bottom contains the
+//! first state, the first state is 0, as in Caffe's first run. In Caffe, each later run continues
+//! with the state of the previous run.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -53,8 +53,8 @@ struct Recurrence {
     outputs: i64,
     /// The number of input values of one sequence at one step.
     inputs: i64,
-    /// The number of values of the third bottom, if the third bottom is the input that all steps
-    /// read.
+    /// The number of values of the input that is the same for all steps: the third bottom, if the
+    /// layer has this input.
     constant: Option<i64>,
 }
 
@@ -117,7 +117,7 @@ impl Recurrence {
     }
 }
 
-/// Returns the product of the axes that hold values. Caffe requires at least one such axis.
+/// Returns the product of the sizes of `axes`. Caffe requires at least one axis.
 fn vector(axes: &[i64]) -> Result<i64> {
     match axes {
         [] => Err(Error::invalid("the layer's bottom has no axis of values")),
@@ -132,9 +132,9 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// The values of the graph that the steps read.
+/// The graph's values that the nodes of the steps read.
 struct Steps {
-    /// The weighted inputs of each step, and in `conts` each step's factors for the state.
+    /// The weighted inputs of each step. `conts`: the factors for the state before each step.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix that the state is multiplied by.
@@ -183,7 +183,7 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     Ok(e.apply("Add", [sum, product]))
 }
 
-/// Returns a bottom, reshaped so that all its axes of values become one axis.
+/// Returns a bottom, reshaped if necessary, so that its axes of values become one axis.
 fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);
@@ -237,7 +237,8 @@ fn lstm(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the output and the cell of a step. The gates are input, forget, output, new cell input.
+/// Returns a step's output and cell state. The order of the gates is input, forget, output, new
+/// cell input.
 fn long_step(
     e: &mut Emit<'_>,
     r: &Recurrence,

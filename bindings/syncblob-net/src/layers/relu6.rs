@@ -1,5 +1,5 @@
-//! ReLU6 is a ReLU with an upper limit, by default 6, from forks for MobileNet and YOLO. Clip, a
-//! layer of Caffe since 2018, has a lower and an upper limit.
+//! ReLU6, of forks for MobileNet and YOLO, is a ReLU with an upper limit, which is 6 by default.
+//! Clip, a layer of Caffe since 2018, has a lower and an upper limit.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

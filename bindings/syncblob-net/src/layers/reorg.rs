@@ -1,7 +1,7 @@
-//! Moves the squares of a plane into channels or, with `reverse`, channels into squares. The rules
-//! follow YOLO: each direction reads its bottom as if the bottom had the shape of the other
-//! direction's top. Therefore one direction does not undo the other, unlike ONNX's `SpaceToDepth`
-//! and `DepthToSpace`.
+//! Moves the squares of a plane into channels or, with `reverse`, channels into squares. As in
+//! YOLO, the first direction reads its bottom as if the bottom had the shape of the second
+//! direction's top. Therefore the second direction does not undo the first, unlike ONNX's
+//! `SpaceToDepth` and `DepthToSpace`.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};

@@ -56,7 +56,8 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
     same_count(bottom, top)
 }
 
-/// Returns the new sizes and the index of -1. Replaces 0 by the bottom's size, and -1 by 1.
+/// Returns the new sizes, with 0 replaced by the bottom's size and -1 by 1. Also returns the index
+/// of the -1.
 fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Option<usize>)> {
     let (mut dims, mut inferred) = (Vec::with_capacity(wished.len()), None);
     for (index, &dim) in wished.iter().enumerate() {

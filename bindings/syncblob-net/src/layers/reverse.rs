@@ -1,4 +1,4 @@
-//! Layers from Caffe's forks for recognising text. Reverse reverses an axis. Transpose reorders all
+//! Layers of forks of Caffe for text recognition. Reverse reverses an axis. Transpose reorders all
 //! axes. ContinuationIndicator makes the second bottom of a recurrent layer, for sequences that
 //! begin at the first step and end at the last.
 

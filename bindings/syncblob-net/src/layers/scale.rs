@@ -23,7 +23,8 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first bottom's axis where the second operand's axes begin, and the operand's shape.
+/// Returns the axis of the first bottom at which the second operand begins, and the operand's
+/// shape.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -99,7 +100,8 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
-/// Returns a blob of the layer, with an axis of size 1 for each later axis of the first bottom.
+/// Returns a blob of the layer, with axes of size 1 appended so that it broadcasts over the first
+/// bottom.
 fn weights(e: &mut Emit<'_>, index: usize) -> Result<Value> {
     let (axis, mut dims) = covered(&e.setup())?;
     fixed(e, axis..axis + dims.len())?;

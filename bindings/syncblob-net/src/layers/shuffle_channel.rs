@@ -1,4 +1,4 @@
-//! ShuffleNet's layer. It sorts channels by their index within the group. Channels with the same
+//! ShuffleNet's layer, which sorts channels by their index within the group. Channels with the same
 //! index stay in the order of their groups.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};

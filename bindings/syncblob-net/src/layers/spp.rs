@@ -22,7 +22,8 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     (0..height).map(level).collect()
 }
 
-/// Returns a window for each bin along an axis. If the windows together are too long, centres them.
+/// Returns a window for each bin along an axis. If the windows together are longer than the axis,
+/// centres them.
 fn bins(size: i64, number: i64) -> Result<Windows> {
     let kernel = size / number + i64::from(size % number != 0);
     Windows::new(size, kernel, kernel, (kernel * number - size + 1) / 2, true)

@@ -34,7 +34,7 @@ fn scaled(side: i64, scale: i64) -> Result<i64> {
     size(i128::from(side) * i128::from(scale))
 }
 
-/// Returns the side of the squares.
+/// Returns the side of the square that each value becomes.
 fn squares(setup: &Setup<'_>) -> Result<i64> {
     match setup.parameters.int("scale") {
         scale @ 1.. => Ok(scale),
@@ -42,8 +42,9 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the sides of the plane before the pooling: the sides in the parameters, or the bottom's
-/// sides times factors, minus 1 if `pad_out_h` or `pad_out_w` is set.
+/// Returns the height and the width of the plane before the pooling. If the parameters set no
+/// height and width, multiplies the bottom's sides by the scales; `pad_out_h` and `pad_out_w` each
+/// subtract 1.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));
@@ -94,7 +95,8 @@ fn enlarge(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Moves each value of the first bottom to the index in its plane that the second bottom contains.
+/// Moves each value of the first bottom within its plane, to the index that the second bottom
+/// contains.
 pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..4)?;
     let values = flat(e, e.bottom(0));
@@ -113,7 +115,8 @@ fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// Returns the top's shape in which each plane is a row. The first two sizes are the bottom's.
+/// Returns the top's shape, with each plane as one row. The first two sizes are read from the
+/// bottom.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);

@@ -11,7 +11,6 @@ fn with_inputs(text: &str, inputs: &[(&str, &[i64])]) -> crate::Result<Net> {
     Net::from_prototxt(text.as_bytes(), &options)
 }
 
-/// Returns the names and types of the layers, as `name:type`.
 fn layers(net: &Net) -> String {
     let names = net.layers().iter().map(|layer| format!("{}:{}", layer.name(), layer.layer_type()));
     names.collect::<Vec<_>>().join(" ")
@@ -153,7 +152,8 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// A row: layers that read the input `d` and the labels `l`, the converted layers, and the outputs.
+/// Each row contains layers that read the input `d` and the labels `l`, then the layers after the
+/// conversion, then the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }
@@ -178,7 +178,6 @@ const TRAINING: &[(&str, &str, &str)] = &[
         "r:ReLU",
         "r",
     ),
-    // Layers that only prepare labels are omitted, too.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          layer { name: 'q' type: 'Slice' bottom: 'l' top: 'm' top: 'n' }
@@ -194,7 +193,6 @@ const TRAINING: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Tests the warning for `use_global_stats: false`, which models saved during training may have.
 #[test]
 fn statistics_of_the_batch_are_reported() {
     let norm = |name: &str, more: &str| {
@@ -257,7 +255,7 @@ fn nets_that_caffe_refuses_are_refused() {
     }
 }
 
-/// Caffe's dimensions have the type `int`, even in blobs without elements.
+/// Caffe's dimensions have the type `int`.
 #[test]
 fn dimensions_are_below_2_to_the_31() {
     let net = read(

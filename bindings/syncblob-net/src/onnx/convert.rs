@@ -31,7 +31,7 @@ const APPLIED: &[&str] = &[
     "loss_param",
 ];
 
-/// A layer, with the plan's values instead of the names of its blobs.
+/// A layer whose bottoms and tops are indices in the plan's `values`.
 struct Step<'n> {
     layer: &'n Layer,
     index: usize,
@@ -39,13 +39,14 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A value of a blob. The value exists until another layer writes the blob.
+/// The content of a blob until a later layer overwrites the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
     /// Whether no later layer writes the blob.
     last: bool,
-    /// The indices of the layer and of its top. For an input: `None`, and the input's index.
+    /// The index of the layer and the index of the top. For an input: `None`, and the input's
+    /// index.
     made_by: (Option<usize>, usize),
 }
 
@@ -79,7 +80,7 @@ impl<'n> Plan<'n> {
             let bottoms = layer.bottoms.iter().map(|name| last.get(name.as_str()).copied());
             let bottoms = bottoms.collect::<Option<Vec<usize>>>();
             let bottoms = bottoms
-                .ok_or_else(|| Error::invalid("no layer makes one of its bottoms").within(layer))?;
+                .ok_or_else(|| Error::invalid("a bottom of the layer is missing").within(layer))?;
             let tops = layer.tops.iter().enumerate();
             let tops = tops.map(|(top, name)| plan.write(&mut last, name, (Some(index), top)));
             let tops = tops.collect();
@@ -94,7 +95,7 @@ impl<'n> Plan<'n> {
         Ok(plan)
     }
 
-    /// Adds a value of a blob, which replaces the blob's previous value.
+    /// Adds a new value of a blob, and returns its index.
     fn write(
         &mut self,
         last: &mut HashMap<&'n str, usize>,
@@ -112,21 +113,22 @@ impl<'n> Plan<'n> {
 /// Builds a graph from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for a larger batch. They differ from the plan's shapes in the axes that depend on
-    /// the batch.
+    /// The shapes for a larger batch, which differ from the plan's shapes in the axes that depend
+    /// on the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
-    /// The value in the graph for each value in the plan.
+    /// Maps indices in the plan's `values` to the values in the graph.
     values: HashMap<usize, Value>,
     half: bool,
 }
 
-/// The net's inputs and outputs: the index in the plan's `values`, and the value in the graph.
+/// For each input and output of the net: the index in the plan's `values`, and the value in the
+/// graph.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub inputs: Vec<(usize, Value)>,
     pub outputs: Vec<(usize, Value)>,
-    /// The value in the graph for each value in the plan.
+    /// Maps indices in the plan's `values` to the values in the graph.
     pub values: HashMap<usize, Value>,
 }
 
@@ -136,7 +138,7 @@ impl<'n> Plan<'n> {
         self.values[value].blob
     }
 
-    /// Returns the shape of a value, if it is among the known shapes of the inputs and layers.
+    /// Returns the shape of a value, if `inputs` or `layers` contains the shape.
     pub fn shape<'a>(
         &self,
         value: usize,
@@ -189,9 +191,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that the layers use. For each input: the preprocessed input, as 16-bit
-    /// floats in a file of halves. For each output: the value that its layer writes, which in a
-    /// file of halves is a separate value of 16-bit floats.
+    /// Makes the values that layers use for inputs and outputs. An input is preprocessed. In a file
+    /// of halves, the layers use separate values of 16-bit floats.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -237,7 +238,8 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Makes the tops' values. A blob's earlier values are `blob/layer`, its last value is `blob`.
+    /// Makes the tops' values. A blob's last value is called `blob`; each earlier value is called
+    /// `blob/layer`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
@@ -363,7 +365,8 @@ impl Build<'_, '_> {
     }
 }
 
-/// Refuses a pooling with a mask if the mask's positions are too large for exact 16-bit floats.
+/// Refuses a pooling with a mask if 16-bit floats cannot represent all positions in the mask
+/// exactly.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {
@@ -383,7 +386,8 @@ fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// Returns the axis whose size depends on the batch, or `None`.
+/// Returns the axis whose size depends on the batch, or `None`. `other` is the shape for a larger
+/// batch.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {

@@ -15,7 +15,7 @@ pub(super) const DOMAIN_VERSION: i64 = 1;
 /// The custom layers of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Custom<'a> {
-    /// If false, no more layers can be added.
+    /// If false, `add` adds no layer.
     allowed: bool,
     layers: HashSet<usize>,
     shapes: HashMap<&'a str, &'a Shape>,
@@ -109,7 +109,7 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     groups
 }
 
-/// Returns the last value of the fields if this value is a message and the field is not repeated.
+/// Returns the last field's value, if it is a message and the field is not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
     match fields.last().map(|field| (field.is_repeated(), &field.value)) {
         Some((false, Value::Message(message))) => Some(message),
@@ -123,7 +123,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    /// Adds the fields of a message as attributes. Prepends `prefix` to their names.
+    /// Adds the fields of a message as attributes, whose names begin with `prefix`.
     fn add_all(&mut self, message: &Message, prefix: &str, path: &str) {
         for (name, fields) in groups(message) {
             let (wish, path) = (format!("{prefix}{name}"), format!("{path}.{name}"));

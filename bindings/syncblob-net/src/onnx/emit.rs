@@ -26,7 +26,8 @@ pub(crate) struct Emit<'a> {
     pub top_shapes: &'a [Shape],
     /// The shapes of the layer's blobs by Caffe's rules, which match the shapes in the model.
     pub blob_shapes: &'a [Shape],
-    /// For each bottom and top: the axis whose size depends on a batch of variable size, if any.
+    /// For each bottom and top: the axis whose size depends on the batch, if the batch has a
+    /// variable size.
     pub bottom_batch: &'a [Option<usize>],
     pub top_batch: &'a [Option<usize>],
     pub(super) graph: &'a mut Graph,
@@ -48,7 +49,7 @@ fn little_endian(values: &[f32]) -> Vec<u8> {
 }
 
 impl Emit<'_> {
-    /// Returns the inputs of the shape computation for this layer.
+    /// Returns the arguments for the rule's `shapes`.
     pub fn setup(&self) -> Setup<'_> {
         Setup { layer: self.layer, parameters: self.parameters, bottoms: self.bottom_shapes }
     }
@@ -70,7 +71,8 @@ impl Emit<'_> {
         Node::new(op)
     }
 
-    /// Adds a node without attributes. Returns its output, which other nodes of the layer read.
+    /// Adds a node without attributes. Returns the node's output, which other nodes of the layer
+    /// read.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
@@ -86,13 +88,14 @@ impl Emit<'_> {
         self.node("Cast").int("to", to as i64).input(value).value(self)
     }
 
-    /// Returns one of the layer's blobs as a value, with the shape by Caffe's rules.
+    /// Returns one of the layer's blobs as a value, in the shape of `blob_shapes`.
     pub fn blob(&mut self, index: usize) -> Result<Value> {
         let shape = self.blob_shapes[index].clone();
         self.blob_as(index, shape)
     }
 
-    /// Returns one of the layer's blobs in another shape, which has the same number of elements.
+    /// Returns one of the layer's blobs as a value, in the shape `dims`, which has the same number
+    /// of elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
         let data = match self.place_of(index)? {
             Some((_, at)) => Data::Stored(at),
@@ -155,8 +158,8 @@ impl Emit<'_> {
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
-    /// Reshapes `value` and makes it a top. In the file, an axis that depends on the batch has the
-    /// size -1.
+    /// Reshapes `value`; the result is a top. If an axis depends on the batch, ONNX infers its
+    /// size.
     pub fn reshape_to_top(&mut self, value: Value, top: usize) {
         let mut dims = self.top_shapes[top].clone();
         if let Some(axis) = self.top_batch[top] {
@@ -171,7 +174,7 @@ impl Emit<'_> {
         self.graph.varying.insert(self.tops[top], axis);
     }
 
-    /// Makes a top from an unchanged bottom.
+    /// Makes a top that equals a bottom.
     pub fn pass(&mut self, bottom: usize, top: usize) {
         self.node("Identity").input(self.bottom(bottom)).top(self, top);
     }

@@ -40,16 +40,16 @@ const MOST: usize = 256 << 20;
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
-    /// For a value, the axis whose size is known only when the net runs.
+    /// Maps a value to the axis whose size is known only when the net runs.
     pub varying: HashMap<Value, usize>,
-    /// The `full_precision` of the constant tensors that are added next.
+    /// The value of `full_precision` for the constant tensors that are added next.
     pub full_precision: bool,
     /// The size in bytes of the nodes, of their names and of computed tensors.
     size: usize,
     names: Vec<String>,
     /// Names of blobs, which no other value may have.
     reserved: HashSet<String>,
-    /// Each used name, with the next number to append to it.
+    /// Maps each used name to the next number to append to the name.
     taken: HashMap<String, u64>,
 }
 
@@ -59,7 +59,8 @@ impl Graph {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// Makes a value with a blob's reserved name. For the blob's second value, appends a number.
+    /// Makes a value with a blob's reserved name. If a value already has the name, appends a
+    /// number.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);

@@ -54,26 +54,26 @@ pub struct OnnxOptions {
     /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
-    /// of the first input and of each input whose first axis has the same size. An axis that is a
-    /// multiple of the batch has another name.
+    /// of the first input and of each input whose first axis has the same size. An axis whose size
+    /// is a multiple of the batch has another name.
     pub batch: Option<String>,
-    /// Whether the weights and the computation are halves (16-bit floats). Inputs and outputs
-    /// remain `f32`.
+    /// Whether the weights are stored, and the results computed, as halves (16-bit floats). Inputs
+    /// and outputs remain `f32`.
     pub half: bool,
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
     /// Whether a layer that cannot be converted becomes a node with the layer's type in the domain
-    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. Its attributes are the
-    /// layer's parameters. An attribute is named after a field (`pooled_h`), or `outer.inner` after
-    /// a field of a nested message. An enum becomes a string. A value of unknown type becomes a
-    /// string of prototxt.
+    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. The node's attributes
+    /// are the layer's parameters. An attribute is named after a field (`pooled_h`), or
+    /// `outer.inner` after a field of a nested message. An enum becomes a string. A value of
+    /// unknown type becomes a string of prototxt.
     pub custom: bool,
-    /// Names and shapes of blobs that custom nodes write. A blob without a known shape cannot be an
-    /// output, and no layer that needs its shape can read it.
+    /// Names and shapes of blobs that custom nodes write. A blob of unknown shape can be neither an
+    /// output nor a bottom of a layer that needs the shape.
     pub shapes: Vec<(String, Shape)>,
-    /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
-    /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
-    /// and its [preprocessing](Net::transforms) as `caffe.transform_param.BLOB`.
+    /// Keys and values for the file's metadata. The net's [sources](Net::with_sources) are added as
+    /// `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`, and its
+    /// [preprocessing](Net::transforms) as `caffe.transform_param.BLOB`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -141,7 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // Tries again, with the unsupported layers of the error as custom layers.
+                // Tries again: `add_all` has added the unsupported layers to the custom layers.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -217,7 +217,7 @@ impl Onnx {
     }
 
     /// Returns sentences about differences between the file and the net, for example about an
-    /// output that has another name because an input already has its name.
+    /// output that is renamed because an input has the same name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -302,7 +302,7 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
-/// Returns a warning for each output that has another name because an input has its blob's name.
+/// Returns a warning for each output that is renamed because an input has the same name.
 fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
@@ -312,7 +312,7 @@ fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     renamed.collect()
 }
 
-/// Returns the size of the batch: of the first axis of the first input.
+/// Returns the size of the batch, which is the size of the first input's first axis.
 fn batch(inputs: &[Shape]) -> Option<i64> {
     inputs.first()?.first().copied()
 }
@@ -354,7 +354,7 @@ impl Infos<'_> {
         })
     }
 
-    /// Describes a value. Returns `None` if its shape is not known.
+    /// Describes a value. Returns `None` if the value's shape is not known.
     fn info(
         &self,
         graph: &Graph,
@@ -369,8 +369,8 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with the same name have the same size, so a multiple of the batch needs
-                // another name.
+                // Axes with the same name have the same size, so an axis whose size is a multiple
+                // of the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),

@@ -5,8 +5,9 @@ use super::proto::DataType;
 use crate::net::Shape;
 use crate::{Error, Result};
 
-/// Preprocessing as in Caffe's data layers and `caffe.io.Transformer`: swaps channels, subtracts
-/// the mean, then scales every input with four axes. The net must have such an input.
+/// Preprocessing of every input with four axes, as in Caffe's data layers and
+/// `caffe.io.Transformer`: swaps channels, subtracts the mean, then multiplies by the scale. The
+/// net must have such an input.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
@@ -18,7 +19,7 @@ pub struct Preprocessing {
     pub scale: Option<f32>,
 }
 
-/// A mean, with channels in the order of the net.
+/// A mean, whose channels have the order that the net needs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mean {

@@ -14,9 +14,10 @@ const BUFFER: usize = 256 << 10;
 const TRIES: usize = 100;
 
 impl Onnx {
-    /// Writes the file. An existing file is either replaced completely or left unchanged. Above 2
-    /// GiB, the weights are stored in a second file in the same folder: its name is the first
-    /// file's name with `.data` appended, and it is complete before the first file appears.
+    /// Writes the file. An existing file is either replaced completely or left unchanged. Weights
+    /// of more than 2 GiB are stored in a second file in the same folder. The name of the second
+    /// file is the first file's name and `.data`. The second file is complete before the first file
+    /// appears.
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) if the model's file

@@ -6,7 +6,6 @@ use super::proto::{AttributeProto, AttributeType, NodeProto};
 use super::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
-/// Reads a net that has an input `data` of 2 x 3.
 fn net(layers: &str) -> Net {
     let text = format!(
         "layer {{ name: 'data' type: 'Input' top: 'data'
@@ -99,7 +98,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // A custom node reads 32-bit floats, even if the file stores its weights as 16-bit floats.
+        // A custom node reads 32-bit floats, even if the file stores weights as 16-bit floats.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -111,7 +110,7 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// A layer of a known type that has an unknown parameter, and the layer that makes its bottom.
+/// The parameter `odd` is unknown.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
@@ -189,8 +188,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("only if the batch has a fixed size"), "{error}");
 }
 
-/// Layers, and the expected shapes of the outputs `a` and `o`. Axes with the same symbolic name,
-/// such as N, have the same size.
+/// Layers, and the expected shapes of the outputs `a` and `o`.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -302,8 +300,8 @@ fn blobs_keep_their_names() {
     }
 }
 
-/// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether each is accepted. A layer is
-/// refused if Caffe refuses it, or if Caffe reads values that the layer has overwritten.
+/// Layers, and whether they may work in place. A layer may not work in place if Caffe refuses it or
+/// reads values that the layer has overwritten.
 const IN_PLACE_LAYERS: &[(&str, bool)] = &[
     ("ReLU", true),
     ("Dropout", true),
@@ -350,8 +348,7 @@ fn only_layers_that_may_work_in_place_are_accepted() {
     }
 }
 
-/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses such
-/// sizes.
+/// For some ONNX operators a size of 0 does not mean an empty axis.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -386,8 +383,7 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// A layer's support is known only after the previous layer has become custom. If the conversion
-/// made a pass over the net for each layer, the test would take minutes.
+/// The test would take minutes if the conversion passed over the net once for each layer.
 #[test]
 fn many_custom_layers_follow_each_other() {
     let layer = "layer { name: 'u' type: 'Unpooling' bottom: 'data' top: 'data' } ";
@@ -395,8 +391,6 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// Converts three layers: `pool` has an unknown parameter, the type of `a` is unknown, and `flat`
-/// has an axis that its bottom lacks.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [
@@ -424,7 +418,6 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// Returns the text of a data layer with the top `data`, a phase and the preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}
@@ -456,8 +449,6 @@ fn transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The first file contains the page-aligned offset of each large tensor in the second file. Small
-/// tensors are in the first file, because readers may need these before they open the second file.
 #[test]
 fn large_weights_are_at_the_offsets_in_the_second_file() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

@@ -1,5 +1,5 @@
 //! Writes an ONNX file: nodes and names as one small message, then the tensors. Values are copied
-//! from the model in pieces, so writing needs no more memory for larger weights.
+//! from the model in pieces, so the memory for writing does not grow with the weights.
 
 use std::cell::Cell;
 use std::fmt;
@@ -34,7 +34,7 @@ const LEAST_OUTSIDE: u64 = 1024;
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
     /// If the sink can copy faster than `write`, appends `size` bytes of the model's file, from
-    /// `offset` on, and returns true. Otherwise returns false: the caller must write the bytes.
+    /// `offset` on, and returns true. Otherwise returns false, and the caller must write the bytes.
     ///
     /// # Errors
     /// A failure to read the model's file, or to write to the sink's destination.
@@ -174,7 +174,7 @@ impl Parts {
         Ok(offsets)
     }
 
-    /// Calls `write`, then writes the digests of the net's and the model's files. Fails if the
+    /// Calls `write`, then writes the digests of the files that the net was read from. Fails if the
     /// model's file has changed since it was opened.
     fn with_digests(
         &self,
@@ -217,7 +217,7 @@ impl Parts {
         Ok(tensors)
     }
 
-    /// Encodes all parts of the file except the tensors. Also encodes the tensors' headers.
+    /// Encodes all parts of the file except the tensors' values. The tensors' headers are separate.
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
@@ -289,8 +289,8 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// Writes the blob's values in pieces. If `halves` is a counter, writes 16-bit floats, and adds the
-/// number of values that became infinite to the counter.
+/// Writes the blob's values in pieces. If `halves` is set, writes 16-bit floats and counts the
+/// values that became infinite.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
@@ -310,7 +310,8 @@ fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Asks the sink to copy the values from the model's file. Returns whether the sink copied them.
+/// Asks the sink to copy the values from the model's file. Returns whether the sink copied the
+/// values.
 fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     let info = blob.info();
     let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);
@@ -345,7 +346,7 @@ impl Header {
 struct Tensors(Vec<Header>);
 
 impl Tensors {
-    /// Returns the encoded size of all tensors as fields of the graph.
+    /// Returns the size of all tensors, encoded as fields of the graph.
     fn size(&self, parts: &Parts) -> u64 {
         let tensors = self.0.iter().zip(&parts.graph.initializers);
         let sizes = tensors.map(|(header, tensor)| {

@@ -10,8 +10,7 @@ use crate::wire::read_bytes;
 use crate::wire::tests::encode;
 use crate::{Field, Limits, Message, Place, Value};
 
-/// Reads the nets of the test data, prints them and reads them again. One of the files is a
-/// template, which is not a valid prototxt.
+/// One of the files is a template, which is not a valid prototxt.
 #[test]
 fn public_nets_are_read_back_after_printing() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -42,7 +41,7 @@ fn public_nets_are_read_back_after_printing() {
     assert!(count > 0);
 }
 
-/// Makes messages from a tape of random bytes. Bytes after the end of the tape are 0.
+/// Makes messages from a tape of random bytes.
 struct Maker<'a> {
     tape: std::slice::Iter<'a, u8>,
     layer_type: Option<&'static str>,
@@ -114,7 +113,7 @@ impl Maker<'_> {
     }
 }
 
-/// In a fork, the enum's value NONE has a second number.
+/// In a fork of Caffe, the value NONE of an enum has a second number.
 #[test]
 fn numbers_with_one_name_are_the_same_value() {
     let limits = Limits::default();
@@ -127,7 +126,6 @@ fn numbers_with_one_name_are_the_same_value() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A message that is written as text, or as bytes, is read again as the same message.
     #[test]
     fn messages_are_read_back_unchanged(tape in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut maker = Maker { tape: tape.iter(), layer_type: None };
@@ -140,8 +138,6 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// If bytes can be parsed, printing the result gives a text that can be parsed. Parsing and
-    /// printing that text gives the same text, without the comments for unknown fields.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -150,8 +146,8 @@ proptest! {
         }
     }
 
-    /// If a damaged text can be parsed, printing the result gives a text that can be parsed.
-    /// Parsing and printing that text gives the same text.
+    /// Damages a text. If the damaged text can be parsed, the printed text can be parsed, too, and
+    /// is printed unchanged.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
@@ -209,7 +205,7 @@ fn prints_as_itself(message: &Message, name: &str) {
     let text = message.to_string();
     let again = read_text(text.as_bytes(), name, &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("{error}: {text}"));
-    // Removes the comments that stand for unknown fields, because parsing drops comments.
+    // An unknown field is printed as a comment, which the parser ignores.
     let fields: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("# field ")).collect();
     assert_eq!(again.to_string().lines().collect::<Vec<_>>(), fields);

@@ -10,14 +10,12 @@ fn rows_are_sorted_by_type() {
     assert!(ROWS.is_sorted_by(|one, next| one.0 < next.0));
 }
 
-/// Makes a blob of the values 1, 2, …. If `is_factor`, the values begin at 2.
 fn blob(shape: &[usize], is_factor: bool) -> Blob<f32> {
     let first = if is_factor { 2_u8 } else { 1 };
     let values: Vec<f32> = (first..).take(shape.iter().product()).map(f32::from).collect();
     Blob::from_slice(shape, &values).unwrap()
 }
 
-/// Makes a model of layers, each with a name, a type and the shapes of its blobs.
 fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (name, layer_type, shapes) in layers {
@@ -30,7 +28,6 @@ fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     model
 }
 
-/// Formats each tensor as `role [shape] [values]`.
 fn shown(tensors: &[StateTensor], model: &Model) -> Vec<String> {
     let tensor = |tensor: &StateTensor| {
         let loaded = tensor.load(model).unwrap();
@@ -149,7 +146,6 @@ fn a_scale_that_alone_reads_a_batch_norm_is_joined() {
     }
 }
 
-/// The model has no connections between layers, and two layers have the same name.
 #[test]
 fn a_model_without_a_net_keeps_all_layers() {
     let model = model(&[

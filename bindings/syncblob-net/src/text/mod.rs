@@ -36,11 +36,11 @@ struct Parser<'a> {
     layer_type: String,
 }
 
-/// The fields, except repeated fields, that have already been read for a message.
+/// The singular fields of a message that have already been read.
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {
-    /// Reads fields up to the end of the text, or up to and including the closing bracket.
+    /// Reads fields up to the end of the text, or up to the closing bracket, which is consumed.
     fn message(&mut self, message: &mut Message, depth: usize, close: lexer::Kind) -> Result<()> {
         self.used.message(message.info, depth, message.place)?;
         let outer = is_layer(message.info).then(|| {
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
 
     fn field(&mut self, message: &mut Message, given: &mut Given, depth: usize) -> Result<()> {
         let name = self.name()?;
-        // Names contain only ASCII, so the conversion does not fail.
+        // Never fails, because names contain only ASCII.
         let text = std::str::from_utf8(name.bytes).unwrap_or_default();
         match message.info.by_name(text, &self.layer_type) {
             Some(info) => {

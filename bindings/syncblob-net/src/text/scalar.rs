@@ -122,7 +122,8 @@ impl Signed<'_> {
     }
 }
 
-/// Lists an enum's names for an error message: all names up to eight, otherwise the first three.
+/// Lists an enum's names for an error message: all names if there are at most eight, else the first
+/// three.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {
@@ -131,7 +132,7 @@ fn names(values: &[(i32, &str)]) -> String {
     }
 }
 
-/// Reads a decimal number. Refuses `010`, because old and new parsers read it differently.
+/// Reads a decimal number. Refuses `010`, because old and new parsers read this number differently.
 fn magnitude(token: Token<'_>) -> Option<f64> {
     let text = std::str::from_utf8(token.bytes).ok()?;
     match token.kind {

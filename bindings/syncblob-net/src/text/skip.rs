@@ -84,8 +84,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Looks ahead for the type of the layer that begins here, because the type may follow fields
-    /// that depend on it. Returns an empty type if the text before the type is malformed; reading
-    /// the layer will then report the error.
+    /// that depend on the type. Returns an empty type if the text before the type is malformed;
+    /// reading the layer will then report the error.
     pub(super) fn find_type(&mut self, close: Word) -> String {
         let (lexer, token, last_end) = (self.lexer, self.token, self.last_end);
         let mut found = Vec::new();

@@ -20,7 +20,8 @@ pub(super) fn unescape(token: Token<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Decodes the escape after a backslash. Returns the escape's length, or `None` if it is unknown.
+/// Decodes the escape after a backslash. Returns the escape's length, or `None` for an unknown
+/// escape.
 fn escaped(escape: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let byte = match *escape.first()? {
         b'a' => 0x07,

@@ -5,7 +5,7 @@ fn read(text: &str) -> crate::Result<Message> {
     read_text(text.as_bytes(), "NetParameter", &Limits::default())
 }
 
-/// Each row contains a text, and the text that is printed for the message after reading.
+/// Each row contains a text, and the text that is printed after reading.
 #[test]
 fn equivalent_texts_are_read_alike() {
     let rows: &[(&str, &str)] = &[
@@ -87,7 +87,6 @@ fn escapes_are_decoded() {
     }
 }
 
-/// Malformed texts with their errors.
 #[test]
 fn malformed_texts_are_refused() {
     let rows: &[(&str, &str)] = &[
@@ -185,7 +184,6 @@ fn malformed_texts_are_refused() {
     }
 }
 
-/// A field may depend on the layer's type, which may follow the field.
 #[test]
 fn fields_depend_on_the_type_of_the_layer() {
     let rows = [
@@ -196,7 +194,7 @@ fn fields_depend_on_the_type_of_the_layer() {
         ("pooling_param {}", "PoolingParameter"),
     ];
     for (layer, name) in rows {
-        // The type of the previous layer has no effect.
+        // The type of the previous layer must have no effect.
         let message = read(&format!("layer {{ type: 'Pooling3D' }} layer {{ {layer} }}")).unwrap();
         let layer = message.messages("layer").last().unwrap();
         assert_eq!(layer.message("pooling_param").unwrap().type_name(), name, "{layer}");

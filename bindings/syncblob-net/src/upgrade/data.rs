@@ -9,9 +9,9 @@ const LAYERS: [(i64, &str); 3] =
 
 const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
-/// Moves the parameters in `MOVED` into `transform_param`. If any layer has such a parameter, every
-/// data layer gets `transform_param` and the message of its type, even if they are empty, as in
-/// Caffe.
+/// Moves the parameters in `MOVED` into `transform_param`. As in Caffe, if any layer has such a
+/// parameter, every data layer gets a `transform_param` and the message of its type, even if these
+/// messages are empty.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));

@@ -16,7 +16,7 @@ use crate::Result;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
-    /// The net. All its layers are in the field `layer`, and fields are sorted by number.
+    /// The net. All layers are in the field `layer`, and fields are sorted by number.
     pub net: Message,
     /// Notes for the user: one sentence about each part that was omitted from the net.
     pub notes: Vec<String>,
@@ -81,8 +81,8 @@ fn is(field: &Field, name: &str) -> bool {
     matches!(field.label, Label::Known(info) if info.name == name)
 }
 
-/// Returns the field, renamed so that it can be added to the message `to` as its field `name`.
-/// Returns `None` if the schema of `to` has no field of this name.
+/// Returns the field, renamed to `name`, for the message `to`. Returns `None` if the schema of `to`
+/// has no field of this name.
 fn moved(field: Field, name: &str, to: &Message, layer_type: &str) -> Option<Field> {
     let info = to.info.by_name(name, layer_type)?;
     Some(Field::new(Label::Known(info), field.place, field.value))
@@ -92,7 +92,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.as_bytes().into())
 }
 
-/// Messages such as `data_param` to add to a layer, each with its field's name.
+/// Messages that are added to a layer, such as `data_param`, each with the name of its field.
 #[derive(Default)]
 struct Children(Vec<(&'static str, Message)>);
 

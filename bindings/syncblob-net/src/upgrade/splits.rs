@@ -1,4 +1,5 @@
-//! Removes the Split layers that Caffe inserts for blobs with several readers, and saves in models.
+//! Removes the Split layers that Caffe inserts for blobs with several readers. Saved models contain
+//! these layers.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,8 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes each Split whose blob no later layer overwrites. The Split's readers then read the blob.
+/// Removes each Split, unless a later layer overwrites the blob that the Split copies. The Split's
+/// readers then read the blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
@@ -41,7 +43,8 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// Returns the blob that a Split layer copies, if the layer's name shows that Caffe inserted it.
+/// Returns the blob that a Split layer copies, if the layer's names show that Caffe inserted the
+/// layer.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };
@@ -81,7 +84,7 @@ mod tests {
         assert_eq!(net, expected);
     }
 
-    /// A later layer overwrites the blob, so the Split's reader needs the copy of the old values.
+    /// The ReLU overwrites `d`, so the Split must keep the old values.
     #[test]
     fn a_split_of_an_overwritten_blob_stays() {
         let text = "layer { type: 'Input' top: 'd' }

@@ -8,7 +8,6 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
 
 /// A net, and the net that Caffe's `upgrade_net_proto_text` makes from it.
 const NETS: &[(&str, &str)] = &[
-    // Inputs that are fields of the net become a layer.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          input: 'd' input: 'e' input_dim: 1 input_dim: 3 input_dim: 5 input_dim: 7
@@ -22,7 +21,6 @@ const NETS: &[(&str, &str)] = &[
         "name: 'n' force_backward: true layer { name: 'input' type: 'Input' top: 'd'
            input_param { shape { dim: 1 dim: 2 } } }",
     ),
-    // Inputs without shapes, as in a model, are removed.
     ("input: 'd' layer { name: 'a' }", "layer { name: 'a' }"),
     // The three old `param` of a BatchNorm are removed; a single `param` is kept.
     (
@@ -32,7 +30,6 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'b' type: 'BatchNorm' }
          layer { name: 'c' type: 'BatchNorm' param { lr_mult: 0 } }",
     ),
-    // V1: type names, the four lists of the blobs' parameters, include rules, and parameters.
     (
         "layers { bottom: 'd' top: 'c' name: 'c' type: CONVOLUTION blobs_lr: 1 blobs_lr: 2
            weight_decay: 1 weight_decay: 0 param: 'w' blob_share_mode: PERMISSIVE
@@ -55,7 +52,7 @@ const NETS: &[(&str, &str)] = &[
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
     // V1: if any data layer has transformation fields in `data_param`, every data layer gets
-    // `transform_param` and the message of its type, even if they are empty.
+    // `transform_param` and the message of its type, even if these messages are empty.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
@@ -67,7 +64,8 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: the layer contains the parameters. The layer's type determines their new message.
+    // V0: the layer contains the parameters. The layer's type determines the parameters' new
+    // message.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2
@@ -88,7 +86,6 @@ const NETS: &[(&str, &str)] = &[
          layer { name: 'l' type: 'LRN' bottom: 'p' top: 'l'
            lrn_param { local_size: 3 alpha: 2 beta: 1 k: 4 } }",
     ),
-    // A padding layer with two readers.
     (
         "input: 'd'
          layers { layer { name: 'pad' type: 'padding' pad: 2 } bottom: 'd' top: 'e' }
@@ -97,7 +94,6 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'c' type: 'Convolution' bottom: 'd' top: 'c' convolution_param { pad: 2 } }
          layer { name: 'q' type: 'Pooling' bottom: 'd' top: 'q' pooling_param { pad: 2 } }",
     ),
-    // V0's data layers, whose transformations move to `transform_param`.
     (
         "layers { layer { name: 'd' type: 'data' source: 's' batchsize: 3 cropsize: 5 mirror: true
                           meanfile: 'm' scale: 2 rand_skip: 4 } top: 'd' }

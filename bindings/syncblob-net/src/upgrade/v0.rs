@@ -7,8 +7,8 @@ use super::{is, messages_mut, moved, types, Children};
 use crate::message::{Field, Message, Value};
 use crate::{Error, Result};
 
-/// The move of a parameter. `to` lists each layer type that has the parameter, with the new message
-/// for this type. `name` is the parameter's new name.
+/// Where a parameter moves. `to` lists each layer type that has the parameter, with the type's new
+/// message. `name` is the parameter's new name.
 struct Move {
     from: &'static str,
     to: &'static [(&'static str, &'static str)],

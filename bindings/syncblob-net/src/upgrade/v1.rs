@@ -1,4 +1,5 @@
-//! Upgrades V1 layers, whose types are numbers, and whose blobs' parameters are in four lists.
+//! Upgrades V1 layers. In V1, a layer's type is a number, and the parameters of the layer's blobs
+//! are in four lists.
 
 use super::{is, moved, text, types};
 use crate::message::{Field, Message, Place, Value};
@@ -94,7 +95,8 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Returns whether the field is one of LISTS. If so, moves its value to the blob's `param`.
+    /// Returns whether the field is one of LISTS. If so, moves the field's value to the blob's
+    /// `param`.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// Makes a model of layers with blobs of these shapes. All values of a layer are the layer's index.
+/// All values of a layer's blobs are the layer's index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {
@@ -92,7 +92,7 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
         layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB), ("c", BLOB)]))),
         [2, 1, 2]
     );
-    // One stored copy of a shared blob is enough for all layers that share it.
+    // One stored copy of a shared blob is enough for all layers that share the blob.
     assert_eq!(layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB)]))), [0, 1, 0]);
 }
 
@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// A row: the filler of a layer that the model lacks, and the error if that filler is refused.
+/// Each row contains the filler of a missing layer, and the error if the filler is refused.
 #[test]
 fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");

@@ -8,8 +8,8 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Parses bytes to a message of the schema. A field that is not in the schema, or has another wire
-/// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
+/// Parses bytes to a message of the schema. If the schema lacks a field, or declares another wire
+/// type, the bytes of the field's value are kept. The blobs of layers are omitted.
 ///
 /// Several calls may share the limits in `used`. The time is linear in the length of the bytes. The
 /// schema bounds the depth of the recursion.
@@ -162,8 +162,8 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// Returns a layer's type, wherever it is in the layer's bytes; converts a number to a name.
-    /// If several types have the same number, returns the type whose parameters the layer contains.
+    /// Returns the name of a layer's type, which may be anywhere in the layer's bytes. If several
+    /// types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Converts a type to names: Caffe and its forks may use one number for several types.
+    /// Returns the names of a type. Caffe and its forks may use one number for several types.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);

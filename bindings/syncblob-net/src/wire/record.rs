@@ -35,7 +35,7 @@ pub(super) struct Record {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The maximum nesting of groups; `next` fails if a group to skip is nested deeper.
+    /// The maximum depth of nested groups; `next` fails on a group that is nested deeper.
     groups: usize,
 }
 

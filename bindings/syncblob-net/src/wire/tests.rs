@@ -47,7 +47,7 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) {
     }
 }
 
-/// Encodes a message whose fields are all in the schema.
+/// All fields of the message must be in the schema.
 pub(crate) fn encode(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
     message.fields().iter().for_each(|field| encode_field(field, &mut out));
@@ -60,24 +60,22 @@ fn bytes_are_read_by_the_schema() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // If a singular field occurs twice, its last value is kept, at the position of its first
-        // value.
+        // If a singular field occurs twice, the parser keeps the last value at the first position.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
-        // The parts of a singular message are joined into one.
+        // The parser joins the parts of a singular message.
         (
             b"\x32\x02\x10\x01\x32\x02\x10\x02\x32\x03\x1a\x01s",
             "state {\n  level: 2\n  stage: \"s\"\n}\n",
         ),
-        // A repeated field may be packed or not, whatever the schema declares.
+        // A repeated field may be packed or unpacked, whatever the schema declares.
         (b"\x42\x04\x0a\x02\x01\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x42\x04\x08\x01\x08\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x22\x03\x01\xac\x02\x20\x05", "input_dim: 1\ninput_dim: 300\ninput_dim: 5\n"),
         // Only the low 32 bits of a number are used. A negative number may have ten bytes or five.
         (b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input_dim: -1\n"),
         (b"\x20\xff\xff\xff\xff\x0f", "input_dim: -1\n"),
-        // A bool above 1, which no writer writes, is treated as an unknown field.
+        // A bool above 1 is treated as an unknown field.
         (b"\x28\x80\x80\x04", "# field 5: 3 bytes\n"),
-        // Wire types, field numbers and enum values that are not in the schema.
         (b"\x08\x05", "# field 1: 1 bytes\n"),
         (b"\x2a\x01\x01", "# field 5: 1 bytes\n"),
         (b"\x32\x02\x08\x09", "state {\n  # field 1: 1 bytes\n}\n"),
@@ -175,7 +173,6 @@ fn limits_are_enforced() {
     }
 }
 
-/// The layers of a model are read as separate messages.
 #[test]
 fn several_messages_share_limits() {
     let limits = Limits { size: 9, depth: 1, layers: 2, fields: 3 };

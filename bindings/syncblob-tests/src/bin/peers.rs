@@ -1,6 +1,4 @@
-//! Compares the crate `syncblob` with other crates that store tensors: prost (a message declared in
-//! Rust) and safetensors. All crates process the same values in turns. Prints each crate's time in
-//! its fastest round, and the ratio of syncblob's time to the other crate's.
+//! Compares the speed of `syncblob` with the speed of prost and safetensors.
 //!
 //! ```sh
 //! cargo run --release -p syncblob-tests --bin peers
@@ -33,7 +31,6 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Runs `works` in turns. Returns the nanoseconds per call in each work's fastest round.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];
@@ -49,7 +46,7 @@ fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     best
 }
 
-/// Compares syncblob's work, the first of `works`, with each other work, and prints the times.
+/// The first work is syncblob's.
 fn contest(what: &str, count: usize, mut works: Vec<Work<'_>>) {
     let calls = if count < 1 << 12 { 1000 } else { 1 };
     let best = fastest(&mut works, calls);

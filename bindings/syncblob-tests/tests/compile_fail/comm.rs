@@ -3,7 +3,7 @@ use std::thread;
 use syncblob::comm::{Comm, Reducer, Step};
 use syncblob::{Blob, Error, Result};
 
-// No code, even code that leaks a value, can use a blob's diff from `ready` to the step's end.
+// Until the step ends, no code can use the diff of a ready blob.
 
 fn read_in_flight(reducer: &mut Reducer<f32>, mut blob: Blob<f32>) {
     let _ = reducer.step(|step| {

@@ -62,8 +62,7 @@ fn noalias() {
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
-// A reference to a memory has no method that shares the memory. The blob would not notice such a
-// share, so its methods would write the shared memory.
+// The reference has no method that adds an owner, because the blob would not see the new owner.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599

@@ -1,6 +1,6 @@
 use syncblob::{Access, Blob, OpenOptions, Part, Stream};
 
-// Each function makes a call that relies on a promise of the caller, so the call needs `unsafe`.
+// Each call in this file relies on a promise of the caller.
 
 fn through_a_share(blob: &mut Blob<f32>) {
     blob.shared_mut(Part::Data).unwrap(); //~ E0133

@@ -1,6 +1,5 @@
 use syncblob::{ndarray, Blob, Model, OpenOptions, Part};
 
-// Uses the items that the other files use, and compiles.
 
 fn used_in_turn(blob: &mut Blob<f32>) -> syncblob::Result<()> {
     blob.data_mut()?[0] = 1.0;

@@ -7,7 +7,6 @@ use syncblob::{Context, Part, Side};
 pub const BLOBS: usize = 2; // few, so that calls often use the same blob
 pub const HANDLES: usize = 2;
 
-/// A device and the calls made with it.
 #[derive(Arbitrary, Debug)]
 pub struct Input {
     pub device: Device,
@@ -37,11 +36,11 @@ impl Device {
     }
 }
 
-/// The number of a blob.
+/// The index of a blob.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct B(u8);
 
-/// The number of a handle.
+/// The index of a handle.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct H(u8);
 
@@ -57,7 +56,6 @@ impl H {
     }
 }
 
-/// Up to four dimensions, each at most 4.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Dims {
     axes: u8,
@@ -109,7 +107,7 @@ pub enum Copy {
     PrefetchDevice,
 }
 
-/// What the fuzz target does with the `Pending` of a queued copy.
+/// What happens to the `Pending` of a queued copy.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum End {
     Wait,
@@ -118,7 +116,6 @@ pub enum End {
     ReadFirst,
 }
 
-/// A device call that can be made to fail. The failure must leave every object unchanged.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Fault {
     Alloc,
@@ -136,7 +133,6 @@ impl Fault {
     }
 }
 
-/// A call. The variants group the calls by the objects that they change or use.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Call {
     Shape(ShapeCall),
@@ -144,7 +140,6 @@ pub enum Call {
     Values(ValuesCall),
     Storage(StorageCall),
     File(FileCall),
-    /// Makes a device call fail during the next call.
     Fail(Fault, u8),
 }
 
@@ -187,11 +182,8 @@ pub enum ValuesCall {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum StorageCall {
-    /// Uses a vector, possibly with spare elements, as the blob's data.
     Adopt(B, u8, i8),
-    /// Uses as the blob's data elements that other code may also read.
     Lend(B, u8, i8),
-    /// Makes a blob that uses bytes at an offset from an aligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),
@@ -206,7 +198,6 @@ pub enum StorageCall {
 pub enum FileCall {
     FromProto(B, B, bool),
     ReadProto(B, B, bool),
-    /// Reads a message that is cut off.
     CutProto(B, B, u8),
     AddToModel(B, bool),
     SetInModel(u8, B, bool),

@@ -4,7 +4,6 @@ use crate::calls::FileCall;
 use crate::plain::PlainBlob;
 use crate::state::State;
 
-/// The expected contents of a blob in a model file.
 pub struct Saved {
     shape: Vec<usize>,
     data: Vec<f32>,
@@ -73,8 +72,6 @@ impl State {
         }
     }
 
-    /// Reads a message that is cut off. If the blob has elements, the read must fail and change
-    /// nothing.
     fn cut_proto(&mut self, i: usize, j: usize, cut: usize) {
         let Some(bytes) = self.done(self.blobs[j].to_proto(Payload::Data)) else { return };
         let cut = &bytes[..cut.min(bytes.len().saturating_sub(1))];

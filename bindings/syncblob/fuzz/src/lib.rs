@@ -1,8 +1,4 @@
-//! Makes random calls of the crate `syncblob`, and the same calls on reference copies in plain
-//! Rust. The library's blobs, handles and model files must have the contents of the reference
-//! copies. A write must succeed if and only if the memory has one owner. Memory that the library
-//! may only read must stay unchanged, and at the end the library must have released all of the
-//! caller's memory.
+//! Makes random calls of the crate `syncblob`, and the same calls on reference copies.
 
 mod calls;
 mod files;
@@ -17,10 +13,9 @@ pub use calls::Input;
 
 use state::State;
 
-/// The maximum number of calls of one input. A call can double values; this bound keeps them finite.
+/// A call can double a value; with this bound no value becomes infinite.
 const MAX_CALLS: usize = 64;
 
-/// Makes the input's calls.
 pub fn run(input: &Input) {
     let context = input.device.context();
     let before = context.stats().expect("statistics");

@@ -1,12 +1,11 @@
-//! Reference copies of the library's blobs, in plain Rust. Each blob has a copy. If blobs share a
-//! memory, their copies share a vector.
+//! Reference copies of the library's blobs, in plain Rust.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use syncblob::Part;
 
-/// The reference copy of a memory. Blobs that share the memory have the same `Rc`.
+/// The values of a memory. The reference copies of blobs that share a memory share the `Rc`.
 pub type Memory = Rc<RefCell<Vec<f32>>>;
 
 pub fn memory(values: Vec<f32>) -> Memory {
@@ -17,12 +16,10 @@ pub fn is_unique(memory: &Memory) -> bool {
     Rc::strong_count(memory) == 1
 }
 
-/// Returns `value, value + 1, ...`.
 pub fn ramp(value: i8, count: usize) -> Vec<f32> {
     (0..count).map(|i| f32::from(value) + i as f32).collect()
 }
 
-/// Returns whether the values are equal; all NaNs count as equal.
 pub fn same(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()))
 }
@@ -36,7 +33,6 @@ pub fn from_bytes(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(value).collect()
 }
 
-/// The reference copy of a blob.
 #[derive(Debug)]
 pub struct PlainBlob {
     pub shape: Vec<usize>,
@@ -73,7 +69,6 @@ impl PlainBlob {
         }
     }
 
-    /// Returns the elements, without the capacity beyond them.
     pub fn values(&self, part: Part) -> Vec<f32> {
         self.part(part).borrow()[..self.count()].to_vec()
     }
@@ -96,7 +91,6 @@ impl PlainBlob {
         outgrown.into()
     }
 
-    /// Replaces the memory by a memory that has room only for the blob's elements.
     pub fn shrink(&mut self, part: Part) {
         assert!(is_unique(self.part(part)), "{part} is shared but was shrunk");
         assert!(self.part(part).borrow().len() > self.count(), "{part} was already minimal");

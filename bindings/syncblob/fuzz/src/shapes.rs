@@ -33,9 +33,7 @@ impl State {
         }
     }
 
-    /// Shrinks a blob. The library does not shrink memory that the caller owns. The reference
-    /// copies do not record owners, so this function shrinks the copies of those memories that the
-    /// library has shrunk.
+    /// The library does not shrink a caller's memory, and reference copies do not record owners.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };
@@ -64,7 +62,6 @@ impl State {
         }
     }
 
-    /// Formats a blob, and checks that formatting copies no memory.
     fn show(&self, i: usize) {
         let before = self.context.stats().expect("statistics");
         assert!(format!("{:?}", self.blobs[i]).contains("shape"));

@@ -13,7 +13,6 @@ use crate::plain::{from_bytes, is_unique, same, Memory, PlainBlob};
 
 pub const PARTS: [Part; 2] = [Part::Data, Part::Diff];
 
-/// Values that the library may only read, and a copy that must stay equal to them.
 pub struct Loan<T> {
     lent: Arc<Vec<T>>,
     expected: Vec<T>,
@@ -24,12 +23,10 @@ impl<T: Clone + PartialEq> Loan<T> {
         Self { expected: values.clone(), lent: Arc::new(values) }
     }
 
-    /// Returns an owner of the values from index `skip` on.
     pub fn lender(&self, skip: usize) -> Lender<T> {
         Lender { values: Arc::clone(&self.lent), skip }
     }
 
-    /// Checks the values after the library has released them.
     fn check(&self) {
         assert!(*self.lent == self.expected, "the library wrote read-only memory");
         assert_eq!(Arc::strong_count(&self.lent), 1, "the library did not drop the owner");
@@ -68,7 +65,6 @@ pub struct State {
     pub model: Model,
     pub saved: Vec<Saved>,
     pub loans: Loans,
-    /// Whether `arm` has requested the failure of a device call.
     is_armed: bool,
 }
 
@@ -107,7 +103,6 @@ impl State {
         self.make_memories();
     }
 
-    /// Checks all blobs and handles, and drops them.
     pub fn end(mut self) -> Loans {
         self.disarm();
         (0..BLOBS).for_each(|i| self.look(i));
@@ -115,9 +110,8 @@ impl State {
         self.loans
     }
 
-    /// Makes all memories now, because the reference copies make theirs now. A memory's capacity is
-    /// the blob's count when the memory is made, so a memory that is made later could have another
-    /// capacity.
+    /// Makes each memory now. A memory that the library makes later may have another capacity than
+    /// its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));
@@ -139,12 +133,11 @@ impl State {
         }
     }
 
-    /// Returns whether an error can be the injected failure of the device.
     fn is_injected(&self, error: &Error) -> bool {
         self.is_armed && matches!(error.kind(), ErrorKind::DeviceFailure | ErrorKind::OutOfMemory)
     }
 
-    /// Returns the result of a call that can fail only by an injected failure of the device.
+    /// Returns None after an injected failure, and panics after any other failure.
     pub fn done<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if self.is_injected(&error) => None,
@@ -153,7 +146,7 @@ impl State {
         }
     }
 
-    /// Returns the result of a call that must succeed if and only if the memory has one owner.
+    /// Checks that a write succeeds exactly if the memory has one owner.
     pub fn written<R>(&self, is_unique: bool, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if error.kind() == ErrorKind::Shared => {
@@ -172,7 +165,6 @@ impl State {
         is_unique(self.plain[i].part(part))
     }
 
-    /// Checks a blob's values. The check copies the values to the host.
     pub fn look(&self, i: usize) {
         let (blob, plain) = (&self.blobs[i], &self.plain[i]);
         assert_eq!(blob.shape(), plain.shape);
@@ -188,7 +180,6 @@ impl State {
         }
     }
 
-    /// Checks a whole memory, including the capacity beyond the elements.
     fn look_at_memory(&self, i: usize, part: Part) {
         let memory = self.blobs[i].memory(part).expect("a memory");
         if let Some(bytes) = self.done(memory.data()) {
@@ -205,7 +196,6 @@ impl State {
     }
 }
 
-/// Returns two different elements.
 pub fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
     let (low, high) = all.split_at_mut(i.max(j));
     let (first, second) = (&mut low[i.min(j)], &mut high[0]);

@@ -24,7 +24,6 @@ impl State {
         }
     }
 
-    /// Returns as many values as a blob has elements, and up to 7 more.
     fn values_to_spare(&self, i: usize, spare: u8, value: i8) -> Vec<f32> {
         ramp(value, self.plain[i].count() + usize::from(spare % 8))
     }
@@ -144,7 +143,7 @@ impl State {
         self.evicted(is_unique, result);
     }
 
-    /// Checks the result of an evict. The library refuses to evict the only current bytes.
+    /// An evict must fail if only the evicted side has the newest bytes.
     fn evicted(&self, is_unique: bool, result: Result<()>) {
         match result {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => assert!(is_unique),

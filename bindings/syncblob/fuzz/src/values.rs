@@ -34,8 +34,6 @@ impl State {
         }
     }
 
-    /// Checks the result of a write to one memory. If the write succeeded, writes the values to the
-    /// reference copy, too.
     pub fn wrote(&mut self, i: usize, part: Part, values: &[f32], result: Result<()>) {
         if self.written(self.is_unique(i, part), result).is_some() {
             self.plain[i].write(part, values);

@@ -16,7 +16,8 @@ impl<T: Element> Blob<T> {
         unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
-    /// Returns the dimensions. The blob's `Display` writes them as Caffe does: `2 3 4 (24)`.
+    /// Returns the dimensions. The blob's `Display` writes the dimensions as Caffe does: `2 3 4
+    /// (24)`.
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
@@ -28,8 +29,8 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Returns the dimensions, or `[0]` for a blob without a shape, for formats in which every blob
-    /// has a shape.
+    /// Returns the dimensions, or `[0]` if the blob has no shape: some formats cannot store a blob
+    /// without a shape.
     #[cfg(any(feature = "ndarray", feature = "safetensors", feature = "serde"))]
     pub(crate) fn shape_or_empty(&self) -> &[usize] {
         if self.is_shaped() {
@@ -53,9 +54,9 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_count(self.raw()) })
     }
 
-    /// Returns the number of elements that the memory of data or diff has room for: a reshape up to
-    /// this count keeps the memory. Returns 0 if there is no memory yet, or if a reshape has
-    /// outgrown the memory.
+    /// Returns the number of elements for which the memory of data or diff has room. A reshape up
+    /// to this count keeps the memory. Returns 0 before the memory is allocated, and after a
+    /// reshape beyond the capacity.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
@@ -71,7 +72,7 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_dim(self.raw(), axis, out, err) }).map(to_usize)
     }
 
-    /// Converts an axis, which counts from the end if it is negative, to its index from the front.
+    /// Converts an axis to its index from the front. A negative axis counts from the end.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -148,11 +149,11 @@ impl<T: Element> Blob<T> {
     }
 
     /// Changes the shape to the shape of another blob. If the other blob never had a shape, this
-    /// blob becomes a scalar, as in Caffe, because neither has dimensions.
+    /// blob becomes a scalar, as in Caffe.
     ///
     /// # Errors
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger than
-    /// the other blob's and their bytes do not fit the address space.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) if the bytes of this blob would not fit the
+    /// address space, because its elements are larger than the other blob's.
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
         // SAFETY: both blobs are live; a blob's shape has `num_axes` dimensions.
@@ -173,8 +174,8 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.raw(), out, err) })
     }
 
-    /// Replaces each memory that is larger than the blob's count needs, and keeps the elements.
-    /// Shared memories, and memory that the caller owns, are not replaced.
+    /// Moves the elements of each memory that has spare capacity to a memory without spare
+    /// capacity. Shared memories, and memory that the caller owns, are not replaced.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -192,8 +193,8 @@ impl<T: Element> Blob<T> {
     pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
         let indices = indices.as_ref();
         let len = indices.len().try_into().unwrap_or(i32::MAX);
-        // SAFETY: `start` is valid for the indices. If there are more indices than the blob has
-        // axes, the library reads no index.
+        // SAFETY: `start` points to the indices. The library reads none of them if their number
+        // exceeds the number of axes.
         let offset_of = |start| unsafe {
             get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
         };
@@ -202,9 +203,10 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
-    /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes are 1. As in
-    /// Caffe, an index may be equal to its dimension, since layers compute strides as
-    /// `offset(0, 1)` even if there is one channel. Therefore the result may be the count or more.
+    /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes have the
+    /// dimension 1. As in Caffe, an index may be equal to its dimension, since layers compute
+    /// strides as `offset(0, 1)` even if there is one channel. Therefore the result may be
+    /// [`count`](Blob::count) or more.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;

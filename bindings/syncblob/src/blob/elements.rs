@@ -7,8 +7,8 @@ use super::{Blob, Part};
 use crate::ffi::get;
 use crate::{Element, Error, ErrorKind, Head, MemoryHandle, Result, SyncedMemory};
 
-/// Access to elements. A method that returns host memory may first copy from the device; a method
-/// that returns device memory may first copy from the host.
+/// Access to elements. A method that returns host memory first copies newer elements from the
+/// device, and a method that returns a device pointer copies newer elements from the host.
 impl<T: Element> Blob<T> {
     /// Returns the data on the host, for reading.
     ///
@@ -33,7 +33,7 @@ impl<T: Element> Blob<T> {
     /// Returns the data on the host, for writing; the [head](Head) moves to the host.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; errors of
+    /// [`Shared`](crate::ErrorKind::Shared) when the memory has another owner; errors of
     /// [`data`](Blob::data).
     #[doc(alias = "mutable_cpu_data")]
     #[inline]
@@ -72,12 +72,13 @@ impl<T: Element> Blob<T> {
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         if data == diff && count > 0 {
-            // Data and diff can be the same memory here only after `allow_shared_writes`.
+            // Without `allow_shared_writes`, `pointer_mut` refuses a memory that is both data and
+            // diff.
             let message = "data and diff are one memory";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        // SAFETY: each slice is valid as in `host_mut`. Data and diff are different memories, and
-        // an access to one leaves the other unchanged.
+        // SAFETY: each slice is valid as in `host_mut`. Data and diff are different memories, so
+        // the slices do not overlap.
         Ok(unsafe {
             (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
         })
@@ -89,8 +90,8 @@ impl<T: Element> Blob<T> {
     /// Errors of [`data`](Blob::data).
     ///
     /// # Safety
-    /// While the slice lives, no other sharer of the memory uses a slice or runs a call, on any
-    /// thread.
+    /// While the slice lives, no thread uses the memory through another owner: neither by a call
+    /// nor by a slice that exists already.
     pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
         // SAFETY: the blob is live, and the caller promises that no other sharer uses the memory.
         let elements =
@@ -100,8 +101,9 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a device pointer to the [`count`](Blob::count) elements of data or diff, for
-    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped. The
-    /// values at the pointer are current until the next call that writes on the host.
+    /// reading. The memory stays allocated until a call replaces, evicts or releases it, or the
+    /// blob is dropped. The values at the pointer are current until the next call that writes on
+    /// the host.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
@@ -112,8 +114,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a device pointer to data or diff, for writing; the [head](Head) moves to the device.
-    /// The pointer may be written until the next call that reads or writes the host side; after
-    /// such a call, request the pointer again.
+    /// You may write through the pointer until the next call that reads or writes the host side;
+    /// after such a call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); errors of [`gpu_ptr`](Blob::gpu_ptr).
@@ -132,8 +134,7 @@ impl<T: Element> Blob<T> {
 
     pub(crate) fn host_mut(&mut self, part: Part) -> Result<&mut [T]> {
         let elements = self.pointer_mut(part, sys::sb_blob_mutable_cpu)?;
-        // SAFETY: as in `host`; and the memory has one owner, this blob, which
-        // is mutably borrowed.
+        // SAFETY: as in `host`. This blob is the memory's only owner and is mutably borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(elements, self.count()) })
     }
 
@@ -161,8 +162,8 @@ impl<T: Element> Blob<T> {
 
 /// Access to the memories of data and diff: their bytes, storage and queued copies.
 impl<T: Element> Blob<T> {
-    /// Returns a reference to the memory of data or diff. A reference is not a share: it borrows
-    /// the blob.
+    /// Returns a reference to the memory of data or diff. The reference is not an owner of the
+    /// memory: it borrows the blob.
     ///
     /// # Errors
     /// Out of memory, or a cap that is reached, when the memory's handle is allocated.
@@ -195,8 +196,8 @@ impl<T: Element> Blob<T> {
         Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
     }
 
-    /// Returns a share of the memory of data or diff: the memory lives at least as long as the
-    /// share. While the share lives, the memory cannot be written.
+    /// Returns a handle that shares the memory of data or diff. The memory lives at least as long
+    /// as the handle, and cannot be written while it has two owners.
     ///
     /// # Errors
     /// Errors of [`memory`](Blob::memory).

@@ -34,7 +34,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob that uses shared elements, such as an `Arc<[T]>`, without a copy. Other code
-    /// may read the elements. Before its first write, the library makes a private copy.
+    /// may read the elements. Before the library's first write, the library makes a private copy.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -60,12 +60,13 @@ impl<T: Element> Blob<T> {
 
     /// Makes a blob that uses bytes, such as `bytes::Bytes`, a mapped file or an `Arc<[u8]>`,
     /// without a copy. The bytes are elements in the machine's byte order. As in
-    /// [`from_shared`](Blob::from_shared), the bytes are never written. For Caffe's messages see
-    /// `from_proto`.
+    /// [`from_shared`](Blob::from_shared), the bytes are never written. To read a Caffe message,
+    /// call `from_proto` instead.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T`, or
-    /// that are not a whole number of elements; errors of [`from_slice`](Blob::from_slice).
+    /// whose number is not a multiple of the element size; errors of
+    /// [`from_slice`](Blob::from_slice).
     pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -123,7 +124,7 @@ impl<T: Element> Blob<T> {
     /// Errors of [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
-        // SAFETY: the blob is live, and only `self` uses it, without a slice.
+        // SAFETY: the blob is live. Only `self` uses the blob, and no slice of it exists.
         let owner = unsafe {
             reclaim(|deleter| {
                 get(|out, err| {
@@ -221,7 +222,7 @@ fn copied<T: Element>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// An owner in a box, so that the owner's bytes do not move when this value moves.
+/// An owner in a box: the owner's bytes stay in place when this value moves.
 struct Boxed<O>(Box<O>);
 
 impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
@@ -230,7 +231,7 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
     }
 }
 
-/// Returns the bytes as elements, or None if they are not aligned.
+/// Returns the bytes as elements, or `None` if the bytes are not aligned.
 fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.len() % size_of::<T>() != 0 {
         let message = format!("{} bytes are not a whole number of {}", bytes.len(), T::DTYPE);
@@ -242,7 +243,8 @@ fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.as_ptr().addr() % align_of::<T>() != 0 {
         return Ok(None);
     }
-    // SAFETY: the bytes are aligned and a whole number of elements, and any bytes are elements.
+    // SAFETY: the bytes are aligned, their number is a multiple of the element size, and any bytes
+    // are valid elements.
     Ok(Some(unsafe {
         std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>())
     }))

@@ -38,8 +38,8 @@ impl<T: Element> Blob<T> {
         ArrayViewMutD::from_shape(shape, self.host_mut(part)?).map_err(not_representable)
     }
 
-    /// Returns data or diff as an array whose type fixes the number of axes, as linear algebra
-    /// needs.
+    /// Returns data or diff as an array whose type contains the number of axes, which linear
+    /// algebra needs.
     ///
     /// ```
     /// use ndarray::{Ix1, Ix2};
@@ -54,14 +54,14 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; errors of
-    /// [`view`](Blob::view).
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob with a different number of axes;
+    /// errors of [`view`](Blob::view).
     pub fn view_as<D: Dimension>(&self, part: Part) -> Result<ArrayView<'_, T, D>> {
         let shape = self.to_string();
         self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// Like [`view_as`](Blob::view_as), for writing.
+    /// Returns an array for writing; otherwise like [`view_as`](Blob::view_as).
     ///
     /// # Errors
     /// Errors of [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
@@ -87,7 +87,8 @@ impl<T: Element> Blob<T> {
         Self::from_vec(shape, values)
     }
 
-    /// Returns the data as an array. Like [`into_vec`](Blob::into_vec), may copy the elements.
+    /// Returns the data as an array. The call may copy the elements, as
+    /// [`into_vec`](Blob::into_vec) does.
     ///
     /// # Errors
     /// Errors of [`into_vec`](Blob::into_vec) and [`view`](Blob::view).

@@ -29,10 +29,10 @@ impl Payload {
 }
 
 /// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. The bytes
-/// may be untrusted: they are first checked against the context's limits. An error contains the
-/// offset of the invalid bytes. For a value that an integer type cannot hold, such as a fraction,
-/// the error is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only
-/// NVCaffe's half-precision values; for other values, the error is
+/// may be untrusted: each call first checks them against the context's limits. An error contains
+/// the offset of the invalid bytes. If an integer blob cannot hold a value, such as a fraction, the
+/// error is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's
+/// half-precision values; for other values, the error is
 /// [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// Makes a blob from a `BlobProto` message.
@@ -117,7 +117,8 @@ impl<T: Readable> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`read_file`](Blob::read_file); an error of the reader is the error's source.
+    /// Errors of [`read_file`](Blob::read_file). An error of the reader is the
+    /// [source](std::error::Error::source) of the returned error.
     ///
     /// # Panics
     /// When the reader panics.
@@ -157,9 +158,9 @@ impl<T: Float> Blob<T> {
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
     /// them. If the process may not set the group, the new file's group and other users get only
-    /// the permissions that the old file gave to both. Linux's POSIX access control list is kept,
-    /// or narrowed to the permissions that all its entries have. Extended attributes are lost, and
-    /// other hard links refer to the old file.
+    /// the permissions that the old file gave to both. On Linux the new file has the old file's
+    /// POSIX access control list, if necessary reduced to the permissions that all entries of the
+    /// list have. Extended attributes are lost, and other hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).
@@ -177,7 +178,8 @@ impl<T: Float> Blob<T> {
     /// have received some of the bytes.
     ///
     /// # Errors
-    /// Errors of [`write_file`](Blob::write_file); an error of the writer is the error's source.
+    /// Errors of [`write_file`](Blob::write_file). An error of the writer is the
+    /// [source](std::error::Error::source) of the returned error.
     ///
     /// # Panics
     /// When the writer panics.
@@ -194,8 +196,8 @@ impl<T: Float> Blob<T> {
 
 /// Shapes of Caffe's messages.
 impl<T: Element> Blob<T> {
-    /// Returns whether the blob has the shape of a `BlobProto` message. Legacy dimensions of the
-    /// message are compared with the blob's last four axes; missing axes are 1.
+    /// Returns whether the blob has the shape of a `BlobProto` message. If the message has legacy
+    /// dimensions, they must equal the blob's last four axes; missing axes have the dimension 1.
     ///
     /// # Errors
     /// Errors of [`from_proto`](Blob::from_proto).

@@ -25,7 +25,8 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Elements to write. In a human-readable format, values that are not JSON numbers are words.
+/// Elements to write. In a human-readable format, values that are not JSON numbers are written as
+/// words.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);
@@ -35,7 +36,7 @@ struct Readable<T>(T);
 
 struct ReadableVisitor<T>(PhantomData<T>);
 
-/// Passes a number to the deserializer of the element's type.
+/// Deserializes a number as the element's type.
 macro_rules! visit_numbers {
     ($($visit:ident($type:ty),)*) => {$(
         fn $visit<E: serde::de::Error>(self, value: $type) -> Result<Self::Value, E> {

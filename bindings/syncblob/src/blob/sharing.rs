@@ -6,10 +6,10 @@ use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 both! {
-    /// Sharing of memories; see the section Sharing of the crate's documentation.
+    /// Sharing of memories; see "Sharing" in the crate's documentation.
     impl Element {
-        /// Shares the memory of `other` as this blob's data or diff. The memory lives as long as
-        /// one of the blobs uses it.
+        /// Makes this blob use the memory of `other`'s data as its data, or the memory of `other`'s
+        /// diff as its diff. The memory lives as long as one of the blobs uses it.
         ///
         /// ```
         /// use syncblob::{Blob, ErrorKind, Part};
@@ -54,20 +54,20 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small, or whose
-        /// bytes the caller owns and did not align for `T`; [`WrongDevice`](ErrorKind::WrongDevice)
-        /// for a memory of another context.
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small, or that
+        /// uses the caller's bytes and is not aligned for `T`;
+        /// [`WrongDevice`](ErrorKind::WrongDevice) for a memory of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
             // SAFETY: blob and memory are live; the blob becomes an additional owner. The library
-            // checks that the bytes are enough, and aligned for the blob's elements.
+            // checks the memory's size and alignment.
             check(|err| unsafe {
                 sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
             })
         }
 
-        /// Releases a memory, for example the diff when a net is no longer trained; sharers keep
-        /// the memory. A later access gets a new memory of zeros.
+        /// Releases this blob's share of a memory, for example of the diff after training; other
+        /// owners keep the memory. A later access gets a new memory of zeros.
         ///
         /// ```
         /// use syncblob::{Blob, Part};
@@ -84,8 +84,8 @@ both! {
             unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
         }
 
-        /// Returns whether this blob is the only owner of a memory and so may write it. A memory
-        /// that was never allocated counts as unique.
+        /// Returns whether this blob is the only owner of a memory and so may write it. A part
+        /// whose memory was never allocated has one owner.
         ///
         /// # Errors
         /// Errors of [`memory`](Blob::memory).
@@ -97,9 +97,9 @@ both! {
 
 /// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
-    /// Makes this blob the only owner of a memory: copies a shared memory on the side (host or
-    /// device) with the newest bytes, and releases the share. The copy has the elements of the
-    /// shape, without the capacity beyond them.
+    /// Makes this blob the only owner of a memory. If the memory is shared, the blob gets a new
+    /// memory with a copy of the elements, on the side (host or device) that has the newest bytes.
+    /// Spare capacity is not copied.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -139,7 +139,8 @@ impl<T: Element> Blob<T> {
         self.writes_shared = true;
     }
 
-    /// Returns an error for a shared memory. Every method that writes calls this method first.
+    /// Returns an error if the memory is shared. Every method that writes elements calls this
+    /// method first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         if *self.may_share.get_mut() {

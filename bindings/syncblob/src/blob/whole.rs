@@ -23,9 +23,9 @@ both! {
             check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
         }
 
-        /// Copies data or diff of a blob of the same shape, through the host if the blobs have
-        /// different contexts. Data that was never written is copied as zeros; the copy counts as
-        /// written, so [`update`](Blob::update) accepts it.
+        /// Copies data or diff from a blob of the same shape. If the blobs have different contexts,
+        /// the bytes pass through the host. Data that was never written is copied as zeros; the
+        /// copy counts as written, so [`update`](Blob::update) accepts it.
         ///
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared);
@@ -54,8 +54,8 @@ both! {
         }
 
         /// Copies data or diff to the device if needed, and moves the [head](crate::Head) to the
-        /// device. The copy is queued, and `stream` waits for it: later work on the stream reads
-        /// the copied bytes, and later methods that end in `_on` run on the device.
+        /// device. The copy is queued, and `stream` waits for the copy: later work on the stream
+        /// reads the copied bytes, and later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -79,7 +79,7 @@ both! {
         pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
-            // SAFETY: the blob and the stream are live; the memory whose head moves has one owner.
+            // SAFETY: the blob and the stream are live, and the memory has one owner.
             get(|out, err| unsafe {
                 sys::sb_blob_mutable_gpu_on(self.raw(), part.code(), stream, out, err)
             })
@@ -104,8 +104,8 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Replaces the elements of data or diff by a copy of `values`, without copying old elements to
-    /// the host.
+    /// Replaces the elements of data or diff with a copy of `values`, without copying old elements
+    /// to the host.
     ///
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not [`count`](Blob::count)
@@ -120,8 +120,8 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Returns host memory whose elements the caller must overwrite. If the memory has bytes beyond
-    /// the elements, keeps all old bytes, because the bytes beyond the elements must not change.
+    /// Returns host memory whose elements the caller must overwrite. If the memory has spare
+    /// capacity, all old bytes are kept, because the bytes of the spare capacity must not change.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -175,8 +175,8 @@ both! {
             check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
         }
 
-        /// Like [`scale`](Blob::scale), but on a device the work is queued on `stream`, and later
-        /// calls are ordered after the work.
+        /// Like [`scale`](Blob::scale), but a device queues the work on `stream`, and later calls
+        /// take effect after the work.
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
@@ -206,8 +206,8 @@ both! {
             check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
         }
 
-        /// Does the same as [`update`](Blob::update). On the device the work is queued on `stream`;
-        /// later calls are ordered after the work. **If the newest data is only on the host, the
+        /// Does the same as [`update`](Blob::update). A device queues the work on `stream`, and
+        /// later calls take effect after the work. **If the newest data is only on the host, the
         /// work runs on the host at once**, and the stream is ignored: see
         /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
         /// data fails, and the data is [`Lost`](crate::Head::Lost).

@@ -10,8 +10,9 @@ use crate::{Context, Error, ErrorKind, Result};
 
 impl Comm {
     /// Collective: makes a communicator over a duplicate of MPI's communicator `comm`. Handles and
-    /// reducers' buckets are allocated in the context. Drop the result before the `Universe` of the
-    /// crate `mpi`: the drop of the `Universe` finalises MPI, and then the methods fail.
+    /// reducers' buckets are allocated in the context. Drop the communicator before the `Universe`
+    /// of the crate `mpi`: dropping the `Universe` finalises MPI, and then the communicator's
+    /// methods fail.
     ///
     /// ```no_run
     /// use syncblob::comm::{Comm, Op};
@@ -29,8 +30,8 @@ impl Comm {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
-    /// the call is on another thread; or MPI was initialised with `Threading::Serialized`, where
-    /// two communicators on two threads could call MPI at once (use `Funneled` or `Multiple`).
+    /// another thread makes the call; or MPI was initialised with `Threading::Serialized` instead
+    /// of `Funneled` or `Multiple`, so two communicators on two threads could call MPI at once.
     /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or `comm` is an
     /// intercommunicator; out of memory; [`CommFailure`](ErrorKind::CommFailure).
     pub fn from_mpi<C>(context: &Context, comm: &C) -> Result<Self>

@@ -9,7 +9,7 @@ use super::{Comm, Op};
 use crate::ffi::{check, get, sized, to_i64};
 use crate::{Blob, Error, ErrorKind, Part, Reduced, Result};
 
-/// Options of a [`Reducer`], which must be equal at all ranks.
+/// Options of a [`Reducer`]. All ranks must set equal options.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `register`"]
 pub struct ReducerOptions {
@@ -42,8 +42,8 @@ impl ReducerOptions {
     }
 
     /// Collective: registers blobs, in the order of their layers. Ranks compare the options, and
-    /// the number, order, types and shapes of the blobs; a difference, or a failure of one rank, is
-    /// an error at every rank. The message for a difference contains the values of both ranks.
+    /// the number, order, types and shapes of the blobs; if two ranks differ or one rank fails,
+    /// every rank returns an error. The message for a difference contains the values of both ranks.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch),
@@ -63,7 +63,7 @@ impl ReducerOptions {
             ..sized!(sb_reducer_options)
         };
         // SAFETY: communicator and blobs are live. Registration may run concurrently with const
-        // calls on the blobs; later the reducer uses only the blobs' addresses.
+        // calls on the blobs; between steps the reducer uses only the blobs' addresses.
         let raw = get(|out, err| unsafe {
             let count = to_i64(blobs.len());
             sys::sb_reducer_create(comm.as_ptr(), blobs.as_ptr(), count, &options, out, err)
@@ -77,8 +77,9 @@ impl ReducerOptions {
 ///
 /// Small blobs are gathered in buckets, from the last registered blob to the first, since a
 /// backward pass finishes the last layer first. A blob is reduced in place, without a bucket, if it
-/// fills a bucket or has at least 128 KiB times the number of ranks. The reducer identifies a blob
-/// by its C handle, so a program may move the blob. A dropped blob can never be ready again.
+/// fills a bucket, or if its size is at least 128 KiB per rank. The reducer identifies a blob by
+/// its C handle, so a program may move the blob. A dropped blob can never be ready again, so later
+/// steps fail.
 pub struct Reducer<'c, T: Reduced> {
     /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
@@ -101,10 +102,10 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// collective methods return an error. The blobs are borrowed until the step has returned.
     ///
     /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
-    /// panics after the first `ready`. An abandoned step waits for started buckets. Afterwards,
-    /// diffs are unspecified, reducer and communicator are unusable, and the other ranks wait for
-    /// the buckets that this rank has not started. If the engine may still use a diff's memory, the
-    /// blob releases that memory, and its diff reads as zeros.
+    /// panics after the first `ready`. An abandoned step waits for started buckets. Afterwards, the
+    /// diffs are unspecified, and the reducer and the communicator are unusable. The other ranks
+    /// wait for the buckets that this rank has not started. If the engine may still use a diff's
+    /// memory, the blob releases that memory, and its diff reads as zeros.
     ///
     /// # Errors
     /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready
@@ -144,7 +145,7 @@ impl<T: Reduced> fmt::Debug for Reducer<'_, T> {
 
 fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
     if let Some(raw) = reducer.take() {
-        // SAFETY: the reducer is live and ends here, before its communicator.
+        // SAFETY: the reducer is live, and is destroyed before its communicator.
         unsafe { sys::sb_reducer_destroy(raw.as_ptr()) }
     }
 }
@@ -152,7 +153,7 @@ fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
 /// A step of a [`Reducer`]. The blobs are borrowed for `'env`, which is longer than the step.
 pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
-    /// The cell makes `'env` invariant, so that the compiler cannot shorten `'env`.
+    /// The `RefCell` makes `'env` invariant: the compiler cannot shorten it.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
     /// True from the first `ready` until the step ends, while the engine may be using a diff.
     in_flight: Cell<bool>,
@@ -223,7 +224,7 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // If the library still owns a share of the memory, the engine may still write the
+            // If the library is still an owner of the memory, the engine may still write the
             // memory.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);

@@ -7,8 +7,8 @@ use super::{count_to_c, Comm};
 use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
-/// Options of simulated ranks, which are threads of this process, for tests. Sums are computed in
-/// double precision, in the order of ranks, so every run computes the same sums.
+/// Options of simulated ranks, for tests: each rank is a thread of this process. Sums are computed
+/// in double precision, in the order of ranks, so every run computes the same sums.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,17 +99,17 @@ impl SimOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The operation returns [`CommFailure`](crate::ErrorKind::CommFailure) at this rank; the other
-    /// ranks wait.
+    /// The operation returns [`CommFailure`](crate::ErrorKind::CommFailure) at this rank, and the
+    /// other ranks wait until the time limit.
     Now,
-    /// The rank stops responding: this rank and the others wait until the limit.
+    /// The rank stops responding: all ranks wait until the time limit.
     Stop,
 }
 
 impl Comm {
     /// Makes the `nth` operation of this simulated rank fail, counted from now: 1 is the next
-    /// operation. 0 cancels a failure that was set before. An operation is a request to the engine.
-    /// Each blob or bucket needs at least one operation.
+    /// operation. 0 cancels a failure that was set before. An operation is a request to the engine;
+    /// a blob or a bucket needs one or more requests.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

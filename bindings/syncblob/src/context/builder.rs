@@ -35,7 +35,7 @@ pub struct ContextBuilder {
     max_cache_bytes: usize,
 }
 
-// SAFETY: the allocator and the function are static, and threads may share them.
+// SAFETY: the allocator and the function are static and `Sync`.
 unsafe impl Send for ContextBuilder {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for ContextBuilder {}
@@ -54,7 +54,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets a hard cap on live host memory; allocations beyond the cap fail. 0 means no cap.
+    /// Sets a hard cap on live host memory that is not page-locked; allocations beyond the cap
+    /// fail. 0 means no cap.
     pub fn max_host_bytes(mut self, bytes: usize) -> Self {
         self.max_host_bytes = bytes;
         self
@@ -66,15 +67,15 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the maximum number of bytes of page-locked memory; beyond the maximum, host memory is
+    /// Sets the maximum number of bytes of page-locked memory; host memory beyond the maximum is
     /// not page-locked. 0 means 1 GiB.
     pub fn max_pinned_bytes(mut self, bytes: usize) -> Self {
         self.max_pinned_bytes = bytes;
         self
     }
 
-    /// Sets the maximum number of bytes of freed host memory that is kept for reuse. 0 means
-    /// 256 MiB. Kept memory and memory in use together never exceed the peak of the memory in use.
+    /// Sets the maximum number of bytes of freed host memory that is kept for reuse. 0 means 256
+    /// MiB. The sum of cached memory and memory in use never exceeds the peak of memory in use.
     pub fn max_cache_bytes(mut self, bytes: usize) -> Self {
         self.max_cache_bytes = bytes;
         self
@@ -101,9 +102,9 @@ impl ContextBuilder {
     }
 
     /// Splits large operations over the caller's threads; by default the calling thread does all
-    /// work. Results do not depend on the function. The calling thread runs the tasks that the
-    /// function omits. The function is static, because a context may outlive all its handles; put a
-    /// closure that owns a thread pool into a `LazyLock`, or leak it by [`Box::leak`].
+    /// work. The function does not influence results. The calling thread runs the tasks that the
+    /// function omits. The function must be static, because a context may outlive all its handles.
+    /// Put a closure that owns a thread pool into a `LazyLock`, or leak it with [`Box::leak`].
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part};

@@ -28,10 +28,10 @@ impl Limits {
         Self::default()
     }
 
-    /// Sets the maximum number of bytes that one read may keep allocated. The limit counts the index and
-    /// the payload, the whole memory of a blob if all of it must move to the host, objects that the
-    /// library allocates for the read, and the rounding of page-locked memory (up to an eighth).
-    /// Default: only the context's cap limits a read.
+    /// Sets the maximum number of bytes that one read may keep allocated. The limit includes the
+    /// index, the payload, the library's objects, and the rounding of page-locked memory (up to an
+    /// eighth). If the read must copy a blob to the host, the limit includes the blob's whole
+    /// memory. Default: only the context's cap applies.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;
@@ -92,8 +92,8 @@ impl Limits {
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Only `max_axes` must fit C's type. Any other bound that does not fit becomes the type's
-        // largest value, which no file reaches.
+        // Only a large `max_axes` is an error. Any other bound that C's type cannot hold becomes
+        // the type's largest value, which no file reaches.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

@@ -31,7 +31,7 @@ stats! {
     device_bytes,
     /// The peak of `device_bytes`.
     device_peak,
-    /// Bytes of the callers' memory in use, on host and device.
+    /// Bytes of callers' memory that this context's memories use, on host and device.
     borrowed_bytes,
     /// Bytes of host memory kept for reuse; also counted in `host_bytes` or `pinned_bytes`.
     cached_bytes,
@@ -51,10 +51,10 @@ stats! {
     host_copies,
     /// The bytes that were copied as whole buffers within the host.
     host_copy_bytes,
-    /// Bytes of retired storage that the device may still be using, or that its driver failed to
+    /// Bytes of retired storage that the device may still be using, or that the driver failed to
     /// free; also counted as live host, page-locked or device memory.
     quarantined_bytes,
-    /// Bytes of the whole process, not only of this context: bytes in quarantine of contexts that
-    /// have ended, and bytes that no driver can free any more.
+    /// Quarantined bytes of contexts that have ended, and bytes that no driver can free any more.
+    /// Counted for the whole process, not only for this context.
     leaked_bytes,
 }

@@ -37,8 +37,9 @@ impl Model {
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a [`BlobAny`] of neither `f32` nor `f64`;
-    /// [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; errors of [`Blob::data`].
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a [`BlobAny`] whose elements are neither
+    /// `f32` nor `f64`; [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; errors of
+    /// [`Blob::data`].
     pub fn set_blob(
         &mut self,
         at: impl Into<BlobAt>,
@@ -73,8 +74,8 @@ impl Model {
         })
     }
 
-    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; a later call of
-    /// [`save_from`](Model::save_from) gets the values from its closure.
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; the closure of a later
+    /// [`save_from`](Model::save_from) provides the values.
     ///
     /// # Errors
     /// Errors of [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.
@@ -110,8 +111,8 @@ impl Model {
         .map(to_usize)
     }
 
-    /// Removes the last layer, which the program must have added, and the layer's blobs. Use this
-    /// method to undo `add_layer` when adding a blob fails.
+    /// Removes the last layer and its blobs, if the program has added that layer. Use this method
+    /// to undo `add_layer` when adding a blob fails.
     ///
     /// ```
     /// use syncblob::{ErrorKind, Format, Model};
@@ -132,7 +133,7 @@ impl Model {
         check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
     }
 
-    /// Sets the iteration, the step and the net's file of a solver state, but not its history.
+    /// Sets all fields of a solver state except the history, which is stored in blobs.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state; out

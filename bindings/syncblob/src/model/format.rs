@@ -18,7 +18,7 @@ pub enum Format {
     Caffemodel,
     /// `SolverState`: `.solverstate`.
     Solverstate,
-    /// `BlobProtoVector`; detected only if its first blob has values.
+    /// `BlobProtoVector`. A file without values in its first blob is not detected as this format.
     BlobVector,
     /// A format that only a newer library defines, as its number in C.
     #[cfg_attr(feature = "serde", serde(untagged))]

@@ -90,8 +90,8 @@ impl<'m> Layer<'m> {
         unsafe { text_bytes(self.info.name) }
     }
 
-    /// Returns the layer's type, such as `"Convolution"`; for a V1 layer the name of the enum
-    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 become U+FFFD.
+    /// Returns the layer's type, such as `"Convolution"`; for a V1 layer, the type is the name of
+    /// an enum value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 become U+FFFD.
     pub fn layer_type(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.layer_type_bytes())
     }
@@ -112,7 +112,7 @@ impl<'m> Layer<'m> {
         }
     }
 
-    /// Returns the number of the layer's blobs.
+    /// Returns how many blobs the layer has.
     pub fn num_blobs(&self) -> usize {
         to_usize(self.info.num_blobs)
     }
@@ -124,7 +124,7 @@ impl<'m> Layer<'m> {
 
     /// Returns the layer's message without its blobs, for programs that need a net's topology:
     /// Caffe's `LayerParameter`, or `V1LayerParameter` for an older
-    /// [`generation`](Layer::generation). The call reads little of the file beyond the message.
+    /// [`generation`](Layer::generation). The call reads little more of the file than this message.
     ///
     /// ```
     /// use syncblob::{Format, Model};

@@ -82,8 +82,9 @@ impl Model {
         self.layer(to_usize(index))
     }
 
-    /// Returns the blobs that belong to no layer: a solver state's history, or the only blob of a
-    /// blob file. An item is an error if the file has become unreadable or has changed.
+    /// Returns the blobs that belong to no layer: a solver state's history, or the blobs of a
+    /// [`Format::Blob`] or [`Format::BlobVector`]. An item is an error if the file has become
+    /// unreadable or has changed.
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
         stored_blobs(self, None, self.num_loose_blobs())
     }
@@ -105,8 +106,8 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
-    /// Loads the blob at a position, as [`StoredBlob::load`] does, but without first reading a
-    /// description of the blob.
+    /// Loads the blob at a position. Unlike [`blob`](Model::blob) and [`StoredBlob::load`], this
+    /// method does not read a description of the blob first.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); errors of [`StoredBlob::load`].
@@ -130,7 +131,7 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// Returns the model's message without layers and blobs. The message of a net is Caffe's
+    /// Returns the model's message without layers and blobs. For a caffemodel this is a
     /// `NetParameter` with the net's name, inputs and state. See [`Layer::message`].
     ///
     /// # Errors
@@ -183,7 +184,7 @@ impl Model {
         Ok(self.solver_info()?.iteration)
     }
 
-    /// Returns the iteration, the step and the net's file of a solver state.
+    /// Returns the fields of a solver state, except the history.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state.
@@ -217,7 +218,7 @@ pub struct SolverInfo {
 }
 
 impl SolverInfo {
-    /// Makes the fields of a state at `iteration`, with step 0 and an empty `learned_net`.
+    /// Makes a `SolverInfo` of this iteration, with step 0 and an empty `learned_net`.
     pub fn new(iteration: i32) -> Self {
         Self { iteration, ..Self::default() }
     }

@@ -47,15 +47,15 @@ impl OpenOptions {
         self
     }
 
-    /// Sets limits for this model, which replace the context's limits.
+    /// Sets the limits for this model, instead of the context's limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
     /// Sets the progress callback of [`open_reader`](OpenOptions::open_reader) and of the model's
-    /// later calls: see [`Model::set_progress`]. Opening skips values, so during an open `done` may
-    /// increase by more than a MiB between reports.
+    /// later calls: see [`Model::set_progress`]. `open_reader` skips values, so the number of bytes
+    /// done may increase by more than a MiB between two reports.
     pub fn progress(
         mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -78,7 +78,8 @@ impl OpenOptions {
     /// Errors of [`Model::open`].
     ///
     /// # Safety
-    /// The file does not change while the model lives. If the file shrinks, an access raises SIGBUS.
+    /// The file does not change while the model lives. After the file shrinks, an access may raise
+    /// SIGBUS.
     pub unsafe fn open_mapped(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.open_file(path.as_ref(), sys::SB_OPEN_MAPPED)
     }

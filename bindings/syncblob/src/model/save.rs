@@ -47,8 +47,8 @@ impl Model {
     }
 
     /// Writes the model to a file as [`save`](Model::save) does, for models that do not fit into
-    /// memory: `values` returns one [announced](Model::announce_blob) blob at a time, which is
-    /// dropped before the next request.
+    /// memory. The library requests the [announced](Model::announce_blob) blobs one by one from
+    /// `values`, and drops each before the next request.
     ///
     /// ```no_run
     /// use syncblob::{Blob, Error, Format, Model};
@@ -66,7 +66,7 @@ impl Model {
     ///
     /// # Errors
     /// Errors of `values`, after which the file is unchanged; errors of [`save`](Model::save),
-    /// except for announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
+    /// except the error for announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
     /// announced blob; errors of [`Blob::data`](crate::Blob::data).
     ///

@@ -71,8 +71,8 @@ impl StoredBlob<'_> {
         self.at
     }
 
-    /// Returns the name of the blob's layer, empty for a blob that belongs to no layer; see
-    /// [`Layer::name`](super::Layer::name).
+    /// Returns the name of the blob's layer. The name is empty for a blob that belongs to no layer.
+    /// See [`Layer::name`](super::Layer::name).
     pub fn layer_name(&self) -> Cow<'_, str> {
         let layer = self.at.layer.map(|layer| Layers::get(self.model, layer));
         layer.map_or_else(Cow::default, |layer| layer.name())
@@ -84,8 +84,8 @@ impl StoredBlob<'_> {
     }
 
     /// Loads the blob in the model's context; the caller owns the loaded blob. The element type may
-    /// differ from the stored type: a load as `f32` rounds values, and values beyond the range of
-    /// `f32` become infinite. An integer type accepts only whole numbers in its range.
+    /// differ from the stored type: `f32` rounds values, and values beyond its range become
+    /// infinite. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
@@ -141,9 +141,9 @@ impl StoredBlob<'_> {
         })
     }
 
-    /// Loads the blob as a type that holds the stored values exactly: `f32` and `f64` as such,
-    /// integers as `f64`, and halves as `f32` (as `half::f16` if the feature `half` is on and the
-    /// diff has no other type).
+    /// Loads the blob as a type that holds the stored values exactly: `f32` and `f64` unchanged,
+    /// integers as `f64`, and halves as `f32`. With the feature `half`, a blob that stores only
+    /// halves is loaded as `half::f16`.
     ///
     /// # Errors
     /// Errors of [`load`](StoredBlob::load).
@@ -239,8 +239,8 @@ impl BlobInfo {
         self.info.legacy != 0
     }
 
-    /// Returns the file offset of the first value of data or diff, if the stored values are
-    /// contiguous and little-endian, so that a program can copy them unchanged.
+    /// Returns the file offset of the first value of data or diff. Returns `None` unless the stored
+    /// values are contiguous and little-endian, so that a program can copy them.
     pub fn values_offset(&self, part: Part) -> Option<u64> {
         let offset = match part {
             Part::Data => self.info.data_offset,
@@ -283,7 +283,8 @@ pub(super) fn stored_blobs(
 
 /// Iterators over all blobs.
 impl Model {
-    /// Returns all blobs, without loading: first the layers' blobs, then blobs without a layer.
+    /// Returns all blobs, without loading their values: first the blobs of layers, then blobs
+    /// without a layer.
     ///
     /// ```no_run
     /// use syncblob::Model;
@@ -332,8 +333,8 @@ impl Model {
 pub struct LoadedBlob<T: Element> {
     /// The blob's position in the model.
     pub at: BlobAt,
-    /// The name of the blob's layer, with bytes that are not UTF-8 replaced; empty for a blob that
-    /// belongs to no layer.
+    /// The name of the blob's layer, with U+FFFD in place of bytes that are not UTF-8; empty for a
+    /// blob that belongs to no layer.
     pub layer_name: String,
     /// The blob.
     pub blob: Blob<T>,

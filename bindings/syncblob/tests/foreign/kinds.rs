@@ -1,9 +1,8 @@
-//! The first bytes of files that are not messages of Caffe, and the text of the error for each.
-//! A list that several tests share contains most of the files; the C test builds further files.
+//! Lists the beginnings of files in foreign formats.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 
-/// Returns pairs: the bytes of a file, and the text after "this is" in its error.
+/// Returns pairs of a file's bytes and the text after "this is" in the error.
 pub fn kinds() -> Vec<(Vec<u8>, String)> {
     let rows = LIST.lines().filter(|line| !line.starts_with('#'));
     let mut kinds: Vec<_> = rows.map(row).collect();
@@ -22,7 +21,6 @@ fn row(line: &str) -> (Vec<u8>, String) {
     (decoded(bytes), words.into())
 }
 
-/// Decodes `\xHH` to a byte.
 fn decoded(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();

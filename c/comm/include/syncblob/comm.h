@@ -8,27 +8,28 @@
  * Order: all ranks must make the calls that are marked "Collective" in the same order and with
  * equal arguments. A call returns when all ranks have made the call. If arguments differ, the call
  * fails if the engine detects the difference; otherwise the bytes are unspecified, or the call
- * never returns. If one rank's call fails before it sends, the other ranks wait for that rank up to
- * the engine's time limit. The simulated communicator and NCCL have a limit; MPI does not.
+ * never returns. If the call of one rank fails before it sends anything, the other ranks wait for
+ * that rank, up to the engine's time limit. The simulated communicator and NCCL have a limit; MPI
+ * does not.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
- * Failures: COMM_FAILURE means that the engine has failed; the error contains its message. The
- * communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since the
- * ranks no longer agree on the next operation. Bytes that were being reduced or received when the
- * engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails with
- * another status has sent nothing and may be retried, with one exception: to compute a mean on a
- * device, the library queues work that scales the sum (sb_blob_scale). If the device fails in this
- * work, the call returns DEVICE_LOST. The other ranks then have the mean, but this rank has neither
- * the mean nor the old values: the memory is LOST (mem.h), or only the lost device has the sum. If
- * a later blob of the call also fails, for example because the engine needs the lost device, the
- * call returns COMM_FAILURE.
+ * Failures: COMM_FAILURE means that the engine has failed; the error contains the engine's message.
+ * The communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since
+ * the ranks no longer agree on the next operation. Bytes that were being reduced or received when
+ * the engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails
+ * with another status has sent nothing and may be retried, with one exception: to compute a mean on
+ * a device, the library queues work that scales the sum (sb_blob_scale). If the device fails during
+ * the scaling, the call returns DEVICE_LOST, or COMM_FAILURE if a later blob also fails, for
+ * example because the engine needs the lost device. The other ranks then have the mean, but this
+ * rank has neither the mean nor the old values: the memory is LOST (mem.h), or only the lost device
+ * has the sum.
  *
- * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
- * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
- * and converts the sum to float and then to the half type. MPI adds the values of two ranks at a
- * time as floats and rounds after each addition. NCCL rounds by its own rules. Means of halves are
- * computed on the host, because devices have no arithmetic for halves.
+ * Halves: a sum of F16 or BF16 values is rounded to nearest. For a mean, the rounded sum is scaled
+ * and then rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds
+ * in double, and converts the sum to float and then to the half type. MPI adds the values of two
+ * ranks at a time as floats and rounds after each addition. NCCL rounds by its own rules. Means of
+ * halves are computed on the host, because devices have no arithmetic for halves.
  *
  * Forks: in a forked child, all calls return FORKED, and sb_comm_destroy does not call the engine.
  */
@@ -49,8 +50,8 @@ typedef int32_t sb_comm_op;
 enum {
     SB_COMM_SUM = 0,  /**< the sum of the ranks' values */
     SB_COMM_MEAN = 1, /**< the sum, times 1 / size */
-    SB_COMM_MIN = 2,  /**< the minimum; unspecified if a value is NaN, or if zeros of both signs
-                           occur: over MPI the ranks' results may then differ */
+    SB_COMM_MIN = 2,  /**< the minimum; unspecified if a value is NaN, or if some values are 0 and
+                           others -0: over MPI the ranks may then get different results */
     SB_COMM_MAX = 3   /**< the maximum; unspecified in the same cases as SB_COMM_MIN */
 };
 
@@ -76,7 +77,7 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param values [borrowed, nullable when count is 0] on entry this rank's values, on return the
  *      result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
- *  UNSUPPORTED (another dtype, or the engine does not reduce this dtype), OUT_OF_MEMORY,
+ *  UNSUPPORTED (any other dtype, or a half type that the engine does not reduce), OUT_OF_MEMORY,
  *  DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype,
                                                   int64_t count, void *values, sb_error *err);
@@ -100,15 +101,17 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /** Collective: combines the blobs of all ranks element by element, in place. Every rank's blobs
  *  receive the result. A blob is reduced on the device if its head is on the device and the engine
- *  accepts the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
- *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
- *  before the failed blob have their results, except blobs whose scaling failed. The failed blob is
- *  unchanged if the engine has sent none of its bytes. Otherwise, if both sides were current, the
- *  head moves to the side that was not reduced, which still has the old bytes (a lost device's
- *  bytes cannot be read); if only one side was current, the failed blob's bytes are unspecified.
+ *  accepts the device's memory, else on the host. For each blob the call has the effects of
+ *  sb_blob_mutable_cpu or sb_blob_mutable_gpu; a blob that was never written counts as zeros. After
+ *  COMM_FAILURE the blobs before the failed blob have their results, except blobs whose scaling
+ *  failed. The failed blob is unchanged if the engine has sent none of its bytes. Otherwise, if
+ *  both sides were current, the head moves to the side that was not reduced, which still has the
+ *  old bytes (unreadable if that side is a lost device); if only one side was current, the failed
+ *  blob's bytes are unspecified.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them; of any contexts, no two with the same memory. The call does not detect that
- *      two blobs borrow overlapping memory of the caller, and reduces the common bytes twice
+ *      reduces them; of any contexts, no two with the same memory. If two blobs borrow overlapping
+ *      memory of the caller, the call does not detect the overlap, and reduces the common bytes
+ *      twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -121,8 +124,8 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
- *  at all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
- *  sb_blob_gpu: a blob that was never written is filled with zeros and then counts as written, even
+ *  at all ranks. The root's blobs are read on the side of their heads: as in sb_blob_cpu and
+ *  sb_blob_gpu, a blob that was never written is filled with zeros and then counts as written, even
  *  if the call fails. At other ranks a blob is written on the device if the device has its newest
  *  bytes and the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs
  *  are in the states that sb_comm_all_reduce_blobs describes.

@@ -6,12 +6,12 @@
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
  * library holds no lock while a slot runs, so a slot may call the library, but must not pass it the
  * slot's own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. If
- * `takes` or `abandon` returns a number that the slot's comment does not list, or `test` writes
- * such a number, the number counts as 1. Every slot that can fail returns SB_OK or one of
+ * `takes` or `abandon` returns, or `test` writes, a number that the slot's comment does not list,
+ * the library treats the number as 1. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
- *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
- *    library calls only `abandon` and `close`.
+ *  - COMM_FAILURE (callers also receive COMM_FAILURE for any other code): from then on the library
+ *    calls only `abandon` and `close`.
  */
 #ifndef SYNCBLOB_COMM_ENGINE_H
 #define SYNCBLOB_COMM_ENGINE_H
@@ -37,13 +37,13 @@ typedef struct sb_comm_buffer {
                            or SB_DTYPE_BF16; in `broadcast` always SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
     /** [borrowed, nullable] NULL: `ptr` is host memory, page-locked or not. Otherwise `ptr` is
-     *  memory of this context's device; the library's work on that memory has ended, unless `takes`
-     *  returned 2. */
+     *  memory of this context's device, and the library has waited for its own work on that memory,
+     *  unless `takes` returned 2. */
     sb_context *context;
 } sb_comm_buffer;
 
-/** The table of an engine. In a struct with a smaller struct_size the missing members count as NULL
- *  and 0; a struct that ends within a slot is refused. */
+/** The table of an engine. Members beyond the implementer's struct_size count as NULL or 0; the
+ *  library refuses a struct_size that ends in the middle of a member. */
 typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
     uint32_t abi_version; /**< SB_COMM_ENGINE_ABI_VERSION */
@@ -57,7 +57,7 @@ typedef struct sb_comm_engine {
      *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle, after every request has ended or was abandoned. The slot must not fail,
-     *  and must not wait for other ranks, which may have ended. `failed` is not 0 if the ranks no
+     *  and must not wait for other ranks, which may have ended. `failed` is nonzero if the ranks no
      *  longer agree on the next operation, because a slot has failed at this rank or a reducer was
      *  destroyed during a step. */
     void (*close)(void *comm, int32_t failed);
@@ -83,8 +83,9 @@ typedef struct sb_comm_engine {
 
     /* --- requests: set all four slots or none; if none, the library calls all_reduce - */
 
-    /** Begins an all_reduce. The engine may access the elements until the request ends, and
-     *  `*buffer` until the slot returns. After a failure the engine must not use the elements. */
+    /** Begins an all_reduce. The engine may access the elements until the request ends, but the
+     *  struct `*buffer` only until the slot returns. After a failure the engine must not use the
+     *  elements. */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
     /** Sets `*out_done` to 1 if the request has completed, else to 0, without waiting. A completed
@@ -101,14 +102,15 @@ typedef struct sb_comm_engine {
 
 /** Creates a rank's handle of a communicator. The engine decides whether this call waits for the
  *  other ranks.
- *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
- *  @param engine [borrowed] outlives the communicator
+ *  @param context [borrowed, nullable] the communicator retains the context, in which reducers
+ *      allocate buckets
+ *  @param engine [borrowed] must outlive the communicator
  *  @param user passed to `open`
  *  @param out [owned] sb_comm_destroy
- *  Errors: INVALID_ARGUMENT (a table without a required slot or with only some slots of requests, a
- *  name with characters other than letters and digits), UNSUPPORTED (unknown flags, an unknown tail
- *  that is not zero, or from `open`), ABI_MISMATCH (a table of another version, or that ends within
- *  a slot), OUT_OF_MEMORY, DEVICE_LOST (from `open`), COMM_FAILURE. */
+ *  Errors: INVALID_ARGUMENT (a table without a required slot, or with only some of the slots of
+ *  requests; a name with characters other than letters and digits), UNSUPPORTED (unknown flags, an
+ *  unknown tail that is not zero, or from `open`), ABI_MISMATCH (a table of another version, or
+ *  that ends within a slot), OUT_OF_MEMORY, DEVICE_LOST (from `open`), COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine,
                                               void *user, sb_comm **out, sb_error *err);
 

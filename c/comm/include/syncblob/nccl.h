@@ -1,6 +1,6 @@
 /**
- * Communicators over NCCL, for devices "cuda:N" of one machine or many. The first call of a
- * function of this header opens NCCL (libnccl.so.2, version 2.14 or later). Creating a communicator
+ * Communicators over NCCL, for devices "cuda:N" of one machine or many. The first call of any
+ * function in this header opens NCCL (libnccl.so.2, version 2.14 or later). Creating a communicator
  * requires a context on "cuda:N", and therefore the CUDA backend of libsyncblob.
  *
  * A rank is a device. Each rank needs a separate thread or process, since a collective call waits
@@ -11,28 +11,29 @@
  * otherwise small blobs are gathered on the host. The reduction of a blob begins after the work
  * that is queued on the default streams and on the stream of the blob's context.
  *
- * Ranks of one process: NCCL writes directly into buffers of the other ranks. The pool of each
- * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
- * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing GPUs: on these GPUs,
- * use a process per rank. Memory from cuMemMap must be accessible to all devices of the process.
+ * Ranks of one process: NCCL writes directly into buffers of the other ranks. The library therefore
+ * makes the memory pool of each buffer accessible to the other devices (cuMemPoolSetAccess). On
+ * Turing GPUs, use a process per rank: a driver of 2026 was reported to lose copies by
+ * cuMemcpyPeerAsync into such a pool. Memory from cuMemMap must be accessible to all devices of the
+ * process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
- * limit counts the time within the call, separately for each operation (a blob, a bucket), and
- * includes the time in which this rank's device completes earlier work. After the limit, or if
- * another rank has failed, all operations in progress are aborted. The abort has no time limit,
- * because ncclCommAbort joins a thread of NCCL. The function sb_comm_destroy waits until NCCL has
- * finalized the communicator, for at most 5 seconds and at most the limit, since NCCL may need the
- * other ranks. Afterwards ncclCommDestroy waits for work of this rank's streams only.
+ * time is measured within the call, separately for each operation (a blob, a bucket), and includes
+ * the time in which this rank's device completes earlier work. After the limit, or if another rank
+ * has failed, all operations in progress are aborted. The abort has no time limit, because
+ * ncclCommAbort joins a thread of NCCL. The function sb_comm_destroy waits until NCCL has finalized
+ * the communicator, for at most 5 seconds and at most the limit, since NCCL may need the other
+ * ranks. Then it calls ncclCommDestroy, which waits only for work on this rank's streams.
  *
  * A lost device: NCCL needs the rank's device even for host memory. Calls after the loss return
- * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and other ranks wait up
- * to the limit. If only this engine has found the loss, sb_context_device_status does not report
- * the loss, and creating a communicator returns DEVICE_FAILURE.
+ * DEVICE_LOST and change no blob. A call in progress returns COMM_FAILURE. Other ranks wait up to
+ * the limit. While only this engine knows of the loss, sb_context_device_status does not report it,
+ * and creating a communicator returns DEVICE_FAILURE.
  *
  * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
- * abort, memory is freed when the device reports that NCCL no longer uses it. If the device is lost
- * or does not report this within 5 seconds, the copies of host bytes and the memory of a reducer's
- * step are never freed and count as live.
+ * abort, the library frees memory when the device reports that NCCL no longer uses the memory. If
+ * the device is lost or does not report this within 5 seconds, the library never frees the copies
+ * of host bytes and the memory of a reducer's step; sb_stats still counts them.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -51,7 +52,8 @@ SB_BEGIN_DECLS
 SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
 /** Collective: creates a rank's handle of a communicator.
- *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses; retained
+ *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses.
+ *      The handle retains the context
  *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks; an id can be used once
  *  @param rank 0 to size - 1
  *  @param size number of ranks
@@ -66,10 +68,11 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
                                                    sb_error *err);
 
 /** Collective: creates a rank's handle, as sb_nccl_comm_create does, for the ranks of another
- *  communicator, for example MPI's, and distributes the id through it. If a rank cannot take part
- *  and `other` works, the call fails at all ranks. Each rank waits, up to the time limit of
- *  `other`, until all ranks have tried.
- *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses; retained
+ *  communicator, for example MPI's, and distributes the id through that communicator. If a rank
+ *  cannot take part and `other` works, the call fails at all ranks. Each rank waits, up to the time
+ *  limit of `other`, until all ranks have tried to create their handles.
+ *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses.
+ *      The handle retains the context
  *  @param other [borrowed] used only during the call
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
@@ -81,7 +84,7 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_
 /** Creates the handles of all ranks, which are devices of this process. One thread calls this
  *  function once; afterwards each rank needs a separate thread, also for sb_comm_destroy.
  *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N" (else NCCL
- *      reports COMM_FAILURE); retained
+ *      reports COMM_FAILURE). Each handle retains its context
  *  @param size 1 or more
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] `size` handles, by rank; sb_comm_destroy

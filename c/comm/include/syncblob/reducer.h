@@ -4,25 +4,25 @@
  * the caller marks every blob as ready, in any order, and then waits for the end of the step.
  *
  * Buckets: blobs are assigned to buckets from the last blob of the list to the first, since a
- * backward pass finishes the last layer first. Small blobs are gathered in buckets on the host. A
- * blob that fills a bucket, or has at least 128 KiB times the number of ranks, is reduced
+ * backward pass finishes the last layer first. Small blobs are copied to buckets on the host. A
+ * blob that would fill a bucket, or has at least 128 KiB times the number of ranks, is reduced
  * separately and in place: on the device if the head is on the device and the engine accepts the
  * device's memory, else on the host. A bucket starts when all of its blobs are ready and earlier
  * buckets have started, so that all ranks start buckets in the same order. The reducer needs memory
  * for at most two buckets.
  *
- * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
- * bytes on either side, reshape it or destroy it. After sb_reducer_wait the head is on the side on
- * which the blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a
- * blob by its address: if a blob is destroyed, no step can end, unless another blob of equal dtype
- * and count at the same address becomes ready.
+ * From the sb_reducer_ready of a blob to sb_reducer_wait, the caller must not access the blob's
+ * bytes on either side, reshape the blob or destroy it. After sb_reducer_wait the head is on the
+ * side on which the blob was reduced (for gathered blobs, the host). The reducer identifies a blob
+ * by its address: after a blob is destroyed, no later step can end, unless another blob of equal
+ * dtype and count is created at the same address and marked as ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
  * other buckets are unchanged. A blob that was being reduced in place is in the state that
  * sb_comm_all_reduce_blobs describes for a failed blob. Memory that the engine may still use is
- * never freed and counts as live.
+ * never freed; sb_stats still counts it.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H
@@ -34,7 +34,7 @@ SB_BEGIN_DECLS
 /** A reducer of one rank. */
 typedef struct sb_reducer sb_reducer;
 
-/** Options of a reducer, equal at all ranks. */
+/** Options of a reducer, which must be equal at all ranks. */
 typedef struct sb_reducer_options {
     size_t struct_size;  /**< sizeof(sb_reducer_options) of the caller */
     sb_part part;        /**< SB_DATA or SB_DIFF */
@@ -47,19 +47,19 @@ typedef struct sb_reducer_options {
     { sizeof(sb_reducer_options), SB_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: creates a reducer and registers blobs. Ranks compare the options, and the number,
- *  order, dtypes and shapes of the blobs. If two ranks differ, the call fails at every rank with a
- *  message that contains both values. If one rank fails before it sends (out of memory, a wrong
- *  argument), the call fails at every rank with that rank's message. The communicator remains
- *  usable in both cases. If the engine of one rank cannot begin the first reduction
- *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
- *  that rank retries the call or ends. If the engine of one rank fails later, that rank returns
- *  COMM_FAILURE, and the other ranks return the status with which their engine reports an ended
- *  rank.
- *  @param comm [borrowed] outlives the reducer
+ *  order, dtypes and shapes of the blobs. If one of these values differs between two ranks, the
+ *  call fails at every rank with a message that contains both values. If one rank fails before it
+ *  sends (out of memory, a wrong argument), the call fails at every rank with that rank's message.
+ *  The communicator remains usable in both cases. If the engine of one rank cannot begin the first
+ *  reduction (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they
+ *  wait until that rank retries the call or ends. If the engine of one rank fails later, that rank
+ *  returns COMM_FAILURE, and the other ranks return the status with which their engine reports an
+ *  ended rank.
+ *  @param comm [borrowed] must outlive the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
- *      since the memory would be summed twice. The call does not detect blobs that share a memory
- *      later, or blobs that borrow overlapping memory of the caller
+ *      reduces them, of any contexts. No two blobs may have the same memory, now or during a step,
+ *      since the memory would be summed twice. The call does not detect blobs that will share a
+ *      memory later, or that borrow overlapping memory of the caller
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
@@ -80,18 +80,19 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
  *  @param reducer [owned, nullable] */
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
-/** Marks the blob's values as final in this step. The call starts buckets that can start and makes
- *  progress on started buckets. The call waits for other ranks only if the engine has no requests.
- *  If a bucket cannot start because memory ran out or a device failed, later calls retry the start.
- *  @param blob [borrowed] a registered blob, with the count of its registration
+/** Marks the blob's values as final in this step. The call starts each bucket whose blobs are all
+ *  ready, and advances started buckets. It waits for other ranks only if the engine has no
+ *  requests. If a bucket cannot start because memory ran out or a device failed, later calls retry
+ *  the start.
+ *  @param blob [borrowed] a registered blob, with the same count as at its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,
  *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
- *  cannot start because memory ran out or a device failed, the step continues, and the call may be
- *  retried. The same applies to a failure of queued work that wrote a blob, even if
+ *  cannot start because memory ran out or a device failed, the call fails but does not end the
+ *  step, and may be retried. The same applies if queued work that wrote a blob has failed, even if
  *  sb_reducer_ready waited for that work: mem.h defines which bytes a retry reduces. But if a
  *  device fails while it scales a mean, the call ends the step and returns DEVICE_LOST. If a device
  *  is lost and the host's bytes are current, the host's bytes are reduced, unless the engine needs

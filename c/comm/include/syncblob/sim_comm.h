@@ -5,10 +5,10 @@
  * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
- * Calls differ if their kind, op, dtype, count or root differs. If ranks make different calls, the
- * calls return COMM_FAILURE, and the message describes two of the calls. No engine detects that
- * ranks pass different parts, blobs that differ but have equal counts, or SB_COMM_MEAN instead of
- * SB_COMM_SUM. The function sb_reducer_create compares op and part.
+ * If ranks make calls that differ in kind, op, dtype, count or root, the calls return COMM_FAILURE,
+ * and the message describes two of the calls. Three differences are not detected by any engine:
+ * other parts, other blobs of equal counts, and SB_COMM_MEAN instead of SB_COMM_SUM. Only
+ * sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */
@@ -26,8 +26,8 @@ SB_BEGIN_DECLS
 typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
-    uint32_t delay_microseconds; /**< each rank completes an operation after a random delay of at
-                                      most this time, which does not count towards the limit; 0: no
+    uint32_t delay_microseconds; /**< each rank delays each operation at random, by at most this
+                                      time; delays do not count towards the time limit; 0: no
                                       delays */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
@@ -39,7 +39,8 @@ typedef struct sb_sim_comm_options {
 
 /** Creates the handles of all ranks. The handles may be destroyed in any order; a call that waits
  *  for a destroyed rank returns COMM_FAILURE at once.
- *  @param context [borrowed, nullable] retained; reducers allocate their buckets in it
+ *  @param context [borrowed, nullable] the communicators retain the context, in which reducers
+ *      allocate buckets
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] `size` handles, by rank; sb_comm_destroy

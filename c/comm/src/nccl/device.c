@@ -21,7 +21,6 @@ static sb__cu_result relax(const struct sb__nccl_device *device, struct sb__nccl
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Restores the thread's capture mode. */
 static void restore_mode(const struct sb__nccl_device *device, const struct sb__nccl_visit *visit) {
     for (int tries = 0; tries < SB__NCCL_TRIES; tries++) {
         unsigned int mode = visit->mode;

@@ -1,4 +1,3 @@
-/* NCCL's engine of communicators. */
 #ifndef SB_NCCL_ENGINE_H
 #define SB_NCCL_ENGINE_H
 
@@ -32,7 +31,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);
-/* NCCL's engine. Its slot `open` takes ownership of `user`, a handle from sb__nccl_connect. */
+/* The slot `open` takes ownership of `user`, a handle from sb__nccl_connect. */
 extern const sb_comm_engine sb__nccl_engine;
 
 /* --- defined in life.c, used by requests.c ------------------------------------------------ */

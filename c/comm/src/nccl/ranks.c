@@ -1,4 +1,3 @@
-/* Creation of communicators over NCCL. */
 #include "engine.h"
 
 #include "../comm.h"

@@ -1,5 +1,4 @@
-/* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
-   leave, and the failure of every call in turn. A rank is a thread with a device. */
+/* Tests communicators over a fake NCCL, each rank on its own thread. */
 #include "child.h"
 #include "fail_calloc.h"
 #include "fixture.h"
@@ -14,11 +13,9 @@
 #include <syncblob/nccl.h>
 
 #define MOST        4
-#define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
-#define FAULT_LIMIT 30  /* for tests in which a rank may be missing */
+#define SHORT_LIMIT 500 /* milliseconds */
+#define FAULT_LIMIT 30
 #define LONG_LIMIT  60000
-
-/* --- the devices of a test ----------------------------------------------------------------- */
 
 struct team {
     struct workplace place; /* the argument of the tasks in tasks.h; must be first */
@@ -50,7 +47,7 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
 
-/* Releases the contexts. The communicators must have been destroyed. */
+/* The caller must first destroy the communicators. */
 static void team_close(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
@@ -66,7 +63,6 @@ static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) 
     team_close(team);
 }
 
-/* Runs the task on a new team. */
 static void run_ranks(int32_t size, uint32_t limit, void (*task)(sb_comm *comm, void *arg)) {
     struct team team;
     open_team(&team, size, limit);
@@ -119,8 +115,7 @@ TEST(sums_are_those_of_all_ranks) {
             run_ranks(size, LONG_LIMIT, tasks[i]);
 }
 
-/* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
-   memory, which must be accessible. Without peers NCCL copies the data. */
+/* NCCL stores directly into a peer's memory, which must therefore be accessible. */
 TEST(peers_get_access_to_pools) {
     for (int how = 0; how < 3; how++) { /* without pools, without peers, with both */
         struct team team;
@@ -138,8 +133,6 @@ TEST(a_reducer_takes_any_order) {
         run_ranks(size, LONG_LIMIT, reduce_in_random_orders);
 }
 
-/* --- collectives wait for queued work ------------------------------------------------------ */
-
 struct kernel {
     CUdeviceptr ptr;
     int32_t rank;
@@ -152,7 +145,6 @@ static void write_values(void *user) {
         values[i] = (float)value_of_rank(net_dtypes[1], kernel->rank, 1, i);
 }
 
-/* Queues a kernel on the context's stream or the default stream, and reduces without waiting. */
 static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -207,9 +199,6 @@ TEST(blobs_of_other_devices_go_through_the_host) {
     run_ranks(1, LONG_LIMIT, reduce_elsewhere);
 }
 
-/* --- creation ------------------------------------------------------------------------------ */
-
-/* Creates a rank of the team by its id. If fewer ranks run than the team has, creation fails. */
 static void make_by_id(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -231,7 +220,6 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
     run_team(f, reduce_values);
 }
 
-/* The obstacle at rank 1 of the communicator over which the ranks of NCCL are created. */
 struct obstacle {
     enum { NOTHING, NO_CONTEXT, CUT_ID = 2, CUT = 3, NO_RANK, IN_NCCL } what;
     const char *function; /* the function of NCCL whose first call fails, or NULL */
@@ -289,12 +277,12 @@ TEST(ranks_connect_through_another_communicator_or_all_fail) {
         ranks_run(3, NULL, make_over_obstacle, &obstacle);
         assert_true(!obstacle.function == !fake_fired());
         if (i == 0)
-            assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
+            assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1);
         team_close(&team);
     }
 }
 
-/* The device "cuda:0" below belongs to a caller's backend with the same name as CUDA's. */
+/* The device "cuda:0" belongs to a caller's backend named "cuda". */
 TEST_ON(team, contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
@@ -368,7 +356,7 @@ TEST_ON(team, a_loss_that_creation_finds_is_a_failure) {
     f->is_lost = true;
 }
 
-/* A failed upload makes rank 0 lose its device, which NCCL needs even for host memory. */
+/* NCCL needs the device even for host memory. */
 TEST_ON(team, calls_after_a_loss_change_no_blob) {
     double value = 5;
     struct net net;
@@ -438,7 +426,6 @@ TEST(a_reducer_may_be_destroyed_in_its_step) {
     run_ranks(2, SHORT_LIMIT, end_in_a_step);
 }
 
-/* Rank 1 makes no call. The check whether rank 0's memory is still in use fails once. */
 TEST_ON(team, a_transient_failure_leaks_no_memory) {
     double value = 1;
     open_team(f, 2, FAULT_LIMIT);
@@ -474,8 +461,6 @@ TEST_ON(team, requests_are_abandoned_in_any_order) {
     assert_int_equal(err.device_code, 0);
     end_comms_and_close(f);
 }
-
-/* --- reports of failed calls --------------------------------------------------------------- */
 
 struct solo {
     struct team team;
@@ -567,7 +552,7 @@ TEST(a_collective_reports_each_failed_call) {
             fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
             if (failing[i].when == UNSENT)
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_DEVICE_LOST);
-            else if (failing[i].run == reduce_blob) /* a loss leaks copies of host bytes */
+            else if (failing[i].run == reduce_blob) /* a lost device leaks copies of host bytes */
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_COMM_FAILURE);
             fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
             const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
@@ -577,19 +562,16 @@ TEST(a_collective_reports_each_failed_call) {
         }
 }
 
-/* --- failures of creation ------------------------------------------------------------------ */
-
 TEST(a_failure_to_create_an_id_is_reported) {
     uint8_t id[SB_NCCL_ID_BYTES];
     fake_fail("ncclGetUniqueId", 1, FAKE_NOW, ncclSystemError);
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
     assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
-    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
+    assert_non_null(strstr(err.message, ": a rank has gone"));
 }
 
-/* Destroying a rank waits for the other ranks, which may still read the rank's data. Creation also
-   succeeds if ncclGroupEnd returns ncclInProgress. */
+/* The creation also succeeds if ncclGroupEnd returns ncclInProgress. */
 TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
@@ -602,8 +584,6 @@ TEST_ON(team, destroying_a_rank_waits_for_the_others) {
     assert_int_equal(fake_calls("ncclCommDestroy") - destroyed, 2);
     assert_int_equal(fake_calls("ncclCommAbort"), aborted);
 }
-
-/* --- every call fails in turn -------------------------------------------------------------- */
 
 static void take_any_status(sb_comm *comm, void *arg) {
     const struct team *team = arg;
@@ -619,7 +599,6 @@ static void take_any_status(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* Checks the error of a creation in which a call of `function` failed. */
 static void check_creation(const char *function, int32_t code, sb_status st) {
     const bool is_nccl = strncmp(function, "nccl", 4) == 0;
     const char *name = strcmp(function, "ncclCommGetAsyncError") == 0 ? "ncclCommInitRankConfig"

@@ -1,5 +1,4 @@
-/* Makes calloc, which allocates handles, fail as a test chooses. Link the program with
-   --wrap=calloc. */
+/* Makes calloc fail; the program must be linked with --wrap=calloc. */
 #ifndef SB_TESTS_FAIL_CALLOC_H
 #define SB_TESTS_FAIL_CALLOC_H
 

@@ -41,7 +41,6 @@ static void fill(const sb_comm_buffer *buffer, int value) {
     free(bytes);
 }
 
-/* Overwrites a buffer (NULL: none) after a failure, unless the engine has sent nothing. */
 static void spoil(struct mirror *mirror, const sb_comm_buffer *buffer) {
     if (!buffer || (mirror->failure != SB_ERR_IO && mirror->failure != SB_ERR_COMM_FAILURE))
         return;
@@ -164,8 +163,6 @@ static int32_t mirror_abandon(void *comm, void *request) {
 const sb_comm_engine mirror_engine_at_once = {SLOTS_AT_ONCE};
 const sb_comm_engine mirror_engine = {SLOTS_AT_ONCE, .start = mirror_start, .test = mirror_test,
                                       .wait = mirror_wait, .abandon = mirror_abandon};
-
-/* --- the fixture ----------------------------------------------------------------------------- */
 
 static void open_on(struct mirrored *m, const sb_comm_engine *engine, int32_t takes_device) {
     memset(m, 0, sizeof *m);

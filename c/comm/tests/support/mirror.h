@@ -1,6 +1,5 @@
-/* An engine of two ranks, where the other rank does the same as this rank: a sum is twice the data
-   sent, and the bytes that the other rank broadcasts all have one value. The engine accepts memory
-   of the host and of "sim:N", records its arguments, and fails when the test requests it. */
+/* Simulates two ranks; the second rank sends the same values as the first. A sum is twice the data
+   sent, and each broadcast byte is `fill`. */
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
@@ -24,11 +23,10 @@ struct mirror {
     int64_t fail_begin;   /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
     int64_t fail_end;     /* the n-th wait fails; 0: no call fails */
     int64_t fail_test;    /* the n-th test fails; 0: no call fails */
-    sb_status failure;    /* the status of a failure; IO, COMM_FAILURE: the buffer is overwritten */
-    bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
-    bool keeps;          /* an abandoned request may still write to its memory */
-    int fill;            /* the byte that the other rank sends */
-    /* Counts since the last mirror_forget. */
+    sb_status failure;    /* IO or COMM_FAILURE also overwrites the buffer */
+    bool tests_are_done;  /* `test` reports that a request is done */
+    bool keeps;           /* an abandoned request may still write to its memory */
+    int fill;             /* the byte that the second rank sends */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned, spoiled;
     int64_t second; /* calls of `start` while another request was in flight */
@@ -37,12 +35,9 @@ struct mirror {
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
 extern const sb_comm_engine mirror_engine_at_once; /* without requests */
-extern const char *const mirror_cause; /* the message of a failure; its device code is 7 */
+extern const char *const mirror_cause;
 
-/* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);
-
-/* --- a fixture with a communicator over the mirror ------------------------------------------- */
 
 struct mirrored {
     struct rig rig;
@@ -61,11 +56,9 @@ void mirrored_reopen(struct mirrored *m, const sb_comm_engine *engine, int32_t t
 
 /* Adds a blob whose data is start, start + 1, ... with the given head. */
 void mirrored_add(struct mirrored *m, sb_dtype dtype, int64_t count, double start, int32_t head);
-/* Sets the data of blob i. */
 void mirrored_put(struct mirrored *m, int64_t i, double start, int32_t head);
 /* Returns whether the data of blob i is start, start + step, ... Does not move the head. */
 bool mirrored_holds(struct mirrored *m, int64_t i, double start, double step);
-/* Creates a reducer of the data of all blobs. */
 void mirrored_register(struct mirrored *m, sb_comm_op op, size_t bucket_bytes);
 
 #endif

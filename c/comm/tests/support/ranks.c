@@ -64,9 +64,6 @@ void ranks_run(int32_t size, const sb_sim_comm_options *options,
     counting_allocator_assert_clean(&counting);
 }
 
-/* --- communicators and reducers that the test owns ---------------------------------------------
- */
-
 static void end_comm(void *comm) {
     sb_comm_destroy(comm);
 }

@@ -1,5 +1,4 @@
-/* Communicators and reducers that the test owns, and ranks of a simulated communicator, each on its
-   own thread. */
+/* Creates communicators and reducers that the test owns, and runs simulated ranks on threads. */
 #ifndef SB_TESTS_RANKS_H
 #define SB_TESTS_RANKS_H
 
@@ -14,17 +13,15 @@ sb_comm *test_comm(sb_context *context, const sb_comm_engine *engine, void *user
 sb_comm *test_only_rank(sb_context *context);
 sb_reducer *test_reducer(sb_comm *comm, sb_blob *const *blobs, int64_t count,
                          sb_reducer_options options);
-/* Returns the options of a reducer of `part`. */
 sb_reducer_options reducer_options(sb_part part, sb_comm_op op, size_t bucket_bytes);
 
 #define RANKS_MAX 16
 
-/* The options of simulated ranks: the defaults, except for the given members. */
 #define RANK_OPTIONS(...)                                                                          \
     ((sb_sim_comm_options){.struct_size = sizeof(sb_sim_comm_options), __VA_ARGS__})
 
-/* Runs task(comm, arg) for every rank and destroys the communicators. The test fails if an `expect`
-   of a rank failed. `options` may be NULL. */
+/* Runs task(comm, arg) on a thread for every rank, and destroys the communicators. `options` may be
+   NULL. */
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 
@@ -32,7 +29,7 @@ void ranks_run(int32_t size, const sb_sim_comm_options *options,
 void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
                   void *arg);
 
-/* Assertions for a rank's thread, where cmocka's assertions are not allowed. */
+/* cmocka's assertions work only on the main thread; a rank's thread uses these macros. */
 #define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
 #define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 #define expect_status(expected, ...)                                                               \

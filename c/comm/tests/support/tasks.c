@@ -18,7 +18,6 @@ double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i) {
     return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
 }
 
-/* Returns whether `found` is the result of `op` over the ranks `first` to `last` - 1. */
 static bool is_combined(double found, sb_dtype dtype, sb_comm_op op, int32_t first, int32_t last,
                         int blob, int64_t i) {
     double all = value_of_rank(dtype, first, blob, i);
@@ -101,9 +100,7 @@ sb_status net_step(struct net *net, sb_error *err) {
     return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
 }
 
-#define MOST 2500 /* more than two of the blocks in which sim_combine.c reduces */
-
-/* --- host memory ----------------------------------------------------------------------------- */
+#define MOST 2500 /* more than two blocks of sim_combine.c */
 
 void reduce_values(sb_comm *comm, void *arg) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F16, SB_DTYPE_BF16};
@@ -124,8 +121,6 @@ void reduce_values(sb_comm *comm, void *arg) {
         }
 }
 
-/* Ranks 2 and above do not change the result. With more ranks an engine may choose another
-   algorithm. */
 void reduce_halves(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     for (int i = 0; i < HALF_ROWS && size > 1; i++) {
@@ -161,8 +156,6 @@ void broadcast_bytes(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, size, bytes, 1, &err));
 }
 
-/* --- blobs ----------------------------------------------------------------------------------- */
-
 static void open_at(struct net *net, const struct workplace *place, sb_comm *comm) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
@@ -178,7 +171,6 @@ static void close_at(struct net *net, const struct workplace *place) {
         sb_context_release(net->context);
 }
 
-/* Fills each diff; its bytes are then current on the host, the device, or both sides. */
 static void fill_anywhere(struct net *net, int32_t rank, uint64_t *seed) {
     const bool has_device = sb_context_has_device(net->context);
     for (int b = 0; b < NET_BLOBS; b++) {
@@ -224,9 +216,6 @@ void broadcast_blobs(sb_comm *comm, void *arg) {
     }
 }
 
-/* --- steps of a reducer ---------------------------------------------------------------------- */
-
-/* Fills `order` with the numbers below `count` in a random order. */
 static void shuffle(int *order, int count, uint64_t *seed) {
     for (int i = 0; i < count; i++)
         order[i] = i;

@@ -1,13 +1,10 @@
-/* What every engine must do. Each function is the task of a rank (ranks.h); `arg` is a workplace.
-   The tests of each engine run the tasks: test_collectives.c and test_reducer.c (simulated ranks),
-   nccl/test_ranks.c, tests/mpi/test_mpi.c. */
+/* Tasks of a rank (ranks.h) that must pass with every engine; `arg` is a workplace. */
 #ifndef SB_TESTS_TASKS_H
 #define SB_TESTS_TASKS_H
 
 #include "ranks.h"
 
-/* --- a net: blobs of several dtypes and sizes, whose diffs depend on the rank -------------------
- */
+/* --- a net: blobs of several dtypes and sizes, whose diffs depend on the rank --- */
 
 #define NET_BLOBS 12
 
@@ -20,13 +17,10 @@ struct net {
     sb_reducer *reducer;
 };
 
-/* Creates the blobs, whose diffs are not yet written. */
 void net_open(struct net *net, sb_context *context);
-/* Destroys the reducer, if there is one, and the blobs. */
 void net_close(struct net *net);
 
-/* Writes the rank's values to the diff of a blob, and moves the diff's head to `head`, which must
-   not be UNINITIALIZED. */
+/* `head` must not be UNINITIALIZED. */
 sb_status net_fill(struct net *net, int32_t rank, int blob, int32_t head, sb_error *err);
 void net_fill_all(struct net *net, int32_t rank, int32_t head);
 /* Returns whether the diff of a blob is the result of `op` over the ranks `first` to `last` - 1. */
@@ -38,26 +32,19 @@ sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_e
 /* Makes the calls of a step, from the last blob to the first, until a call fails. */
 sb_status net_step(struct net *net, sb_error *err);
 
-/* --- values ---------------------------------------------------------------------------------- */
-
-/* Returns the value of element i of the blob with the number `blob` at a rank. Sums over a few
-   ranks are exact in every dtype. */
+/* Returns element i of a blob of a rank. Sums over a few ranks are exact in every dtype. */
 double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
 
-/* --- tasks --------------------------------------------------------------------------------------
- */
-
 struct workplace {
-    const char *device;          /* each rank creates a context there; NULL: use `contexts` */
+    const char *device;          /* the device of each rank's context; NULL: use `contexts` */
     sb_context *const *contexts; /* a context for each rank */
     bool on_device;              /* the engine reduces bytes of the contexts' devices in place */
-    int steps;                   /* steps for each bucket size, in reduce_in_random_orders */
+    int steps;                   /* steps for each bucket size in reduce_in_random_orders */
     uint64_t seed;
     uint64_t limit_ms; /* the communicator's time limit, in pause_longer_than_the_limit */
 };
 
 void reduce_values(sb_comm *comm, void *arg);
-/* Reduces the rows of halves.h; does nothing if there is only one rank. */
 void reduce_halves(sb_comm *comm, void *arg);
 void broadcast_bytes(sb_comm *comm, void *arg);
 void reduce_blobs(sb_comm *comm, void *arg);
@@ -66,7 +53,6 @@ void broadcast_blobs(sb_comm *comm, void *arg);
 void reduce_in_random_orders(sb_comm *comm, void *arg);
 /* Rank 0 pauses between two calls of a step; the other ranks then begin the step. */
 void pause_longer_than_the_limit(sb_comm *comm, void *arg);
-/* Destroys a reducer while its step is in progress. */
 void end_in_a_step(sb_comm *comm, void *arg);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * The test consists of claims about a backend. For each claim the test opens the device, calls
  * slots or creates blobs, compares the results with plain loops, and closes the device. The last
- * claims run random operations on blobs, also while slots return planted failures. A failed claim
+ * claims run random operations on blobs; some of them also plant failures in slots. A failed claim
  * does not end the test, but a crash or hang of the backend ends or blocks the process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
@@ -21,7 +21,7 @@ typedef int32_t sb_conformance_outcome;
 /** The outcome of a claim. */
 enum {
     SB_CONFORMANCE_PASSED = 0, /**< the backend does what the claim states */
-    SB_CONFORMANCE_FAILED = 1, /**< the claim is not true of the backend */
+    SB_CONFORMANCE_FAILED = 1, /**< the backend violates the claim */
     SB_CONFORMANCE_SKIPPED = 2 /**< not tested, for example because a slot is NULL */
 };
 
@@ -31,12 +31,12 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations; the report of a failed round has the seed
-                             that makes this round the first */
+    uint64_t seed;      /**< seed of random operations. To repeat a failed round first, pass the
+                             seed that the report of the failure contains */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
                              tests counts above 2^31, with 8 GiB of device memory */
-    const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
-                             claim, on which the other claims depend */
+    const char *only;   /**< [nullable] tests only the claims whose sentences contain this text, and
+                             the first claim, on which all other claims depend */
 
     /** [nullable] Creates a stream that is neither NULL nor own_stream and is not ordered with
      *  other streams; `device` is the result of the table's `open`. Without this function, claims
@@ -44,19 +44,19 @@ typedef struct sb_conformance_options {
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
     /** Destroys a stream of stream_create; set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
-    /** [nullable] Makes the next call of `copy`, on the same thread, fail: if `later` is 0, the call
-     *  fails and does nothing; if 1, the call succeeds, but the queued copy fails. The test calls
-     *  the function on several threads in turn. Without this function, claims about failures that
-     *  a backend reports are skipped. */
+    /** [nullable] Makes the next `copy` on the same thread fail: if `later` is 0, the call fails
+     *  and does nothing; if 1, the call succeeds, but the queued copy fails. The test calls the
+     *  function on several threads, one at a time. Without this function, claims about reported
+     *  failures are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 
-    int32_t devices;  /**< the number of devices of the backend; 0: unknown, so that the claims
-                           about valid and invalid ordinals are skipped */
+    int32_t devices;  /**< the number of devices of the backend; 0: unknown, and claims about valid
+                           and invalid ordinals are skipped */
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
-     *  backend crashes or hangs, the claim received last was being tested. */
+     *  backend crashes or hangs, it did so in the test of the claim that was received last. */
     void (*begin)(void *user, const char *claim);
 } sb_conformance_options;
 

@@ -23,8 +23,6 @@ void assert_conforms(const char *name, const sb_backend *table,
     assert_int_equal(failed, 0);
 }
 
-/* --- the host's arithmetic ------------------------------------------------------------------ */
-
 static const struct sb__parallel alone = {NULL, NULL};
 
 static sb_status host_prepare(void *device, sb_error *err) {
@@ -63,8 +61,6 @@ __attribute__((constructor)) static void make_host_backend(void) {
     host_backend.asum = host_asum;
     host_backend.sumsq = host_sumsq;
 }
-
-/* --- the simulated device as a caller's backend ---------------------------------------------- */
 
 const sb_sim_device *simulated_controls(void *device) {
     return sb__sim_backend.extension(device, SB_SIM_DEVICE);

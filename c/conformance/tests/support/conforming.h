@@ -1,5 +1,4 @@
-/* Tables for the conformance test: the host's arithmetic, and the simulated device with each
-   schedule. */
+/* Tables for the conformance test: the host's arithmetic, and the simulated device. */
 #ifndef SB_TESTS_CONFORMING_H
 #define SB_TESTS_CONFORMING_H
 
@@ -15,11 +14,9 @@ extern sb_backend host_backend;
 sb_backend simulated_backend(sb_sim_schedule schedule);
 /* Returns options with functions that create streams and make copies fail. */
 sb_conformance_options simulated_options(void);
-/* Returns the control functions of a simulated device. */
 const sb_sim_device *simulated_controls(void *device);
 
-/* Runs the conformance test. Prints the claims that did not pass, and fails the running test if a
-   claim failed. A quick run (test_is_quick) tests only small counts. */
+/* Fails the running test if a claim fails. A quick run (test_is_quick) tests only small counts. */
 void assert_conforms(const char *name, const sb_backend *table,
                      const sb_conformance_options *options);
 

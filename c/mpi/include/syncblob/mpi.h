@@ -13,10 +13,10 @@
  * MPI_Finalize.
  *
  * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).
- * MPI promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
- * that has ended until MPI detects the end, and then by default MPI aborts the whole program. After
- * a failure MPI may still use memory of incomplete requests: that memory is never freed. MPI's
- * communicator is not freed either, since freeing it may wait.
+ * MPI has no time limit: if a rank has ended, a call waits for that rank until MPI detects the end;
+ * MPI then aborts the whole program by default. After a failure the library frees neither the
+ * memory of incomplete requests, which MPI may still use, nor MPI's communicator, since
+ * MPI_Comm_free may wait.
  *
  * Devices: the library passes only host memory to MPI; bytes of a device are copied through the
  * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
@@ -31,9 +31,11 @@
 
 SB_BEGIN_DECLS
 
-/** Collective: creates a communicator over a duplicate of `mpi_comm`, so messages of `mpi_comm`
- *  and of the duplicate do not mix. Errors of MPI_Comm_dup go to the error handler of `mpi_comm`.
- *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
+/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that the library's
+ *  messages and the program's messages on `mpi_comm` do not mix. Errors of MPI_Comm_dup go to the
+ *  error handler of `mpi_comm`.
+ *  @param context [borrowed, nullable] the communicator retains the context, in which reducers
+ *      allocate buckets
  *  @param mpi_comm an intracommunicator, which the caller still owns
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize
  *  Errors: INVALID_ARGUMENT (MPI is not initialised, or finalised; `mpi_comm` is MPI_COMM_NULL or

@@ -22,13 +22,14 @@
  *
  * An OpenCL queue does not record failures: if a command of the program fails and ends before the
  * library next uses the command's queue, no call reports the failure. Wait for the events of your
- * kernels. After a failed kernel, overwrite the memories that the queue's kernels
- * wrote. In pocl, a command fails at once if an event in its wait list fails, even while earlier
- * commands of the queue run; the library may then release memory that the earlier commands use.
- * Call clFinish before you release or overwrite such memory.
+ * kernels. After a failed kernel, overwrite the memories that the queue's kernels wrote. In pocl, a
+ * command fails at once if an event in its wait list fails, even while earlier commands of the
+ * queue run; the library may then release memory that the earlier commands use. Call clFinish
+ * before you release or overwrite such memory.
  *
- * The device counts as lost after more than 64 failures that were returned only to threads that had
- * not queued the failed work. Failures of one thread's work on one queue count once.
+ * If a failure is returned only to threads that have not queued the failed work, the library keeps
+ * the failure for the thread that has queued the work: one failure for each thread and queue. If it
+ * must keep more than 64 failures, the device counts as lost.
  *
  * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
  * it accepts any address as lent device memory.
@@ -77,8 +78,8 @@ typedef struct sb_opencl_device {
     cl_device_id (*id)(const void *device);
     /** Returns the kind of the device's memory, SB_OPENCL_*. */
     int32_t (*memory)(const void *device);
-    /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and writes the offset of `ptr` in
-     *  bytes. Returns NULL if `ptr` is not in such memory.
+    /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and sets `*out_offset` to the
+     *  offset of `ptr` in bytes. Returns NULL if `ptr` is not in such memory.
      *  @return [borrowed] as long as the memory at `ptr` is allocated */
     cl_mem (*buffer)(void *device, const void *ptr, size_t *out_offset);
 } sb_opencl_device;

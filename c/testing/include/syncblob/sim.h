@@ -4,8 +4,8 @@
  * separate library, libsyncblob-testing.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
- * schedule decides when streams run. The target of a queued copy holds garbage until the copy has
- * run. Every call can be made to fail. To open the device, set `device` of sb_context_options to
+ * schedule decides when queued work runs. Until a queued copy has run, its target holds garbage.
+ * Every call can be made to fail. To open the device, set `device` of sb_context_options to
  * "sim:N"; each context has a separate device. The functions below fail with NO_DEVICE if the
  * context is host-only, UNSUPPORTED if it has another device, and FORKED in a forked child.
  */
@@ -24,7 +24,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
                                                    uint64_t seed, sb_error *err);
 
 /** Plants a fault: the `nth` call of `op` from now on (1: the next call) fails in `mode`, once.
- *  First removes all faults that were planted earlier; if `nth` is 0, only removes these faults.
+ *  The call first removes all earlier faults; if `nth` is 0, the call only removes faults.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -42,7 +42,8 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op o
                                                 sb_sim_failure mode, sb_error *err);
 
 /** Reads the number of calls of each slot, indexed by SB_SIM_*, since the context was created.
- *  @param out [borrowed] `count` numbers; 0 for operations that this version does not have
+ *  @param out [borrowed] receives `count` numbers; 0 for operations that this version of the
+ *      library does not have
  *  @param count the length of `out`, not negative: SB_SIM_OP_COUNT of the caller's headers
  *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,

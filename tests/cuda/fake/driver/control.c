@@ -1,4 +1,4 @@
-/* Settings, counters, faults, contexts, and each thread's stack of contexts. */
+/* Settings, counters, faults and contexts of the fake driver. */
 #include "driver.h"
 
 #include <stdarg.h>
@@ -31,8 +31,6 @@ static _Thread_local struct {
     int depth;
     CUstreamCaptureMode mode;
 } thread;
-
-/* --- settings -------------------------------------------------------------------------------- */
 
 static int64_t setting(const char *variable, int64_t otherwise) {
     const char *text = getenv(variable);
@@ -75,8 +73,6 @@ void fake_set(enum fake_setting which, int64_t value) {
 }
 
 READS(int64_t, fake_get, (enum fake_setting which), fake.settings[which])
-
-/* --- counters -------------------------------------------------------------------------------- */
 
 void fake_violation(const char *format, ...) {
     FAKE_LOCKED;
@@ -124,8 +120,6 @@ int64_t fake_calls(const char *function) {
             calls += functions[i].calls;
     return calls;
 }
-
-/* --- objects ------------------------------------------------------------------------------ */
 
 struct object {
     struct object *next, *previous;
@@ -183,8 +177,6 @@ void fake_revive(CUcontext context) {
         run_all(context); /* runs no copy: the copy's host memory may have been freed */
     context->lost = context->lost_soon = CUDA_SUCCESS;
 }
-
-/* --- failing --------------------------------------------------------------------------------- */
 
 void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code) {
     FAKE_LOCKED;
@@ -280,8 +272,6 @@ struct fake_blas_call fake_blas(const char *function) {
     return call;
 }
 
-/* --- the driver's lifetime ------------------------------------------------------------------- */
-
 static void at_exit(void) {
     FAKE_LOCKED;
     fake.shut_down = true;
@@ -313,8 +303,6 @@ CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **out) {
     return cuGetErrorName(error, out);
 }
-
-/* --- devices and contexts -------------------------------------------------------------------- */
 
 static bool is_device(int device) {
     return device >= 0 && device < fake.settings[FAKE_DEVICES] && device < MAX_DEVICES;
@@ -359,8 +347,6 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Fails if a capture of any context forbids unsafe calls, and invalidates such captures: creating
-   or destroying a context may wait for other contexts. cuda.h does not document this case. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -381,7 +367,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* Sets flags that remain set when the primary context is destroyed and created again. */
+/* The driver keeps the flags when the primary context is destroyed and created again. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN_ON(device);
     fake.contexts[device].flags = flags;
@@ -421,8 +407,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 
 READS(uint64_t, fake_context_id, (CUcontext context), context->id)
 
-/* Loads a kernel at its first launch. Loading may synchronise the context: see "Lazy Loading" in
-   the CUDA C++ Programming Guide. */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)
@@ -497,8 +481,6 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* Returns whether the stream's capture forbids unsafe calls on this thread. The function is in this
-   file because the capture mode belongs to the thread. */
 static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)

@@ -1,5 +1,4 @@
-/* The structs of the fake driver. One lock protects all structs. The fake driver has no threads; a
-   call that waits for queued work runs this work itself. */
+/* The structs of the fake driver, and the functions that its files share. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -14,12 +13,10 @@
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
-/* --- objects --------------------------------------------------------------------------------- */
-
-struct record { /* one recording of an event */
+struct record {
     int refs;
     bool done, captured;
-    int queries; /* the number of queries so far */
+    int queries;
     CUresult failure;
     struct CUstream_st *stream;
 };
@@ -32,31 +29,30 @@ struct CUevent_st {
 
 enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT, GATE };
 
-struct item { /* work that is queued on a stream */
+struct item {
     struct item *next;
     enum operation operation;
-    uint64_t turn;  /* the item's number among the items of all streams, in the order of queueing */
-    int64_t thread; /* the thread that queued the item */
+    uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
+    int64_t thread;
     CUresult failure;
     bool passing; /* `failure` is transient: waits return it, and the context is not lost */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* the upload copies the snapshot, as if memory had been read at the call */
+    bool staged;    /* the driver has read the source at the call */
     bool scribbled; /* the download's target is filled with RUBBISH until the copy runs */
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
-    bool (*passes)(void *user); /* a GATE is a kernel that runs until this returns true */
+    bool (*passes)(void *user); /* a GATE runs until `passes` returns true */
     void *user;
-    bool owned; /* `user` is freed with the item */
+    bool owned;
     struct record *record;
 };
 
 #define MAX_FAILURES 8
 
-/* A transient failure of a thread's work. It is kept until the thread waits for the stream or
-   records an event. */
+/* A transient failure, which the driver keeps until the thread waits or records an event. */
 struct failure {
     CUresult code;
     int64_t thread;
@@ -66,7 +62,7 @@ struct failure {
 struct CUstream_st {
     CUcontext context;
     bool blocking, destroyed, per_thread, reserved;
-    int64_t thread; /* for per_thread: the thread whose default stream this is */
+    int64_t thread;
     struct item *head, *tail;
     struct failure failures[MAX_FAILURES];
     int failure_count;
@@ -83,10 +79,10 @@ struct CUctx_st {
     int retained;
     unsigned int flags;
     CUresult lost, lost_soon;
-    const char *kernels[MAX_KERNELS]; /* the loaded kernels */
+    const char *kernels[MAX_KERNELS];
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams; /* a list that ends with legacy */
+    CUstream streams;
 };
 
 #define MAX_CHUNKS 64
@@ -95,11 +91,11 @@ struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
     bool adds_dependencies; /* an allocation may wait for a free on another stream */
-    unsigned int access;    /* one bit for each other device, set if that device has access */
+    unsigned int access;
     uint64_t threshold;
     int64_t blocks;
-    size_t reserved;           /* the mapped bytes of blocks and of chunks */
-    size_t chunks[MAX_CHUNKS]; /* sizes of the chunks: mapped memory that is free */
+    size_t reserved;
+    size_t chunks[MAX_CHUNKS]; /* sizes of mapped memory that is free */
     int chunk_count;
     CUmemoryPool next;
 };
@@ -113,12 +109,12 @@ struct block {
     size_t bytes;
     char *backing;
     int device;
-    CUmemoryPool pool; /* NULL: allocated by cuMemAlloc */
-    CUcontext context; /* NULL: memory of a pool */
+    CUmemoryPool pool;
+    CUcontext context;
     bool ready, freeing;
     bool is_reserved;       /* from cuMemAddressReserve; the first `mapped` bytes are usable */
     size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
-    struct record *freed;   /* the record of the queued free, or NULL */
+    struct record *freed;
 };
 
 struct pinned {
@@ -144,33 +140,29 @@ struct fake {
 
 extern struct fake fake;
 
-/* --- calls (control.c) ----------------------------------------------------------------------- */
-
 enum need {
     NOTHING,
     INITIALISED,
-    CONTEXT, /* a current context */
-    UNSAFE,  /* a current context, in which no capture forbids the call */
-    WORK     /* a current context; the call queues work */
+    CONTEXT,
+    UNSAFE, /* a current context, in which no capture forbids the call */
+    WORK    /* a current context; the call queues work */
 };
 
 struct call {
     CUresult result;
-    CUcontext context; /* the current context */
-    CUresult later;    /* the failure of the queued work, or of a later call */
+    CUcontext context;
+    CUresult later;
     bool passing;
     enum need need;
 };
 
-/* Begins a call of the enclosing driver function, and holds the lock until that function returns.
-   If the call must fail, makes the function return at once. */
+/* Begins a driver function. Makes the function return at once if the call must fail. */
 #define BEGIN_AS(function, need)                                                                   \
     __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
     if (c.result)                                                                                  \
     return c.result
 #define BEGIN(need) BEGIN_AS(__func__, need)
-/* RETURNS defines a function of the driver that returns the value of an expression. SIMPLE defines
-   a function that executes statements and returns CUDA_SUCCESS. */
+/* Defines a driver function that returns an expression, or executes statements. */
 #define RETURNS(name, need, parameters, ...)                                                       \
     CUresult CUDAAPI name parameters {                                                             \
         BEGIN(need);                                                                               \
@@ -191,15 +183,10 @@ struct call {
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
-/* Aborts if the host is out of memory; else returns the memory. */
 void *need_memory(void *made);
-/* Unloads a kernel that fake_load_kernel has loaded for the same pointer `function`. Does nothing
-   if the kernel is not loaded. */
+/* `function` must be the pointer that fake_load_kernel received. */
 void unload_kernel(CUcontext context, const char *function);
 
-/* --- memory (memory.c) ----------------------------------------------------------------------- */
-
-/* Counts mapped bytes, also in `pool` if it is not NULL. Returns false if memory is exhausted. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
@@ -210,21 +197,15 @@ void drop_block(struct block *block);
 void trim_pools(int device);
 void forget_memory(void);
 
-/* --- streams (streams.c) --------------------------------------------------------------------- */
-
-/* Returns the context's stream with this handle, or NULL if the context has no such stream. */
 CUstream resolve(CUcontext context, CUstream handle);
-/* Fails if captures of the context forbid unsafe calls, and invalidates these captures. */
+/* Fails if a capture forbids unsafe calls, and invalidates the capture. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
-/* Queues a copy of `item` for call `c`; returns the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
 /* Returns whether queued work uses one of the `bytes` bytes at `host` or at `device`. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
-/* Frees the per-thread default streams, which must have no queued work. */
 void drop_per_thread(CUcontext context);
-/* Frees the context's streams and their queued work. */
 void forget_streams(CUcontext context);
 
 #endif

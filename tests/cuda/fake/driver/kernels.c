@@ -1,5 +1,4 @@
-/* Modules and launches: an interpreter of the PTX that the tested kernels use. The interpreter runs
-   the threads of a launch one after another, and has no shared memory. */
+/* Interprets the PTX of the library's kernels, one thread of a launch after another. */
 #include "driver.h"
 
 #include <math.h>
@@ -12,7 +11,6 @@
 #define CLASS      16 /* registers of each class */
 #define REGISTERS  (5 * CLASS)
 
-/* The effect of each instruction on the target register TO and the operands A, B and C. */
 #define INSTRUCTIONS(X)                                                                            \
     X(LD_PARAM, "ld.param.u64", TO = param(launch, s->name))                                       \
     X(CVTA, "cvta.to.global.u64", TO = A)                                                          \
@@ -49,10 +47,10 @@ static const char *const mnemonics[] = {INSTRUCTIONS(MNEMONIC)};
 
 struct step {
     enum opcode opcode;
-    bool guarded; /* runs only if predicate register 0 is true */
+    bool guarded;
     int to, a, b, c;
     uint64_t constant;
-    char name[24]; /* the name of a parameter, a special register or a label */
+    char name[24]; /* a parameter, a special register or a label */
 };
 
 struct CUfunc_st {
@@ -68,9 +66,6 @@ struct CUmod_st {
     CUfunction first;
 };
 
-/* --- reading --------------------------------------------------------------------------------- */
-
-/* Returns the index of a register %rN, %fN, %dN, %lN or %pN, or -1 for another operand. */
 static int register_of(const char *text) {
     static const char classes[] = "rfdlp";
     const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;
@@ -79,14 +74,13 @@ static int register_of(const char *text) {
     return (int)(class - classes) * CLASS + atoi(text + 2);
 }
 
-/* Replaces a vector of registers, which are consecutive, by the first register: "{%f4, %f5}"
-   becomes "%f4". */
+/* Replaces a vector of consecutive registers, such as "{%f4, %f5}", by its first register. */
 static void shorten_vector(char *line) {
     char *open = strchr(line, '{'), *comma = open ? strchr(open, ',') : NULL,
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* the end first, so that `open` stays valid */
+    memmove(comma, close + 1, strlen(close));
     memmove(open, open + 1, strlen(open));
 }
 
@@ -144,7 +138,6 @@ static void read_params(CUfunction f, char *head) {
     }
 }
 
-/* Reads an entry: "NAME(params) { lines }". */
 static bool read_entry(CUfunction f, char *text) {
     char *body = strchr(text, '{'), *end = strstr(text, "\n}");
     if (!body || !end || !strchr(text, '('))
@@ -190,13 +183,11 @@ static void drop_module(CUmodule module) {
     fake_object_free(module);
 }
 
-/* --- running --------------------------------------------------------------------------------- */
-
 struct launch {
     CUfunction function;
     uint64_t params[MAX_PARAMS];
     uint32_t blocks, threads;
-    CUdeviceptr start, end; /* the addresses of the block that the kernel used last */
+    CUdeviceptr start, end;
     char *bytes;
 };
 
@@ -216,7 +207,6 @@ static void *reach(struct launch *launch, CUdeviceptr ptr, size_t bytes) {
     return launch->bytes + (ptr - launch->start);
 }
 
-/* Loads `count` elements of `size` bytes into consecutive registers. */
 static void load(struct launch *launch, uint64_t *to, CUdeviceptr ptr, size_t count, size_t size) {
     if (ptr % (count * size) != 0)
         fake_violation("a kernel loads %zu bytes at %p, which is not aligned", count * size,
@@ -305,8 +295,6 @@ static void run_launch(void *user) {
         for (uint32_t thread = 0; thread < launch->threads; thread++)
             run_thread(launch, block, thread);
 }
-
-/* --- calls ----------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN(UNSAFE);

@@ -1,5 +1,4 @@
-/* Device memory and page-locked memory. A host access to a device address faults, because the bytes
-   are at another address. Addresses are never reused, so that a use after a free is detected. */
+/* The fake driver never reuses an address, so that a use after a free is detected. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -8,14 +7,12 @@
 #include <sys/mman.h>
 
 #define GRANULE  ((size_t)512)
-#define SPACE    ((size_t)1 << 36) /* the reserved address space, in bytes */
-#define SMALLEST ((size_t)4096)    /* the size of a page */
-#define PAGE     ((size_t)2 << 20) /* the size of a mapping is a multiple of this */
+#define SPACE    ((size_t)1 << 36)
+#define SMALLEST ((size_t)4096)
+#define PAGE     ((size_t)2 << 20) /* the size of a mapping is a multiple of PAGE */
 
 static char *space;
 static size_t used;
-
-/* --- addresses ------------------------------------------------------------------------------- */
 
 static bool reserve_space(void) {
     if (space)
@@ -54,7 +51,6 @@ struct block *find_block(CUdeviceptr ptr, size_t bytes) {
     return block && bytes <= usable_bytes(block) - (size_t)(ptr - block->address) ? block : NULL;
 }
 
-/* Returns the reservation that contains the address, even if the address is not mapped. */
 static struct block *find_reservation(CUdeviceptr ptr) {
     for (size_t i = 0; i < fake.block_count; i++)
         if (fake.blocks[i].is_reserved && ptr - fake.blocks[i].address < fake.blocks[i].bytes)
@@ -62,11 +58,7 @@ static struct block *find_reservation(CUdeviceptr ptr) {
     return NULL;
 }
 
-/* --- mapped bytes ---------------------------------------------------------------------------
-
-   A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
-   is large enough. Chunks are not joined, so an allocation can fail although enough memory is
-   free in total. */
+/* A pool does not join its free chunks, so an allocation can fail with enough free bytes. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -138,7 +130,6 @@ static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
-/* Frees the pool if it was destroyed and has no blocks any more. */
 static void drop_pool(CUmemoryPool pool) {
     if (!pool->destroyed || pool->blocks)
         return;
@@ -184,8 +175,6 @@ bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes) {
                      block->pool->access >> context->device & 1);
 }
 
-/* --- device memory --------------------------------------------------------------------------- */
-
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     BEGIN(UNSAFE);
     const struct block wanted = {
@@ -193,11 +182,10 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     return bytes ? add_block(&wanted, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Allocates device memory that is not managed, since the tests do not access it on the host. */
+/* Returns ordinary device memory, because no test accesses managed memory on the host. */
 RETURNS(cuMemAllocManaged, CONTEXT, (CUdeviceptr * ptr, size_t bytes, unsigned int flags),
         cuMemAlloc(ptr, bytes))
 
-/* Returns the block that begins at `ptr`, if a call may free it. */
 static struct block *freeable(CUdeviceptr ptr, const char *function) {
     struct block *block = block_at(ptr);
     if (block && block->address == ptr && !block->freeing)
@@ -206,8 +194,6 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* Also frees a pool's memory that no queued work uses, as cuda.h documents. Does not wait, because
-   cuda.h does not document whether the driver waits. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -274,8 +260,7 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
     return CUDA_SUCCESS;
 }
 
-/* Fails for the pool's own device, as NVIDIA's driver does: that device's access cannot change
-   (NVIDIA/cuda-python, issue 2807). */
+/* Like NVIDIA's driver, fails for the pool's own device (NVIDIA/cuda-python, issue 2807). */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     BEGIN(INITIALISED);
     for (size_t i = 0; i < count; i++) {
@@ -308,8 +293,6 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 
 SIMPLE(cuMemPoolTrimTo, INITIALISED, (CUmemoryPool pool, size_t keep), trim(pool, keep))
 
-/* Makes an allocation wait for a queued free of the pool's memory, because the allocation may reuse
-   the freed memory. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;
@@ -357,8 +340,6 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-/* Writes the value of an attribute of a pointer. The range of memory from cuMemMap is the whole
-   reservation, including addresses that are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
     static const struct block none = {.device = -2};
     const struct block *found = block_at(ptr), *block = found ? found : &none;
@@ -387,10 +368,7 @@ SIMPLE(cuPointerGetAttributes, INITIALISED,
        (unsigned int count, CUpointer_attribute *attributes, void **values, CUdeviceptr ptr),
        for (unsigned int i = 0; i < count; i++) describe(attributes[i], ptr, values[i]))
 
-/* --- memory that cuMemMap maps to reserved addresses -------------------------------------------
-
-   The mappings in a reservation must have the same size and be contiguous from its start. All bytes
-   of a reservation count as used memory. A handle has no memory: it is the number of the device. */
+/* Mappings in a reservation must have the same size and be contiguous from its start. */
 
 SIMPLE(cuMemGetAllocationGranularity, INITIALISED,
        (size_t * granularity, const CUmemAllocationProp *prop,
@@ -435,8 +413,6 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size) {
     find_reservation(ptr)->mapped = 0;
     return CUDA_SUCCESS;
 }
-
-/* --- page-locked memory ---------------------------------------------------------------------- */
 
 struct pinned *find_pinned(const void *ptr, size_t bytes) {
     for (size_t i = 0; i < fake.pinned_count; i++) {

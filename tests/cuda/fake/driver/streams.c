@@ -1,4 +1,4 @@
-/* Streams, events and queued work. */
+/* Streams, events and queued work of the fake driver. */
 #include "driver.h"
 
 #include "base/draw.h"
@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- handles of streams ---------------------------------------------------------------------- */
-
-/* Returns this thread's default stream in the context; the first call creates the stream. The
-   stream is ordered only with the legacy default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && s->thread == fake_thread())
@@ -51,16 +47,13 @@ static CUstream find_known(CUstream handle) {
 
 READS(int, fake_knows, (CUstream handle), find_known(handle) != NULL)
 
-/* Finds a live stream of any context. Reports an unknown handle as a violation, because the
-   driver's behaviour is then undefined (cuda.h). */
+/* By cuda.h, the driver's behaviour is undefined for an unknown handle. */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
         fake_violation("%p is not a live stream", (void *)handle);
     return stream;
 }
-
-/* --- captures -------------------------------------------------------------------------------- */
 
 static bool is_capturing(CUstream stream) {
     return stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -77,7 +70,6 @@ static CUstream blocking_capture(CUcontext context) {
     return NULL;
 }
 
-/* Fails if a capture forbids work on the stream; invalidates that capture. */
 static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
@@ -89,8 +81,6 @@ static CUresult check_capture(CUstream stream) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     return CUDA_SUCCESS;
 }
-
-/* --- running --------------------------------------------------------------------------------- */
 
 void drop_record(struct record *record) {
     if (record && --record->refs == 0)
@@ -105,9 +95,7 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Returns whether the legacy default stream has work that was queued before `turn` and for which
-   blocking streams must wait. Blocking streams do not wait for event records; cuda.h does not
-   document this exception. */
+/* Blocking streams do not wait for event records; cuda.h does not document this exception. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -116,7 +104,6 @@ static bool legacy_holds(CUcontext context, uint64_t turn) {
     return false;
 }
 
-/* Returns a stream whose first item must run before the first item of `stream`, or NULL. */
 static CUstream blocker(CUstream stream) {
     const struct item *item = stream->head;
     CUcontext context = stream->context;
@@ -184,9 +171,6 @@ static CUresult run_free(const struct item *item) {
     return CUDA_SUCCESS;
 }
 
-/* Returns a failure that a call of `thread` must return for the stream, or CUDA_SUCCESS. Once a
-   wait has returned a failure, only the thread that queued the failed item gets the failure
-   again. */
 static CUresult failure_for(CUstream stream, int64_t thread) {
     for (int i = 0; i < stream->failure_count; i++)
         if (stream->failures[i].thread == thread || !stream->failures[i].is_reported)
@@ -221,7 +205,6 @@ static void run_record(CUstream stream, const struct item *item) {
     end_failure(stream, item->thread);
 }
 
-/* Runs an item. On a lost device, only completes events and allocations, and frees memory. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -270,16 +253,13 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream's first item is a closed gate, a kernel that cannot end yet. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream`. If an item of another stream must run before this item, runs the
-   other item instead. The search ends, because each next item was queued earlier. Returns false at
-   a closed gate. */
+/* The loop ends, because an item waits only for items that were queued earlier. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -290,8 +270,7 @@ static bool try_first(CUstream stream) {
     return true;
 }
 
-/* Runs the first item of `stream`. While a gate is closed, releases the lock, so that another
-   thread can open the gate. */
+/* Releases the lock at a closed gate, because another thread opens the gate. */
 static void run_first(CUstream stream) {
     while (stream->head && !try_first(stream)) {
         fake_unlock(NULL);
@@ -300,7 +279,6 @@ static void run_first(CUstream stream) {
     }
 }
 
-/* Runs the work that the stream has at the time of the call, but not work that is queued later. */
 static void run_stream(CUstream stream) {
     const uint64_t turn = fake.turn;
     while (stream->head && stream->head->turn <= turn)
@@ -312,7 +290,7 @@ static void try_stream(CUstream stream) {
         ;
 }
 
-/* Returns a stream with queued work, or NULL. Running a stream's last item may free the stream. */
+/* Running a stream's last item may free the stream. */
 static CUstream with_work(CUcontext context) {
     CUstream s = context->streams;
     while (s && !s->head)
@@ -346,7 +324,6 @@ void fake_drain(void) {
         run_all(&fake.contexts[i]);
 }
 
-/* Runs a random number of items of random streams. */
 static void drift(CUcontext context) {
     while (sb__draw(&fake.random) % 4 != 0) {
         uint64_t count = 0;
@@ -360,8 +337,6 @@ static void drift(CUcontext context) {
             step(s);
     }
 }
-
-/* --- queueing -------------------------------------------------------------------------------- */
 
 static bool overlaps(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes) {
     return a && b && a < b + b_bytes && b < a + a_bytes;
@@ -382,9 +357,7 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
     return false;
 }
 
-/* Prepares the checks of a copy. An upload's source must not change until the copy runs; with the
-   random schedule, the copy may read pageable memory early. A download's target is filled with
-   rubbish until the copy runs. */
+/* A download's target is filled with rubbish until the copy runs. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -410,14 +383,12 @@ static void append(CUstream stream, struct item *item) {
     stream->tail = item;
 }
 
-/* Frees the objects that an item owns, if the item was not queued. */
 static void drop_item(const struct item *item) {
     drop_record(item->record);
     if (item->owned)
         free(item->user);
 }
 
-/* Counts work on a captured stream as a node of the graph, and does not queue the work. */
 static CUresult capture(CUstream stream, const struct item *item) {
     stream->captured_from->nodes++;
     if (item->operation == RECORD) {
@@ -481,8 +452,6 @@ CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
     return result;
 }
 
-/* --- copies ---------------------------------------------------------------------------------- */
-
 static CUresult queue_copy(const char *function, CUstream stream, const struct item *item) {
     BEGIN_AS(function, WORK);
     if ((item->dst && !find_block(item->dst, item->bytes)) ||
@@ -508,8 +477,6 @@ COPIES(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 RETURNS(fake_launch, WORK, (CUstream stream, void (*kernel)(void *user), void *user),
         enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user}))
 
-/* Queues work of the fake cuBLAS or NCCL. This is not a call of the driver, so fake_fail cannot
-   make it fail. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -532,8 +499,6 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
         &(struct item){
             .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
 }
-
-/* --- streams --------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
     BEGIN(CONTEXT);
@@ -568,8 +533,6 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Checks a query of or a wait for `stream`. Fails, and invalidates the capture, if `stream` is
-   captured. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (result || !is_capturing(stream))
@@ -592,7 +555,6 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return c.context->lost ? c.context->lost : result;
 }
 
-/* Runs the stream's work up to a closed gate, so that memory that the work frees becomes free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -606,13 +568,10 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        /* The only flags that exist are for captures. */
         return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
-
-/* --- events ---------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     BEGIN(CONTEXT);
@@ -657,13 +616,12 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
         run_first(record->stream);
     trim_pools(event->context->device);
     for (CUstream s = event->context->streams; s && record->failure; s = s->next)
-        if (s == record->stream) /* a destroyed stream may not exist any more */
+        if (s == record->stream) /* `record->stream` may have been freed */
             mark_reported(s);
     return event->context->lost ? event->context->lost : record->failure;
 }
 
-/* The first query of a recorded event runs no work, so it returns NOT_READY unless the event is
-   complete. Later queries run the stream's work. Only waits return a transient failure. */
+/* The first query of a recorded event runs no work. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -675,7 +633,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return record->done ? event->context->lost : CUDA_ERROR_NOT_READY;
 }
 
-/* Fails without a current context, because cuda.h lists INVALID_CONTEXT without a condition. */
+/* Fails without a current context: cuda.h lists INVALID_CONTEXT without a condition. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     BEGIN(INITIALISED);
     if (!c.context)
@@ -685,8 +643,6 @@ CUresult CUDAAPI cuEventDestroy(CUevent event) {
     fake_object_free(event);
     return CUDA_SUCCESS;
 }
-
-/* --- capturing ------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
     BEGIN(CONTEXT);
@@ -699,7 +655,6 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     return CUDA_SUCCESS;
 }
 
-/* Begins a capture in the global mode, the only mode that the tests use. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -712,8 +667,6 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture on all streams. Unlike a real driver, accepts a capture whose other streams were
-   not joined back to the first stream. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);

@@ -8,7 +8,6 @@
 #include "syncblob/backend.h"
 #include "syncblob/syncblob.h"
 
-// Calls function(arguments..., &error), which must succeed.
 template <typename... Parameters, typename... Arguments>
 void must(sb_status (*function)(Parameters...), Arguments... arguments) {
     sb_error error;
@@ -19,7 +18,7 @@ void must(sb_status (*function)(Parameters...), Arguments... arguments) {
     std::exit(1);
 }
 
-/** Creates a context; a NULL backend selects a device of libsyncblob. */
+/** A NULL backend selects a device of libsyncblob. */
 inline sb_context *create_context(const sb_backend *backend, const char *device) {
     sb_context *made = nullptr;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

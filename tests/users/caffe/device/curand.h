@@ -1,5 +1,4 @@
-/* Replaces cuRAND's header, because the package of cuRAND is large. Declares the types of cuRAND
-   that Caffe's headers use. The tests draw no random numbers on a device. */
+/* Defines the types of cuRAND, a large package, that Caffe's headers use. */
 #ifndef SYNCBLOB_TESTS_CAFFE_CURAND_H
 #define SYNCBLOB_TESTS_CAFFE_CURAND_H
 

@@ -1,10 +1,5 @@
-// Runs Caffe's tests for the CPU by way of a device: the linker redirects the calls of
-// bindings/caffe to this file (--wrap). Before the host accesses a memory, the memory's bytes move
-// to the device and back. Arithmetic runs on the device, and then the bytes move back. After each
-// call the head is at the host, as without a device, because the test may write through a pointer
-// that it holds. Tests access single elements in loops, and moving bytes each time would be slow.
-// Therefore only the first 16 accesses after the creation of a memory move bytes, and after them
-// one in 1009.
+// Runs Caffe's tests for the CPU on a device: the linker redirects calls of bindings/caffe to this
+// file (--wrap). Only some accesses move bytes to the device and back, to save time.
 #include <atomic>
 
 #include "syncblob/syncblob.h"
@@ -58,7 +53,6 @@ sb_status __real_sb_blob_sumsq(const sb_blob *, sb_part, double *, sb_error *);
 
 namespace {
 
-// Makes a call with the newest bytes of a part on the device.
 template <typename Call>
 sb_status on_device(const sb_blob *constant, sb_part part, sb_error *err, Call call) {
     sb_blob *blob = const_cast<sb_blob *>(constant);

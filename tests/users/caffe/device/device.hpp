@@ -1,6 +1,4 @@
-// A device for Caffe without a GPU, and the tests' access to its memory. For Caffe's own classes
-// the device is the process's memory, behind fake CUDA functions (own.cpp); for ours it is the
-// simulated device (sim.cpp) or an OpenCL device (opencl.cpp).
+// A device for Caffe without a GPU, and the tests' access to the device's memory.
 #ifndef SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 #define SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 

@@ -1,5 +1,5 @@
-// Prints the results of Blob and SyncedMemory between host and device, one a line. Caffe's own
-// classes and bindings/caffe must print the same.
+// Prints the results of Blob and SyncedMemory between host and device. Caffe's own classes and
+// bindings/caffe must print the same.
 #include "device.hpp"
 
 #include <cstdio>
@@ -28,7 +28,6 @@ float read_device(const void *device, int index) {
     return values[index];
 }
 
-// Prints a value that the caller has read, and the head after this read.
 void report(const char *what, float value, SyncedMemory *memory) {
     std::printf("%s: %g, head %d\n", what, value, memory->head());
 }

@@ -1,5 +1,4 @@
-// Runs Caffe's tests of Blob and SyncedMemory on a GPU, and defines the functions of CUDA and Caffe
-// that the tests call. The tests read device memory only by copies to the host.
+// Runs Caffe's tests of Blob and SyncedMemory on a GPU.
 #include "device.hpp"
 
 #include <string>

@@ -1,5 +1,4 @@
-// The first OpenCL device, with shared virtual memory as in pocl, and the context for
-// bindings/caffe.
+// The first OpenCL device as the device of bindings/caffe.
 #include "context.hpp"
 #include "device.hpp"
 

@@ -1,5 +1,4 @@
-// Fake functions of CUDA and Caffe that Caffe's own two classes call; device memory is the
-// process's memory.
+// Fake functions of CUDA for Caffe's own classes. The device memory is memory of the process.
 #include "device.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The simulated device, and the context for bindings/caffe.
+// The simulated device as the device of bindings/caffe.
 #include "context.hpp"
 #include "device.hpp"
 

@@ -1,5 +1,4 @@
-// The parts of Caffe's common.cpp that both programs need. The whole common.cpp requires cuBLAS and
-// cuRAND.
+// The parts of Caffe's common.cpp that do not need cuBLAS or cuRAND.
 #include "caffe/common.hpp"
 #include "caffe/util/rng.hpp"
 

@@ -1,4 +1,4 @@
-/* Converts a net to an ONNX file: convert PROTOTXT MODEL OUT. Prints a summary of the net. */
+/* Converts a net to an ONNX file: convert PROTOTXT MODEL OUT. */
 #include <stdio.h>
 #include <syncblob/net.h>
 

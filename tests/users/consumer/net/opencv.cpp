@@ -1,5 +1,4 @@
-// A program ported from OpenCV 4 to OpenCV 5: opencv PROTOTXT MODEL OUT. With the fake OpenCV the
-// net is the ONNX file's bytes.
+// Uses syncblob_opencv.hpp with the fake OpenCV: opencv PROTOTXT MODEL OUT.
 #include <syncblob_opencv.hpp>
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-//! Compiles and links C code that uses the library, with the metadata that syncblob-sys passes to
-//! the crates that depend on it.
+//! Compiles C code with the metadata that syncblob-sys passes to dependent crates.
 
 use std::env;
 use std::path::PathBuf;

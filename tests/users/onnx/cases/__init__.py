@@ -1,6 +1,4 @@
-"""The test cases. TABLES maps the name of a row (a layer or one property of a layer) to the number
-of its cases and the function that generates a case from pseudo-random numbers.
-"""
+"""TABLES maps each row's name to its number of cases and the function that draws a case."""
 
 import sys
 import zlib
@@ -17,8 +15,6 @@ OF_CAFFE = tuple(row for row in TABLES if row not in forks.TABLE)
 
 
 class Case:
-    """One net of a row of the tables, with Caffe's outputs if given."""
-
     def __init__(self, row, index, outputs=None):
         self.name = f"{row}/{index:03}"
         self.net = Net()
@@ -29,7 +25,6 @@ class Case:
                        for name, array in (outputs or {}).items()}
 
     def digest(self):
-        """Returns a digest of everything that determines Caffe's answers."""
         digest = zlib.crc32(self.net.model(), zlib.crc32(self.net.text().encode()))
         for values in self.inputs.values():
             digest = zlib.crc32(values.tobytes(), digest)
@@ -41,7 +36,7 @@ def cases_of(row):
 
 
 def answered(row, most=None):
-    """Returns the first cases of a row, at most `most`, with their stored answers."""
+    """Returns at most `most` cases of a row, with their stored answers."""
     kept = answers_of_module(MODULES[row]).get(row, [])
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:

@@ -7,8 +7,7 @@ from .values import some
 
 
 def prior_parameters(draw):
-    """Draws the parameters of a PriorBox: sizes, ratios and so on. Always sets "clip", whose default
-    differs between versions of Caffe."""
+    """Always sets "clip", because the default of "clip" differs between versions of Caffe."""
     count = draw.choice((1, 1, 1, 2, 3))
     least = [draw.choice((4, 7, 7.5, 10.9, 30, 60.25)) for _ in range(count)]
     parameters = {"min_size": least}
@@ -33,14 +32,12 @@ def prior_box(draw, net):
 
 
 def boxes(draw, count):
-    """Draws boxes in the unit square, as rows of xmin, ymin, xmax, ymax."""
+    """Each row is xmin, ymin, xmax, ymax."""
     centre, size = draw.uniform([count, 2], 0.25, 0.75), draw.uniform([count, 2], 0.1, 0.45)
     return numpy.concatenate([centre - size / 2, centre + size / 2], axis=1)
 
 
 def detection_inputs(draw, net, share, deviation=0.5):
-    """Adds the inputs location, confidence and priors; returns the number of classes and the
-    inputs."""
     batch, priors, classes = draw.between(1, 3), draw.between(1, 16), draw.between(2, 5)
     variance = draw.choice(([0.1, 0.1, 0.2, 0.2], [0.25, 0.2, 0.15, 0.1]))
     sides = 1 if share else classes
@@ -56,7 +53,7 @@ def detection_parameters(draw, classes, share):
     parameters = {"num_classes": classes, "nms_param": nms}
     if not share or draw.chance(40):
         parameters["share_location"] = share
-    # Shared locations have the label -1, so Caffe would skip them all if the background's label were -1.
+    # Shared locations have the label -1. If the background had this label, Caffe would skip all locations.
     backgrounds = (0, 0, classes - 1, classes + 3) + (() if share else (-1,))
     parameters.update(some(draw, background_label_id=backgrounds, keep_top_k=(-1, 1, 4, 8, 200),
                            confidence_threshold=(0.01, 0.3, 0.6, 0.98),
@@ -81,14 +78,13 @@ def detection_output(draw, net):
 
 
 def inverted(draw, net):
-    """Draws boxes of which some are inverted (xmax < xmin): an inverted box overlaps no box."""
     classes, bottoms = detection_inputs(draw, net, True, 3.0)
     detect(net, bottoms, {"num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
                           "confidence_threshold": 0.2})
 
 
 def eta(draw, net):
-    """Draws a DetectionOutput whose threshold falls with each box that non-maximum suppression keeps."""
+    """The threshold decreases after each box that non-maximum suppression keeps."""
     classes, bottoms = detection_inputs(draw, net, True, 0.2)
     detect(net, bottoms, {
         "num_classes": classes, "nms_param": {"nms_threshold": 0.8, "eta": draw.choice((0.5, 0.9))},

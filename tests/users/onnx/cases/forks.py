@@ -1,4 +1,4 @@
-"""Layers of Caffe's forks. The Caffe that computes the answers of other modules lacks these layers."""
+"""Layers of Caffe's forks, which Caffe itself lacks."""
 
 import numpy
 
@@ -16,8 +16,7 @@ def roi_pooling(draw, net):
 
 
 def regions(draw, images, height, width, axes=(2, 2, 4)):
-    """Draws rows of an image's number and two corners; some corners are at integers or halves, outside
-    the image, or inverted."""
+    """A row is an image number and two corners. Corners may lie outside the image, or be inverted."""
     count = draw.between(1, 6)
     corners = draw.uniform([count, 4], -0.1, 1.1) * numpy.float32([width, height, width, height])
     grid = draw.choice((None, 0.5, 1))
@@ -45,8 +44,6 @@ def upsample(draw, net):
 
 
 def pool_with_mask(draw, net, scales, sides):
-    """Adds a pooling layer whose windows do not overlap, with its mask, and a blob that has the
-    pooled shape, but other values than the maxima."""
     net.layer("Pooling", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]), ("pool", "mask"),
               pooling_param=parameters_of(draw, scales, (0, 0), scales))
     return net.layer("Power", "pool", "other", power_param={"scale": -2, "shift": 1})
@@ -89,7 +86,7 @@ def scale_and_shift(draw, channels):
 
 
 def bn(draw, net, parameters, blobs, least_batch=1):
-    """Draws a BN. If the BN uses the batch's variance, several images keep the variance above 0."""
+    """With the batch's variance, BN needs several images to keep the variance above 0."""
     shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     bn_param=parameters)
@@ -127,7 +124,6 @@ def bn_moving_average(draw, net):
 
 
 def batch_norm_scaled(draw, net):
-    """Draws NVIDIA's BatchNorm, which also scales."""
     shape = [draw.between(1, 3), draw.between(1, 5), *draw.shape(2)]
     channels = [shape[1]]
     blobs = [draw.numbers(channels, draw.choice((0.5, 0.5, 40))), draw.uniform(channels, 0.5, 2),
@@ -155,7 +151,7 @@ def depthwise(kind):
 
 
 def c3d_field(draw, name):
-    """Returns the field's name in version 1.0 or 1.1 of C3D."""
+    """Versions 1.0 and 1.1 of C3D have different names for the field."""
     return draw.choice((f"{name}_param", f"{name}3d_param"))
 
 
@@ -227,8 +223,7 @@ def interp(draw, net):
 
 
 def interp_border(draw, net):
-    """Draws options of Interp that OpenCV's importer does not have: a cropped border, and fewer
-    steps between the corners."""
+    """OpenCV's importer lacks these options of Interp."""
     sides = [draw.between(4, 9) for _ in range(2)]
     net.input("data", draw.numbers([1, draw.between(1, 3), *sides]))
     parameters = {"shrink_factor": draw.between(1, 3),
@@ -272,7 +267,6 @@ def gate(draw, net):
 
 
 def text_layer(draw, net):
-    """Draws the layers that text recognition uses around recurrent layers."""
     shape = draw.shape(draw.between(2, 4))
     order = draw.sample(range(len(shape)))
     net.layer("Transpose", draw.numbers(shape), "transposed", transpose_param={"dim": order})
@@ -282,7 +276,6 @@ def text_layer(draw, net):
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 
 
-# OpenCV's importer computes the answers of OF_OPENCV, references.py the answers of OF_FORMULAS.
 OF_OPENCV = {
     "BatchNormScaled": (40, batch_norm_scaled),
     "ConvolutionDepthwise": (40, depthwise("ConvolutionDepthwise")),

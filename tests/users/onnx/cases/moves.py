@@ -1,5 +1,4 @@
-"""Layers that move values, whose inputs are 1, 2, 3..., so that each value shows its origin; and connections
-between layers: inputs, layers in place, blobs that several layers read."""
+"""Layers that move values, and connections of layers. Inputs are 1, 2, 3..., so that each value shows its origin."""
 
 import math
 
@@ -25,7 +24,7 @@ def reshape(draw, net):
 
 
 def new_dims(draw, old):
-    """Draws sizes with the same product as the old sizes. Some are written as 0 (unchanged) or -1 (inferred)."""
+    """The new sizes have the same product as the old sizes. 0 stands for an unchanged size, -1 for an inferred size."""
     left, dims = math.prod(old), []
     while left > 1 and len(dims) < 3:
         divisor = draw.choice([n for n in range(1, left + 1) if left % n == 0])
@@ -129,7 +128,6 @@ def batch_reindex(draw, net):
 
 
 def input_layer(draw, net):
-    """Draws an input that is declared in one of several ways."""
     shape = draw.shape(4)
     way = draw.choice(("input_dim", "input_shape", "layer", "two tops", "parameter twice"))
     net.inputs["data"] = draw.numbers(shape)
@@ -150,8 +148,7 @@ def input_layer(draw, net):
 
 
 def in_place_on_input(draw, net):
-    """Draws a layer that works in place on an input; in ONNX the output cannot have the input's
-    name."""
+    """In ONNX the output of an in-place layer cannot have the input's name."""
     net.names_differ = True
     net.layer("ReLU", draw.numbers(draw.shape(4)), "data")
     if draw.chance(50):
@@ -159,7 +156,6 @@ def in_place_on_input(draw, net):
 
 
 def chain_in_place(draw, net):
-    """Draws several layers that work in place on one blob, then layers that read the blob."""
     net.layer("Power", draw.numbers(draw.shape(4)), "x", power_param={"scale": 2})
     for kind in draw.sample(("ReLU", "TanH", "Sigmoid", "Dropout"))[:draw.between(1, 4)]:
         net.layer(kind, "x", "x")
@@ -168,7 +164,6 @@ def chain_in_place(draw, net):
 
 
 def shared(draw, net):
-    """Draws a blob with several readers, one of which may be a Silence."""
     net.layer("Power", draw.numbers(draw.shape(4)), "x")
     net.layer("TanH", "x", "a")
     net.layer("Eltwise", ["x", "a"], "b", eltwise_param={"operation": draw.choice(("SUM", "PROD", "MAX"))})
@@ -179,7 +174,6 @@ def shared(draw, net):
 
 
 def phases(draw, net):
-    """Draws layers that each run in only one phase and have the same top."""
     net.layer("Power", counted(draw.shape(3)), "x", name="for_train", include={"phase": "TRAIN"},
               power_param={"scale": 7})
     rule = draw.choice(({"include": {"phase": "TEST"}}, {"exclude": {"phase": "TRAIN"}}))

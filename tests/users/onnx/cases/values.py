@@ -1,4 +1,4 @@
-"""Layers that compute values from values: of one blob, of several blobs or of a blob and weights."""
+"""Layers that compute values from the values of blobs, with or without weights."""
 
 import functools
 import math
@@ -7,8 +7,6 @@ import numpy
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
-    """Adds a layer that reads an input, or reads another layer's top, or changes another layer's top
-    in place."""
     net.input("data", values)
     way = draw.choice(("plain", "plain", "in place", "above"))
     if way == "plain":
@@ -23,8 +21,7 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """Draws the field for an axis, counted from the first or the last axis. The field may be omitted for the
-    default axis. `old` is the name of an older field, which counts only from the first axis."""
+    """`old` is an older field, which counts only from the first axis."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):
@@ -33,12 +30,10 @@ def axis_of(draw, axis, axes, default=1, percent=30, old=None):
 
 
 def some(draw, **options):
-    """Draws some of the options, each with one of its possible values."""
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
 
 
 def function(kind, deviation=1.0, **options):
-    """Returns a function that draws a layer with some of these options as parameters."""
     def draw_case(draw, net):
         parameters = some(draw, **options)
         in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower(),
@@ -61,7 +56,7 @@ def elu(draw, net):
 
 
 def absval(draw, net):
-    """Draws an AbsVal, which Caffe does not run in place."""
+    """Caffe does not run AbsVal in place."""
     net.layer("AbsVal", draw.numbers(any_shape(draw)), "absval")
 
 
@@ -69,7 +64,7 @@ def power(draw, net):
     parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
                       shift=(0, 1, -0.5, 2.5))
     values = draw.numbers(any_shape(draw))
-    if parameters.get("power", 1) not in (0, 1, 2, 3):  # such a power requires a positive base
+    if parameters.get("power", 1) not in (0, 1, 2, 3):  # a fractional or negative power requires a positive base
         parameters["scale"] = abs(parameters.get("scale", 1))
         parameters["shift"] = abs(parameters.get("shift", 0))
         if not parameters["scale"]:
@@ -165,7 +160,7 @@ def lrn_across(draw, net):
 
 
 def lrn_within(draw, net):
-    """Draws an LRN within channels. Caffe ignores the k of such a layer."""
+    """Caffe ignores the k of an LRN within channels."""
     parameters = some(draw, local_size=(1, 3, 5), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2))
     net.layer("LRN", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]), "norm",
@@ -189,7 +184,7 @@ def batch_norm(draw, net):
 
 
 def batch_norm_of_batch(draw, net):
-    """Draws a BatchNorm that uses the batch's mean and variance also in phase TEST."""
+    """The layer uses the batch's mean and variance also in phase TEST."""
     batch_norm_of(draw, net, {"use_global_stats": False, **some(draw, eps=(0.001, 0.01))}, 1)
 
 

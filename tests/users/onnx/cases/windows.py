@@ -7,7 +7,6 @@ from .values import axis_of
 
 
 def window(draw, axes, largest_kernel=4, dilations=(1, 1, 1, 2, 3)):
-    """Draws kernel, pad, stride and dilation of each axis."""
     return [(draw.between(1, largest_kernel), draw.choice((0, 0, 1, 2, 3)), draw.choice((1, 1, 2, 3)),
              draw.choice(dilations)) for _ in range(axes)]
 
@@ -17,7 +16,6 @@ def extent(kernel, dilation):
 
 
 def spell(draw, axes, windows, fields):
-    """Returns the windows' parameters, each written in one of its equivalent forms."""
     parameters = {}
     for number, (word, long_word, default) in enumerate(fields):
         values = [each[number] for each in windows]
@@ -41,7 +39,6 @@ FIELDS = (("kernel_size", "kernel", None), ("pad", "pad", 0), ("stride", "stride
 
 
 def channels(draw):
-    """Draws the number of groups, and the numbers of input and output channels of each group."""
     group = draw.choice((1, 1, 1, 2, 3, 4))
     if group > 1 and draw.chance(40):
         return group, 1, draw.between(1, 2)  # depthwise
@@ -49,7 +46,6 @@ def channels(draw):
 
 
 def add_bias(draw, parameters, blobs, percent=30):
-    """Draws whether the layer has a bias; if so, adds the bias, with a number for each output."""
     if draw.chance(percent):
         parameters["bias_term"] = False
     else:
@@ -78,7 +74,7 @@ def convolution(draw, net):
 
 
 def convolution_axis(draw, net):
-    """Draws a convolution whose channel axis is not 1: all axes before it are batch axes."""
+    """All axes before the channel axis are batch axes."""
     batch, (height, width) = draw.shape(2, 3), draw.shape(2, 6)
     before, after = draw.between(1, 3), draw.between(1, 3)
     net.layer("Convolution", draw.numbers([*batch, before, height, width]), "conv",
@@ -87,7 +83,7 @@ def convolution_axis(draw, net):
 
 
 def shared_convolution(draw, net):
-    """Draws two layers whose weights have the same names: both use the first layer's weights."""
+    """Both layers use the first layer's weights, because the weights have the same names."""
     shape = [draw.between(1, 2), 2, 5, 5]
     weight, bias = draw.numbers([2, 2, 3, 3], 0.25), draw.numbers([2])
     for side in ("left", "right"):
@@ -147,7 +143,7 @@ def im2col(draw, net):
 
 
 def recurrent(draw, net, kind, weights_of):
-    """Draws a layer over sequences, with an input that marks where each sequence begins."""
+    """One input marks where each sequence begins."""
     steps, outputs = draw.between(1, 5), draw.between(1, 4)
     shape = [steps, draw.between(1, 3), draw.between(1, 4)]
     net.input("data", draw.numbers(shape))
@@ -179,7 +175,6 @@ def rnn_weights(draw, inputs, outputs, static):
 
 
 def parameters_of(draw, kernels, pads, strides):
-    """Returns the parameters, each written in one of its equivalent forms."""
     parameters = {}
     for word, values, default in (("kernel", kernels, None), ("pad", pads, 0), ("stride", strides, 1)):
         same = values[0] == values[1]
@@ -193,7 +188,6 @@ def parameters_of(draw, kernels, pads, strides):
 
 
 def pooling_windows(draw):
-    """Draws the kernels, pads, strides and sizes of both axes."""
     axes = []
     for _ in range(2):
         kernel = draw.between(1, 5)
@@ -204,8 +198,7 @@ def pooling_windows(draw):
 
 
 def has_empty_window(kernels, pads, strides, sizes):
-    """Returns whether the last window of an axis begins after the image: Caffe clips such a window
-    only if the layer has pads."""
+    """If the last window begins after the image, Caffe clips the window only if the layer has pads."""
     steps = [-(-(size + 2 * pad - kernel) // stride) * stride
              for kernel, pad, stride, size in zip(kernels, pads, strides, sizes)]
     return not any(pads) and any(step >= size for step, size in zip(steps, sizes))
@@ -238,7 +231,7 @@ def pooling(draw, net):
 
 
 def ceil_mode(draw, net):
-    """Draws ceil_mode, a field of forks: if false, sizes are rounded down."""
+    """If ceil_mode, a field of forks, is false, sizes are rounded down."""
     draw_pooling(draw, net, ceil_mode=draw.choice((False, False, True)))
 
 

@@ -28,8 +28,7 @@ def mmdnn():
 
 
 def mnn():
-    """Calls the converter's module instead of MNN's command, because the command installs packages and
-    sends reports to MNN's makers."""
+    """Calls MNN's module, because MNN's command would install packages and send reports to MNN's makers."""
     import _tools
     import MNN
 
@@ -56,7 +55,7 @@ def mnn():
 
 
 def opencv(how):
-    """OpenCV 4 reads Caffe's files (CAFFE); OpenCV 5 reads ONNX with its engine CLASSIC or NEW."""
+    """OpenCV 4 reads Caffe's files (CAFFE). OpenCV 5 reads ONNX with its engine CLASSIC or NEW."""
     import cv2
     net = cv2.dnn.readNetFromCaffe("net.prototxt", "net.caffemodel") if how == "CAFFE" else \
         cv2.dnn.readNetFromONNX("net.onnx", getattr(cv2.dnn, f"ENGINE_{how}"))

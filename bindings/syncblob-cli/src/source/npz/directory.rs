@@ -1,5 +1,6 @@
-//! Checks the directory of an archive. The crate `zip` reads one member for each name, and as many
-//! members as the end record counts, so `zip` could miss an array that another program reads.
+//! Checks the directory of an archive. The crate `zip` reads only one member of each name, and only
+//! as many members as the end record counts. Without the check, the crate could miss an array that
+//! another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,8 +10,8 @@ use crate::text::shortened;
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
-/// The size of an entry's fixed part. The name, the extra fields and the comment follow this part,
-/// which contains their lengths at the offsets LENGTHS.
+/// The size of an entry's fixed part. The name, the extra fields and the comment follow; the fixed
+/// part contains their lengths at the offsets LENGTHS.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 

@@ -1,6 +1,6 @@
-//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` is not used,
-//! because it needs at least sixteen times the header's size in memory, and drops all but one of
-//! the tensors with the same name.
+//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` is not used. That
+//! parser needs at least sixteen times the header's size in memory, and drops all but one of the
+//! tensors with the same name.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;

@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// Returns a random field, as text, for a message that the field `outer` contains.
+    /// Returns a random field, as text, of the message in the field `outer`.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();

@@ -16,22 +16,20 @@ pub struct Span<'t> {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// The name of the field. For a value, the name of the field that contains it.
+    /// The name of the field, or of the field that contains the value.
     pub field: &'t [u8],
 }
 
-/// A field whose message has no closing bracket yet.
 struct Open<'t> {
     field: &'t [u8],
     start: usize,
     bracket: usize,
 }
 
-/// Returns the spans of a text. A span precedes the spans that contain it.
+/// Returns inner spans before the spans that contain them.
 pub fn spans(text: &[u8]) -> Vec<Span<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
-    // The last name that was found, and its offset.
     let mut name: (&[u8], usize) = (b"", 0);
     let mut at = 0;
     while at < text.len() {
@@ -67,7 +65,6 @@ fn follows_colon(text: &[u8], at: usize) -> bool {
     text[..at].trim_ascii_end().ends_with(b":")
 }
 
-/// Returns the end of the token that begins at `start`.
 fn token(text: &[u8], start: usize) -> usize {
     let like = |like: fn(u8) -> bool| {
         start + 1 + text[start + 1..].iter().take_while(|&&byte| like(byte)).count()

@@ -11,7 +11,6 @@ const TEXT: &[u8] = b"input: 'a' input_shape { dim: 1 dim: 2 } \
     layer { name: 'fc' type: 'InnerProduct' bottom: 'a' top: 'b' \
             inner_product_param { num_output: 3 bias_term: false } }";
 
-/// Writes a model to `model`, and converts a net with both paths as its sources.
 fn onnx(prototxt: &Path, model: &Path) -> Onnx {
     let mut made = Model::create(Format::Caffemodel).unwrap();
     let layer = made.add_layer("fc", "InnerProduct").unwrap();
@@ -39,7 +38,7 @@ fn each_write_contains_the_digests_of_the_files() {
     }
 }
 
-/// Tests that a failure stops the digest. The digest of the whole file would take hours.
+/// The digest of the whole sparse file would take hours.
 #[test]
 fn a_failing_writer_stops_the_digests() {
     struct Full;

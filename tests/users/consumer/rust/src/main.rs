@@ -1,4 +1,4 @@
-//! Makes, saves, loads and uses a model. Then loads each model file that the arguments name.
+//! Makes and loads a model, then loads the model files in the arguments.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Tests a static program's unwinder: panics are caught, and values in unwound frames are dropped,
-//! on the first thread and on others.
+//! Tests that a static program can catch panics and drops the values in unwound frames.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};

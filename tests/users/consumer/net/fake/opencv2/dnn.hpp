@@ -1,5 +1,4 @@
-// A fake OpenCV 5 with the parts that syncblob_opencv.hpp needs: few systems have a package of
-// OpenCV 5.
+// A fake of the parts of OpenCV 5 that syncblob_opencv.hpp needs. Few systems package OpenCV 5.
 #pragma once
 
 #include <stdexcept>
