@@ -11,9 +11,7 @@
 #define MOST  40
 #define RANKS 3 /* ranks that CREATE_RANKS creates */
 
-/* Failures besides the faults of blobs.h. HANDLE: calloc, which allocates handles, also
-   of the device, fails (FAULT_ALLOC is a failure of the context's allocator). UNSENT, SENT: the
-   engine's call that begins an operation fails before or after it has sent bytes. */
+/* HANDLE: calloc fails. UNSENT, SENT: the engine fails before or after it has sent bytes. */
 enum { HANDLE = FAULTS, UNSENT, SENT, TEST_FAILS, WAIT_FAILS, KINDS };
 
 static const int64_t counts[BLOBS] = {3, MOST, 7, 20};

@@ -75,10 +75,7 @@ static void end_comms_and_close(struct team *team) {
     team_close(team);
 }
 
-/* --- allocations --------------------------------------------------------------------------- */
-
-/* If the nth handle cannot be allocated, the ranks already created are destroyed without a wait.
-   The test is the first, so that it also loads the libraries. */
+/* This test must be the first, because it also fails the allocations of the loaded libraries. */
 TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     int64_t failures = 0;
     double value = 1;
@@ -104,8 +101,6 @@ TEST_ON(team, a_failed_allocation_leaves_no_rank) {
                   sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     run_team(f, reduce_values);
 }
-
-/* --- sums ---------------------------------------------------------------------------------- */
 
 TEST(sums_are_those_of_all_ranks) {
     static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_values, broadcast_bytes,
@@ -395,9 +390,6 @@ TEST_ON(team, a_forked_child_cannot_use_nccl) {
     run_team(f, reduce_values);
 }
 
-/* --- ranks that fail, stop or have ended --------------------------------------------------- */
-
-/* Fills the diffs, one of them on the host, and makes a step. Stops when a call fails. */
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     sb_status st = SB_OK;
     for (int b = 0; b < NET_BLOBS && st == SB_OK; b++)
@@ -482,9 +474,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* The time of a failure in a collective. SENT: data may have been sent. UNSENT, COPIED: no data was
-   sent, so a retry is possible; UNSENT: in a call of the CUDA backend. WISHED: no data was sent,
-   and the collective ignores UNSUPPORTED. */
+/* SENT: data may have been sent. UNSENT, COPIED: no data was sent; UNSENT is a failure of the CUDA
+   backend. WISHED: as UNSENT, and the status UNSUPPORTED is ignored. */
 enum when { WISHED, UNSENT, COPIED, SENT };
 
 struct failing {
@@ -612,9 +603,8 @@ static void check_creation(const char *function, int32_t code, sb_status st) {
         fail_with("%s: %d, %d: %s", function, st, err.device_code, err.message);
 }
 
-/* Makes the n-th call of `function` fail, in the mode FAKE_ALWAYS also all later calls, and returns
-   whether there was an n-th call. If creation fails, the communicators that already exist must be
-   destroyed without waiting for ranks. */
+/* Makes the nth call of `function` fail, and with FAKE_ALWAYS all later calls. Returns whether there
+   was an nth call. */
 static bool fails_in_turn(const char *function, int64_t nth, enum fake_mode mode) {
     const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;
@@ -634,7 +624,7 @@ static bool fails_in_turn(const char *function, int64_t nth, enum fake_mode mode
     fake_fail(NULL, 0, FAKE_NOW, 0);
     while (fake_depth())
         assert_int_equal(cuCtxPopCurrent(&(CUcontext){NULL}), CUDA_SUCCESS);
-    /* If ncclCommDestroy fails, NCCL leaks the communicator. */
+    /* NCCL leaks a communicator whose ncclCommDestroy fails. */
     const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0;
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);
