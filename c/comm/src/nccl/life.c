@@ -78,8 +78,8 @@ static sb_status fill(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_
                       const char *call, sb_error *err) {
     char message[sizeof err->message];
     const char *text = nccl->ncclGetErrorString(result), *last = nccl->ncclGetLastError(comm);
-    (void)snprintf(message, sizeof message, "%s: %.60s%s%.120s", call, text, *last ? ": " : "",
-                   last);
+    (void)snprintf(message, sizeof message, "%s: %.60s%s%.120s", call, text ? text : "an error",
+                   last && *last ? ": " : "", last ? last : "");
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, (int32_t)result, message);
 }
 

@@ -99,11 +99,12 @@ static sb_status copy(const struct sb__nccl_end *end, struct sb__nccl_request *r
         result = uploads ? cu->cuMemcpyHtoDAsync_v2(ptr, host, request->bytes, end->copies)
                          : cu->cuMemcpyDtoHAsync_v2(host, ptr, request->bytes, end->copies);
         (void)sb__nccl_named(&visit, result, uploads ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
-        request->is_copying = result == SB__CUDA_SUCCESS;
+        request->is_copying = true; /* also after a failure, which may be that of earlier work */
         for (int tries = 0; request->is_copying && tries < SB__NCCL_TRIES; tries++) {
-            result =
-                sb__nccl_named(&visit, cu->cuStreamSynchronize(end->copies), "cuStreamSynchronize");
-            request->is_copying = result != SB__CUDA_SUCCESS;
+            const sb__cu_result waited = cu->cuStreamSynchronize(end->copies);
+            request->is_copying = waited != SB__CUDA_SUCCESS;
+            if (result == SB__CUDA_SUCCESS) /* a retry does not report the failure again */
+                result = sb__nccl_named(&visit, waited, "cuStreamSynchronize");
         }
         result = sb__nccl_leave(&end->device, &visit, result);
     }

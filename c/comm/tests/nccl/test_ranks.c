@@ -454,6 +454,20 @@ TEST_ON(team, requests_are_abandoned_in_any_order) {
     end_comms_and_close(f);
 }
 
+/* A wait reports the failure of a copy only once. */
+TEST_ON(team, a_copy_that_fails_in_the_queue_is_reported) {
+    static const char *const copies[] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"};
+    for (int i = 0; i < 2; i++) {
+        double value = 1;
+        open_team(f, 1, LONG_LIMIT);
+        fake_fail(copies[i], 1, FAKE_TRANSIENT, CUDA_ERROR_UNKNOWN);
+        assert_reports(SB_ERR_COMM_FAILURE,
+                       sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err),
+                       "cuda:0: cuStreamSynchronize: ");
+        end_comms_and_close(f);
+    }
+}
+
 struct solo {
     struct team team;
     struct net net; /* the diff of blob 1 is on the device */
@@ -603,8 +617,8 @@ static void check_creation(const char *function, int32_t code, sb_status st) {
         fail_with("%s: %d, %d: %s", function, st, err.device_code, err.message);
 }
 
-/* Makes the nth call of `function` fail, and with FAKE_ALWAYS all later calls. Returns whether there
-   was an nth call. */
+/* Makes the nth call of `function` fail, and with FAKE_ALWAYS all later calls. Returns whether
+   there was an nth call. */
 static bool fails_in_turn(const char *function, int64_t nth, enum fake_mode mode) {
     const unsigned int code = 2; /* CUDA_ERROR_OUT_OF_MEMORY, ncclSystemError */
     struct team team;
