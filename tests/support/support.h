@@ -33,6 +33,14 @@
 #endif
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
+/* IGNORE_LEAKS(true): leaks of memory that is allocated from now on are not reported. */
+#if IS_ASAN
+#include <sanitizer/lsan_interface.h>
+#define IGNORE_LEAKS(ignored) ((ignored) ? __lsan_disable() : __lsan_enable())
+#else
+#define IGNORE_LEAKS(ignored) ((void)(ignored))
+#endif
+
 #define TEST_ADD_(name, function)                                                                  \
     __attribute__((constructor)) static void add_##name(void) {                                    \
         test_add(#name, function, __LINE__);                                                       \

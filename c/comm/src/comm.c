@@ -204,9 +204,7 @@ sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *
 }
 
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context) {
-    if (!sb_context_has_device(context) || !comm->engine.takes)
-        return 0;
-    return comm->engine.takes(comm->end, context);
+    return comm->engine.takes ? comm->engine.takes(comm->end, context) : 0;
 }
 
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,

@@ -33,7 +33,7 @@ sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the result of the slot `takes`, or 0 if the slot is missing or the context has no
+/* Returns the result of the slot `takes`, or 0 if the slot is missing. The context must have a
    device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 

@@ -12,6 +12,11 @@ sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...
 /* Fills `err` from the error of a slot, whose message may be "". Returns `status`. */
 sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *slot_err,
                              const char *engine);
+/* Copies `cause` to `err` (may be NULL). */
+static inline void sb__comm_copy_error(sb_error *err, const sb_error *cause) {
+    if (err)
+        *err = *cause;
+}
 sb_status sb__comm_fail_null(sb_error *err, const char *what);
 sb_status sb__comm_fail_memory(sb_error *err);
 

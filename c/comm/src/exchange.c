@@ -113,8 +113,7 @@ static sb_status scale(const struct sb__exchange *exchange, double factor, sb_er
     if (st == SB_OK || scale_on_host(exchange, factor) == SB_OK)
         return SB_OK;
     cause.code = SB_ERR_DEVICE_LOST;
-    if (err)
-        *err = cause;
+    sb__comm_copy_error(err, &cause);
     return SB_ERR_DEVICE_LOST;
 }
 

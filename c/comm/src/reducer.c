@@ -218,8 +218,7 @@ sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_bl
     if (st != SB_OK) {
         if (reducer)
             free_all(reducer);
-        if (err)
-            *err = cause;
+        sb__comm_copy_error(err, &cause);
         return st;
     }
     begin_step(reducer);
@@ -396,8 +395,7 @@ static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     if (st != SB_ERR_COMM_FAILURE)
         return SB_OK; /* buckets that could not start are retried later */
     fail_step(reducer);
-    if (err)
-        *err = cause;
+    sb__comm_copy_error(err, &cause);
     return st;
 }
 
@@ -436,8 +434,8 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
    SB_OK. */
 static sb_status report(sb_reducer *reducer, sb_error *err) {
     const sb_status st = reducer->unreported.code;
-    if (st != SB_OK && err)
-        *err = reducer->unreported;
+    if (st != SB_OK)
+        sb__comm_copy_error(err, &reducer->unreported);
     reducer->unreported.code = SB_OK;
     return st;
 }
@@ -455,8 +453,8 @@ static sb_status wait_for_all(sb_reducer *reducer, sb_error *err) {
     if (st != SB_OK)
         return st;
     st = reducer->result;
-    if (st != SB_OK && err)
-        *err = reducer->error;
+    if (st != SB_OK)
+        sb__comm_copy_error(err, &reducer->error);
     end_step(reducer);
     return st;
 }

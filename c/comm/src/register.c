@@ -78,8 +78,9 @@ static void shape_text(const struct record *record, char out[100]) {
         (void)snprintf(out, 100, "%s without a shape", sb_dtype_name((sb_dtype)record->dtype));
         return;
     }
+    const int64_t num_axes = record->num_axes < SB_MAX_AXES ? record->num_axes : SB_MAX_AXES;
     int used = snprintf(out, 100, "%s (", sb_dtype_name((sb_dtype)record->dtype));
-    for (int64_t i = 0; i < record->num_axes && i < SB_MAX_AXES && used < 76; i++)
+    for (int64_t i = 0; i < num_axes && used < 76; i++)
         used += snprintf(out + used, 100 - (size_t)used, i ? " %lld" : "%lld",
                          (long long)record->dims[i]);
     (void)snprintf(out + used, 100 - (size_t)used, ")");
@@ -96,6 +97,10 @@ static sb_status fail_blob(const struct record *theirs, const struct record *our
                          own, rank);
 }
 
+static const char *part_of(const struct record *record) {
+    return record->name ? "diff" : "data";
+}
+
 static sb_status fail_head(const struct record *theirs, const struct record *ours, int32_t rank,
                            sb_error *err) {
     if (theirs->num_blobs != ours->num_blobs)
@@ -106,8 +111,8 @@ static sb_status fail_head(const struct record *theirs, const struct record *our
         err, SB_ERR_INVALID_ARGUMENT,
         "rank 0 reduces %s by op %lld in buckets of %lld, rank %d reduces %s by op %lld in "
         "buckets of %lld",
-        theirs->name ? "diff" : "data", (long long)theirs->op, (long long)theirs->bucket_bytes,
-        rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);
+        part_of(theirs), (long long)theirs->op, (long long)theirs->bucket_bytes, rank,
+        part_of(ours), (long long)ours->op, (long long)ours->bucket_bytes);
 }
 
 /* Compares this rank's records with rank 0's, in order. `cause` describes the first difference. */
@@ -170,7 +175,7 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, 
     sb_status ours = reduce(comm, SB_COMM_MAX, most, 5, err);
     if (ours != SB_OK)
         return ours;
-    if (most[0] > 0 || !reducer)
+    if (!reducer || most[0] > 0)
         return share_cause(comm, true, st, &cause, err);
     if (most[1] == -most[2] && most[3] == -most[4])
         return SB_OK;

@@ -22,32 +22,25 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
    accepts no other device. Returns NULL only in a forked child. */
 static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     const void *table;
-    void *device;
+    void *device, *address = NULL;
     if (!buffer->context)
         return at(buffer, first);
-    if (sb_context_extension(buffer->context, SB_SIM_DEVICE, &table, &device, NULL) != SB_OK)
-        return NULL;
-    const sb_sim_device *sim = table;
-    sim->lock(device);
-    void *address = sim->address(device, at(buffer, first), bytes, NULL);
-    sim->unlock(device);
+    if (sb_context_extension(buffer->context, SB_SIM_DEVICE, &table, &device, NULL) == SB_OK) {
+        const sb_sim_device *sim = table;
+        sim->lock(device);
+        address = sim->address(device, at(buffer, first), bytes, NULL);
+        sim->unlock(device);
+    }
     return address;
 }
 
-static void get(const sb_comm_buffer *buffer, int64_t first, int64_t count, void *out) {
-    const size_t bytes = bytes_of(buffer, count);
-    const void *elements = reach(buffer, first, bytes);
-    if (elements)
-        memcpy(out, elements, bytes);
-    else
-        memset(out, 0, bytes);
-}
-
-static void put(const sb_comm_buffer *buffer, int64_t first, int64_t count, const void *values) {
+/* Copies elements to `block`, or back if not `into_block`. */
+static void copy(const sb_comm_buffer *buffer, int64_t first, int64_t count, void *block,
+                 bool into_block) {
     const size_t bytes = bytes_of(buffer, count);
     void *elements = reach(buffer, first, bytes);
     if (elements)
-        memcpy(elements, values, bytes);
+        memcpy(into_block ? block : elements, into_block ? elements : block, bytes);
 }
 
 union block {
@@ -104,7 +97,7 @@ static void reduce_block(const struct sb__sim_operation *operation, int32_t size
     double sums[BLOCK] = {0};
     union block block = {.f64 = {0}};
     for (int32_t rank = 0; rank < size; rank++) {
-        get(&operation->parts[rank].buffer, first, count, &block);
+        copy(&operation->parts[rank].buffer, first, count, &block, true);
         for (int64_t i = 0; i < count; i++) {
             const double value = value_at(dtype, &block, i);
             sums[i] = rank ? one_of_two(operation->op, sums[i], value) : value;
@@ -113,16 +106,16 @@ static void reduce_block(const struct sb__sim_operation *operation, int32_t size
     for (int64_t i = 0; i < count; i++)
         set_at(dtype, &block, i, sums[i]);
     for (int32_t rank = 0; rank < size; rank++)
-        put(&operation->parts[rank].buffer, first, count, &block);
+        copy(&operation->parts[rank].buffer, first, count, &block, false);
 }
 
 static void spread_block(const struct sb__sim_operation *operation, int32_t size, int64_t first,
                          int64_t count) {
     union block block = {.f64 = {0}};
-    get(&operation->parts[operation->root].buffer, first, count, &block);
+    copy(&operation->parts[operation->root].buffer, first, count, &block, true);
     for (int32_t rank = 0; rank < size; rank++)
         if (rank != operation->root)
-            put(&operation->parts[rank].buffer, first, count, &block);
+            copy(&operation->parts[rank].buffer, first, count, &block, false);
 }
 
 void sb__sim_combine(struct sb__sim_operation *operation, int32_t size) {

@@ -39,7 +39,6 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 /* Appends an operation, which becomes the upcoming operation of every rank that has called all
    earlier operations. */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
-    operation->previous = group->last;
     if (group->last)
         group->last->next = operation;
     else
@@ -50,18 +49,15 @@ static void append(struct sb__sim_group *group, struct sb__sim_operation *operat
             group->ranks[i].upcoming = operation;
 }
 
-/* Frees an operation that every rank has left. */
-static void free_operation(struct sb__sim_group *group, struct sb__sim_operation *operation) {
-    struct sb__sim_operation *previous = operation->previous, *next = operation->next;
-    if (previous)
-        previous->next = next;
-    else
-        group->first = next;
-    if (next)
-        next->previous = previous;
-    else
-        group->last = previous;
-    free(operation);
+/* Frees the operations, from the first, that every rank has left. */
+static void free_left(struct sb__sim_group *group) {
+    while (group->first && group->first->left == group->size) {
+        struct sb__sim_operation *operation = group->first;
+        group->first = operation->next;
+        free(operation);
+    }
+    if (!group->first)
+        group->last = NULL;
 }
 
 struct call {
@@ -207,8 +203,8 @@ static bool is_complete(const struct sb__sim_group *group, const struct sb__sim_
 }
 
 static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
-    if (++part->operation->left == group->size)
-        free_operation(group, part->operation);
+    part->operation->left++;
+    free_left(group);
 }
 
 /* If the operation is complete for this rank, leaves the operation and sets `*out_done`. Returns
@@ -348,10 +344,9 @@ static sb_status sim_wait(void *comm, void *request, sb_error *err) {
 
 static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
-    struct sb__sim_part *part = request;
+    (void)request; /* freed with the group */
     (void)pthread_mutex_lock(&rank->group->lock);
-    if (!is_complete(rank->group, part)) /* a complete operation is freed with the group */
-        break_group(rank->group, "rank %d abandoned a request", rank->rank);
+    break_group(rank->group, "rank %d abandoned a request", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;
 }

@@ -17,7 +17,7 @@ struct sb__sim_part {
 
 /* An operation of all ranks: the n-th call of each rank. */
 struct sb__sim_operation {
-    struct sb__sim_operation *previous, *next; /* the list is in the order of the operations */
+    struct sb__sim_operation *next; /* the list is in the order of the operations */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
@@ -47,7 +47,7 @@ struct sb__sim_group {
     bool broken;                            /* set after a failure. No operation then accesses
                                                elements */
     char cause[160];                        /* the message of the failure */
-    struct sb__sim_operation *first, *last; /* operations that some rank has not left */
+    struct sb__sim_operation *first, *last; /* from the oldest that some rank has not left */
     struct sb__sim_rank ranks[];
 };
 

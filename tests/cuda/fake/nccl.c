@@ -413,12 +413,13 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
     return queue(__func__, comm, wanted, from, to);
 }
 
+/* nccl.h does not exclude that these texts are NULL. */
 const char *ncclGetErrorString(ncclResult_t result) {
     return result == ncclRemoteError    ? "remote process exited or there was a network error"
            : result == ncclInvalidUsage ? "invalid usage"
-                                        : "another result";
+                                        : NULL;
 }
 
 const char *ncclGetLastError(ncclComm_t comm) {
-    return comm ? "" : "a rank has gone";
+    return !comm ? "a rank has gone" : comm->rank ? "" : NULL;
 }

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <syncblob/cuda_device.h>
 
-/* The maximum number of attempts of a call whose failure cannot be reported. */
-#define TRIES 3
-
 int32_t sb__nccl_ordinal(const sb_context *context) {
     const void *found;
     void *device;
@@ -20,13 +17,12 @@ int32_t sb__nccl_ordinal(const sb_context *context) {
 
 static sb__cu_result relax(const struct sb__nccl_device *device, struct sb__nccl_visit *visit) {
     visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
-    visit->relaxed = true;
     return sb__nccl_named(visit, device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode),
                           "cuThreadExchangeStreamCaptureMode");
 }
 
 static void restore_mode(const struct sb__nccl_device *device, const struct sb__nccl_visit *visit) {
-    for (int tries = 0; visit->relaxed && tries < TRIES; tries++) {
+    for (int tries = 0; tries < SB__NCCL_TRIES; tries++) {
         unsigned int mode = visit->mode;
         if (device->cu->cuThreadExchangeStreamCaptureMode(&mode) == SB__CUDA_SUCCESS)
             return;
@@ -35,17 +31,16 @@ static void restore_mode(const struct sb__nccl_device *device, const struct sb__
 
 static bool is_current(const struct sb__nccl_device *device) {
     sb__cu_context now = NULL;
-    for (int tries = 0; tries < TRIES; tries++)
-        if (device->cu->cuCtxGetCurrent(&now) == SB__CUDA_SUCCESS)
-            return now == device->context;
-    return false;
+    for (int tries = 0; !now && tries < SB__NCCL_TRIES; tries++)
+        (void)device->cu->cuCtxGetCurrent(&now); /* `now` stays NULL after a failure */
+    return now == device->context;
 }
 
 /* Pops the device's context. Retries only while that context is still current, because a call may
    pop the context and yet return an error of earlier work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
-    for (int tries = 0; tries < TRIES; tries++)
+    for (int tries = 0; tries < SB__NCCL_TRIES; tries++)
         if (device->cu->cuCtxPopCurrent_v2(&now) == SB__CUDA_SUCCESS || !is_current(device))
             return;
 }
@@ -64,7 +59,7 @@ sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nc
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit) {
     sb__cu_result result = sb__nccl_enter(device, visit);
-    for (int tries = 1; tries < TRIES && result != SB__CUDA_SUCCESS; tries++)
+    for (int tries = 1; tries < SB__NCCL_TRIES && result != SB__CUDA_SUCCESS; tries++)
         result = sb__nccl_enter(device, visit);
     return result;
 }
@@ -104,7 +99,7 @@ sb_status sb__nccl_status(const struct sb__nccl_device *device, sb__cu_result re
 /* --- life ------------------------------------------------------------------------------ */
 
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err) {
-    struct sb__nccl_visit visit = {.relaxed = false};
+    struct sb__nccl_visit visit;
     *device = (struct sb__nccl_device){.ordinal = ordinal};
     sb_status st = sb__nccl_driver_open(&device->cu, err);
     if (st != SB_OK)
@@ -123,10 +118,8 @@ sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, 
 }
 
 void sb__nccl_device_close(struct sb__nccl_device *device) {
-    struct sb__nccl_visit visit = {.relaxed = false};
+    struct sb__nccl_visit visit;
     free(device->peers);
-    if (!device->context)
-        return;
     const bool relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;
     (void)device->cu->cuDevicePrimaryCtxRelease_v2(device->handle);
     if (relaxed)

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <syncblob/context.h>
 
+/* The maximum number of attempts of a call whose failure cannot be reported. */
+#define SB__NCCL_TRIES 3
+
 struct sb__nccl_device {
     const struct sb__nccl_driver *cu;
     int32_t ordinal;
@@ -23,7 +26,6 @@ struct sb__nccl_device {
 struct sb__nccl_visit {
     const char *call;  /* the name of the call that failed */
     unsigned int mode; /* the thread's capture mode, to be restored */
-    bool relaxed;
 };
 
 /* Returns the ordinal of the device of a context on the library's CUDA backend, or -1 for any other
@@ -42,8 +44,8 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
    has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times, because a caller that cannot enter cannot free its
-   memory. */
+/* Calls sb__nccl_enter up to SB__NCCL_TRIES times, because a caller that cannot enter cannot free
+   its memory. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls of the driver. Returns `result`. */

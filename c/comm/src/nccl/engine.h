@@ -12,9 +12,10 @@ struct sb__nccl_end {
     sb_context *context; /* retained by the rank's communicator */
     sb__nccl_comm comm;  /* NULL: aborted, or not created yet */
     int32_t rank, size;
-    uint64_t limit; /* nanoseconds */
-    sb__cu_stream stream;
-    sb__cu_event before; /* recorded after an abort, to detect the end of the device's work */
+    uint64_t limit;       /* nanoseconds */
+    sb__cu_stream stream; /* of NCCL's kernels, which wait for other ranks */
+    sb__cu_stream copies; /* of copies of host bytes; idle between two calls */
+    sb__cu_event before;  /* recorded after an abort, to detect the end of the device's work */
     struct sb__nccl_request *first;
     bool failed;  /* the handle is unusable; `cause` describes the failure */
     bool is_idle; /* set after a failure when no operation uses memory any more */
@@ -40,6 +41,10 @@ sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const 
                         sb_error *err);
 /* Marks the handle as failed with the error `err`. Returns COMM_FAILURE. */
 sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err);
+/* Returns whether a call of NCCL that returned `result` has begun its work. */
+static inline bool sb__nccl_has_begun(sb__nccl_result result) {
+    return result == SB__NCCL_SUCCESS || result == SB__NCCL_IN_PROGRESS;
+}
 /* Returns NCCL's state: SUCCESS, IN_PROGRESS, or an asynchronous error. */
 sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end);
 /* Pauses between two polls of an operation that began at `began`. */

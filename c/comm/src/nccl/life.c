@@ -22,41 +22,37 @@ void sb__nccl_pause(uint64_t began) {
 
 /* --- failures ------------------------------------------------------------------------------ */
 
-static sb__cu_result record(const struct sb__nccl_end *end) {
+enum call { RECORD, QUERY };
+
+static sb__cu_result once(const struct sb__nccl_end *end, enum call call) {
+    const struct sb__nccl_driver *cu = end->device.cu;
     struct sb__nccl_visit visit;
-    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    const sb__cu_result result = sb__nccl_enter(&end->device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
     return sb__nccl_leave(&end->device, &visit,
-                          end->device.cu->cuEventRecord(end->before, end->stream));
-}
-
-static sb__cu_result query(const struct sb__nccl_end *end) {
-    struct sb__nccl_visit visit;
-    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
-    if (result != SB__CUDA_SUCCESS)
-        return result;
-    return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
+                          call == RECORD ? cu->cuEventRecord(end->before, end->stream)
+                                         : cu->cuEventQuery(end->before));
 }
 
 /* Makes a call, and retries a failed call once. If the retry fails, the memory of the requests is
    never freed. */
-static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
-                           const struct sb__nccl_end *end) {
-    const sb__cu_result result = call(end);
-    return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
+static sb__cu_result twice(const struct sb__nccl_end *end, enum call call) {
+    const sb__cu_result result = once(end, call);
+    return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result
+                                                                            : once(end, call);
 }
 
 /* Waits up to LAST_LIMIT until all queued work has ended. Returns false if the work may still run.
    On a lost device the result is always false. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
-    sb__cu_result result = twice(record, end);
+    sb__cu_result result = twice(end, RECORD);
     if (result == SB__CUDA_SUCCESS)
-        result = twice(query, end);
+        result = twice(end, QUERY);
     while (result == SB__CUDA_ERROR_NOT_READY && sb__comm_now() - began < LAST_LIMIT) {
         sb__nccl_pause(began);
-        result = twice(query, end);
+        result = twice(end, QUERY);
     }
     return result == SB__CUDA_SUCCESS;
 }
@@ -114,7 +110,13 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* Creates the event, and a stream that does not synchronize with the default streams. */
+static sb__cu_result create_stream(const struct sb__nccl_end *end, sb__cu_stream *out,
+                                   struct sb__nccl_visit *visit) {
+    return sb__nccl_named(visit, end->device.cu->cuStreamCreate(out, SB__CU_STREAM_NON_BLOCKING),
+                          "cuStreamCreate");
+}
+
+/* Creates the event, and two streams that do not synchronize with the default streams. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -123,9 +125,9 @@ static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
         result = sb__nccl_named(
             &visit, cu->cuEventCreate(&end->before, SB__CU_EVENT_DISABLE_TIMING), "cuEventCreate");
         if (result == SB__CUDA_SUCCESS)
-            result =
-                sb__nccl_named(&visit, cu->cuStreamCreate(&end->stream, SB__CU_STREAM_NON_BLOCKING),
-                               "cuStreamCreate");
+            result = create_stream(end, &end->stream, &visit);
+        if (result == SB__CUDA_SUCCESS)
+            result = create_stream(end, &end->copies, &visit);
         result = sb__nccl_leave(&end->device, &visit, result);
     }
     return sb__nccl_status(&end->device, result, visit.call, err);
@@ -134,6 +136,8 @@ static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
 static void free_end(struct sb__nccl_end *end) {
     struct sb__nccl_visit visit;
     if (sb__nccl_enter_to_free(&end->device, &visit) == SB__CUDA_SUCCESS) {
+        if (end->copies)
+            (void)end->device.cu->cuStreamDestroy_v2(end->copies);
         if (end->stream)
             (void)end->device.cu->cuStreamDestroy_v2(end->stream);
         if (end->before)
@@ -181,7 +185,7 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
     const sb__nccl_result result =
         end->nccl->ncclCommInitRankConfig(&end->comm, end->size, *id, end->rank, &config);
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
-    return result == SB__NCCL_SUCCESS || result == SB__NCCL_IN_PROGRESS
+    return sb__nccl_has_begun(result)
                ? SB_OK
                : fill(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
@@ -198,7 +202,7 @@ static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, cons
     for (int32_t i = 0; i < count && st == SB_OK; i++)
         st = begin_one(ends[i], id, err);
     result = nccl->ncclGroupEnd();
-    if (st == SB_OK && result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
+    if (st == SB_OK && !sb__nccl_has_begun(result))
         return fill(nccl, NULL, result, "ncclGroupEnd", err);
     return st;
 }
@@ -266,7 +270,7 @@ static void finalize(struct sb__nccl_end *end) {
     if (sb__nccl_enter_to_free(&end->device, &visit) != SB__CUDA_SUCCESS)
         return;
     sb__nccl_result state = end->nccl->ncclCommFinalize(end->comm);
-    if (state == SB__NCCL_SUCCESS || state == SB__NCCL_IN_PROGRESS)
+    if (sb__nccl_has_begun(state))
         state = sb__nccl_state(end);
     while (state == SB__NCCL_IN_PROGRESS && sb__comm_now() - began < limit) {
         sb__nccl_pause(began);

@@ -27,7 +27,7 @@ sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err) {
     struct sb__nccl_visit visit = {.call = "cuDeviceGetCount"};
     int count = 0, found = 0;
     sb__cu_result result = device->cu->cuDeviceGetCount(&count);
-    if (result == SB__CUDA_SUCCESS && count > 0)
+    if (result == SB__CUDA_SUCCESS)
         device->peers = calloc((size_t)count, sizeof *device->peers);
     if (result == SB__CUDA_SUCCESS && !device->peers)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a list of devices");
@@ -66,7 +66,7 @@ static sb__cu_result give_all(const struct sb__nccl_device *device, const void *
         visit,
         device->cu->cuPointerGetAttributes(1, &attribute, values, (sb__cu_ptr)(uintptr_t)ptr),
         "cuPointerGetAttributes");
-    for (int i = 0; pool && i < device->num_peers && result == SB__CUDA_SUCCESS; i++)
+    for (int i = 0; result == SB__CUDA_SUCCESS && pool && i < device->num_peers; i++)
         result = give(device, pool, device->peers[i], visit);
     return result;
 }

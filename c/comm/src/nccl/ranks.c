@@ -110,10 +110,10 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     const sb_status sent = sb_comm_all_reduce(other, SB_COMM_MAX, SB_DTYPE_F64, 1, &failed, &cause);
     if (st != SB_OK)
         return st;
-    if (sent != SB_OK && err)
-        *err = cause;
-    if (sent != SB_OK)
+    if (sent != SB_OK) {
+        sb__comm_copy_error(err, &cause);
         return sent;
+    }
     return failed == 0 ? SB_OK
                        : sb__comm_fail(err, SB_ERR_COMM_FAILURE, "another rank cannot use NCCL");
 }

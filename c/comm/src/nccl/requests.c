@@ -24,6 +24,7 @@ struct sb__nccl_request {
     sb_mem *mem;
     sb_write *write; /* `mem` and `write` belong to the copy; both are NULL without a copy */
     size_t bytes;
+    bool is_copying;    /* a wait for a copy has failed, so the copy may be in progress */
     sb__cu_event event; /* recorded before the request runs, and again after the request */
 };
 
@@ -84,13 +85,42 @@ static void unstage(struct sb__nccl_request *request) {
     sb_mem_release(request->mem);
 }
 
+/* Copies host bytes to the device, or back if not `uploads`, and waits for the copy. Does not use
+   NCCL's stream: a copy of pageable memory may wait, without a time limit, for earlier work of its
+   stream. */
+static sb_status copy(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                      bool uploads, sb_error *err) {
+    const struct sb__nccl_driver *cu = end->device.cu;
+    const sb__cu_ptr ptr = (sb__cu_ptr)(uintptr_t)request->ptr;
+    void *const host = request->buffer.ptr;
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result == SB__CUDA_SUCCESS) {
+        result = uploads ? cu->cuMemcpyHtoDAsync_v2(ptr, host, request->bytes, end->copies)
+                         : cu->cuMemcpyDtoHAsync_v2(host, ptr, request->bytes, end->copies);
+        (void)sb__nccl_named(&visit, result, uploads ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
+        request->is_copying = true; /* also after a failure, which may be that of earlier work */
+        for (int tries = 0; request->is_copying && tries < SB__NCCL_TRIES; tries++) {
+            const sb__cu_result waited = cu->cuStreamSynchronize(end->copies);
+            request->is_copying = waited != SB__CUDA_SUCCESS;
+            if (result == SB__CUDA_SUCCESS) /* a retry does not report the failure again */
+                result = sb__nccl_named(&visit, waited, "cuStreamSynchronize");
+        }
+        result = sb__nccl_leave(&end->device, &visit, result);
+    }
+    return sb__nccl_status(&end->device, result, visit.call, err);
+}
+
 static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                        sb_error *err) {
+    const bool sends = request->kind == REDUCE || request->root == end->rank;
     sb_status st = sb_mem_create(end->context, request->bytes, &request->mem, err);
     if (st == SB_OK)
         st = sb_write_begin(request->mem, SB_SIDE_GPU, SB_WRITE_OVERWRITE, &request->ptr,
                             &request->write, err);
-    return st == SB_OK ? sb__nccl_give_access(&end->device, request->ptr, err) : st;
+    if (st == SB_OK)
+        st = sb__nccl_give_access(&end->device, request->ptr, err);
+    return st == SB_OK && sends ? copy(end, request, true, err) : st;
 }
 
 /* Prepares the request's memory, and orders the request after earlier work. Queues nothing on
@@ -140,60 +170,34 @@ static const char *name_of(const struct sb__nccl_request *request) {
     return request->kind == REDUCE ? "ncclAllReduce" : "ncclBroadcast";
 }
 
-static sb__cu_result queue_before(const struct sb__nccl_end *end,
-                                  const struct sb__nccl_request *request,
-                                  struct sb__nccl_visit *visit) {
-    const struct sb__nccl_driver *cu = end->device.cu;
-    if (!is_staged(request))
-        return sb__nccl_named(visit, cu->cuStreamWaitEvent(end->stream, request->event, 0),
-                              "cuStreamWaitEvent");
-    if (request->kind == BROADCAST && request->root != end->rank)
-        return SB__CUDA_SUCCESS;
-    return sb__nccl_named(visit,
-                          cu->cuMemcpyHtoDAsync_v2((sb__cu_ptr)(uintptr_t)request->ptr,
-                                                   request->buffer.ptr, request->bytes,
-                                                   end->stream),
-                          "cuMemcpyHtoDAsync");
-}
-
 /* Posts a request. NCCL must have no request in progress. */
 static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_result result = SB__NCCL_SUCCESS;
     sb__cu_result queued = sb__nccl_enter(&end->device, &visit);
     if (queued == SB__CUDA_SUCCESS) {
-        queued = queue_before(end, request, &visit);
+        if (!is_staged(request))
+            queued = sb__nccl_named(
+                &visit, end->device.cu->cuStreamWaitEvent(end->stream, request->event, 0),
+                "cuStreamWaitEvent");
         if (queued == SB__CUDA_SUCCESS)
             result = call(end, request);
         (void)sb__nccl_leave(&end->device, &visit, queued);
     }
     if (sb__nccl_status(&end->device, queued, visit.call, err) != SB_OK)
         return sb__nccl_break(end, err);
-    if (result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
+    if (!sb__nccl_has_begun(result))
         return sb__nccl_fail(end, result, name_of(request), err);
     request->state = POSTED;
     return SB_OK;
 }
 
-static sb__cu_result download(const struct sb__nccl_end *end,
-                              const struct sb__nccl_request *request,
-                              struct sb__nccl_visit *visit) {
-    return sb__nccl_named(visit,
-                          end->device.cu->cuMemcpyDtoHAsync_v2(request->buffer.ptr,
-                                                               (sb__cu_ptr)(uintptr_t)request->ptr,
-                                                               request->bytes, end->stream),
-                          "cuMemcpyDtoHAsync");
-}
-
-/* Queues the download and the event behind the operation, which is already on the stream. */
+/* Queues the event behind the operation, which is already on the stream. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
-    const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
     sb__cu_result result = sb__nccl_enter(&end->device, &visit);
     if (result == SB__CUDA_SUCCESS) {
-        if (is_staged(request) && receives)
-            result = download(end, request, &visit);
-        if (result == SB__CUDA_SUCCESS && !request->event)
+        if (!request->event)
             result = create_event(end, &request->event, &visit);
         if (result == SB__CUDA_SUCCESS)
             result =
@@ -248,8 +252,9 @@ static void destroy_event(const struct sb__nccl_end *end, sb__cu_event event) {
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* Removes and frees a request. Unless `is_over`, the device may still use the request's memory. */
-static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
+/* Removes and frees a request. Unless `is_over`, the device may still use the request's memory.
+   Returns whether the device no longer uses any memory of the request. */
+static bool drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
     while (*link && *link != request)
         link = &(*link)->next;
@@ -257,10 +262,12 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
         *link = request->next;
     if (request->event)
         destroy_event(end, request->event);
+    is_over = is_over && !request->is_copying;
     if (!is_over && request->write)
         sb__comm_ignore(sb_write_end(request->write, SB_WRITE_ABANDONED, NULL));
     unstage(request);
     free(request);
+    return is_over;
 }
 
 /* Returns whether a call that failed with `st` has sent nothing and may be retried. */
@@ -281,7 +288,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     *out = end->failed ? fail_again(end, err) : SB_OK;
     if (*out != SB_OK)
         return NULL;
-    struct sb__nccl_request *request = malloc(sizeof *request);
+    struct sb__nccl_request *request = calloc(1, sizeof *request);
     if (!request) {
         *out = sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
         return NULL;
@@ -290,7 +297,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     request->bytes = (size_t)wanted->buffer.count * sb_dtype_size(wanted->buffer.dtype);
     const sb_status st = prepare(end, request, err);
     if (st != SB_OK) {
-        drop(end, request, true);
+        (void)drop(end, request, true);
         *out = has_sent_nothing(st) ? status_of_slot(st) : sb__nccl_break(end, err);
         return NULL;
     }
@@ -314,6 +321,7 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
 
 static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request, bool *out_done,
                       sb_error *err) {
+    const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
     *out_done = false;
     sb_status st = advance(end, err);
@@ -330,11 +338,12 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
     }
     if (result == SB__CUDA_ERROR_NOT_READY)
         return SB_OK;
-    if (result != SB__CUDA_SUCCESS) {
-        (void)sb__nccl_status(&end->device, result, visit.call, err);
+    st = sb__nccl_status(&end->device, result, visit.call, err);
+    if (st == SB_OK && is_staged(request) && receives)
+        st = copy(end, request, false, err);
+    if (st != SB_OK)
         return sb__nccl_break(end, err);
-    }
-    drop(end, request, true);
+    (void)drop(end, request, true);
     *out_done = true;
     return SB_OK;
 }
@@ -391,9 +400,7 @@ static int32_t nccl_abandon(void *comm, void *request) {
         sb__comm_ignore(sb_error_fill(&cause, SB_ERR_COMM_FAILURE, 0, "a request was abandoned"));
         (void)sb__nccl_break(end, &cause);
     }
-    const bool is_idle = end->is_idle;
-    drop(end, request, is_idle);
-    return is_idle;
+    return drop(end, request, end->is_idle);
 }
 
 static sb_status run(void *comm, const struct sb__nccl_request *wanted, sb_error *err) {

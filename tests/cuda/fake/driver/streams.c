@@ -410,11 +410,21 @@ static CUresult join_capture(CUstream stream, const struct item *item) {
     return capture(stream, item);
 }
 
+/* A call that copies pageable memory may wait for earlier work of the stream: see "API
+   synchronization behavior" in the CUDA Driver API. A gate with memory is a kernel of NCCL. */
+static void check_copy(CUstream stream, const struct item *item) {
+    const bool is_pageable = item->host && !find_pinned(item->host, item->bytes);
+    for (const struct item *gate = stream->head; gate && is_pageable; gate = gate->next)
+        if (gate->operation == GATE && gate->dst)
+            fake_violation("a copy of pageable memory waits for a kernel of NCCL");
+}
+
 static void queue_item(struct call *c, CUstream stream, const struct item *item) {
     struct item *made = need_memory(malloc(sizeof *made));
     *made = *item;
     made->failure = c->later;
     made->passing = c->passing;
+    check_copy(stream, made);
     prepare(made);
     append(stream, made);
     if (fake.settings[FAKE_SCHEDULE] == FAKE_EAGER)
