@@ -124,6 +124,8 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
         assert_reports(SB_ERR_IO,
                        sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err),
                        "changed");
+        assert_int_equal(sb_model_open_source(NULL, format, &source, NULL, NULL, &model, NULL),
+                         SB_ERR_IO);
         assert_null(model);
     }
 }

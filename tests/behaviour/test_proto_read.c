@@ -124,7 +124,11 @@ TEST(test_refusals_change_nothing) {
         test_end(blob);
     }
     sb_blob *bf16 = test_vector(NULL, SB_DTYPE_BF16, 1);
-    assert_status(SB_ERR_UNSUPPORTED, read_wire(bf16, &refusals[0].wire, &err));
+    struct wire wire = {0};
+    wire_blob(&wire, two_by_three, 2, 1);
+    assert_status(SB_ERR_UNSUPPORTED, read_wire(bf16, &wire, &err));
+    sb_model *model = test_model_of(&wire, SB_FORMAT_BLOB);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, SB_NO_LAYER, 0, bf16, &err));
 }
 
 TEST(test_a_shape_of_too_many_bytes_is_reported) {

@@ -5,6 +5,7 @@
 
 #include <syncblob/base.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Changes `count` elements y[i] after rounding `factor` to the type of the elements. */
@@ -19,9 +20,9 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 /* Returns the number of kinds that this processor supports. The last of these is the fastest. */
 static inline int sb__num_kinds(void) {
 #ifdef __x86_64__
-    return SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f") ? 3
-           : SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2")  ? 2
-                                                                     : 1;
+    const bool has_avx512 = SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f");
+    const bool has_avx2 = SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2");
+    return has_avx512 ? 3 : has_avx2 ? 2 : 1;
 #else
     return 1;
 #endif

@@ -137,9 +137,9 @@ void sb__forget_writers(sb_mem *mem) {
    the failed work wrote. In this case the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
     const int32_t head = sb__head(mem);
-    if (head == SB_HEAD_SYNCED && mem->pending != SB_SIDE_CPU)
-        return SB_HEAD_AT_CPU;
-    return head == SB_HEAD_SYNCED || head == SB_HEAD_AT_GPU ? SB_HEAD_LOST : head;
+    if (head == SB_HEAD_SYNCED)
+        return mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST : SB_HEAD_AT_CPU;
+    return head == SB_HEAD_AT_GPU ? SB_HEAD_LOST : head;
 }
 
 static void lose_device_bytes(sb_mem *mem) {

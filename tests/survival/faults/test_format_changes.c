@@ -12,9 +12,7 @@ static const char *const layers[] = {
     "2:{4:'' 4:''}",  /* two empty names */
     "2:{} 2:{} 2:{}", "2:{6:{} 6:{}}",
 };
-static const char *const states[] = {
-    "1:5 3:{5:''} 31:'                '", "1:5 3:{5:'----'} 31:'            '",
-    "1:5 3:{5:'----' 31:'         '} 31:''", "1:5 3:{[2]1 31:''} 31:''"};
+static const char *const states[] = {"1:5 3:{5:''} 31:'        '", "1:5 3:{5:'----'} 31:'    '"};
 
 static bool reports_change(sb_status st) {
     return st == SB_ERR_IO && strstr(err.message, "changed") != NULL;
@@ -30,7 +28,7 @@ static int is_refused(sb_status st, const unsigned char *out, size_t size) {
 
 /* The n-th and later reads of the model return `after`. */
 static void change(const struct wire *before, const struct wire *after, int32_t format,
-                   int refused[4]) {
+                   int refused[3]) {
     bool fired = true;
     for (int n = 1; fired; n++) {
         static unsigned char out[100000];
@@ -51,7 +49,6 @@ static void change(const struct wire *before, const struct wire *after, int32_t 
             st = sb_model_layer_message(model, layer, out, sizeof out, &size, &err);
             refused[1] += is_refused(st, out, size);
             sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
-            refused[3] += reports_change(sb_model_load_blob(model, layer, 0, blob, &err));
             assert_ok(num_blobs(model, layer) > 0
                           ? sb_model_set_blob(model, layer, 0, blob, 0, &err)
                           : sb_model_add_blob(model, layer, blob, 0, &err));
@@ -69,7 +66,7 @@ TEST(a_source_that_changes_between_two_reads_is_refused) {
     enum { LAYERS = sizeof layers / sizeof *layers };
     static const char filling[40000]; /* larger than a window: the model must be read twice */
     struct wire nets[LAYERS];
-    int refused[4] = {0}, pairs = 0;
+    int refused[3] = {0}, pairs = 0;
     for (int i = 0; i < LAYERS; i++) {
         nets[i] = wire_of("%s", layers[i]);
         wire_bytes(&nets[i], 2000, filling, sizeof filling);
@@ -81,10 +78,30 @@ TEST(a_source_that_changes_between_two_reads_is_refused) {
         pairs += refused[0] > before;
         assert_true(refused[0] == before || i / LAYERS != i % LAYERS);
     }
-    for (int i = 0; i < 16; i++) {
-        const struct wire before = wire_of("%s", states[i / 4]),
-                          after = wire_of("%s", states[i % 4]);
+    for (int i = 0; i < 4; i++) {
+        const struct wire before = wire_of("%s", states[i / 2]),
+                          after = wire_of("%s", states[i % 2]);
         change(&before, &after, SB_FORMAT_SOLVERSTATE, refused);
     }
-    assert_true(pairs >= 37 && refused[1] > 0 && refused[2] > 0 && refused[3] > 0);
+    assert_true(pairs >= 37 && refused[1] > 0 && refused[2] > 0);
+}
+
+TEST(values_that_change_before_a_load_copies_them_are_refused) {
+    /* The values are larger than a window, so that the load reads the message again. */
+    const struct wire states_of_one_size[] = {
+        wire_of("1:5 3:{[2000]1}"),
+        wire_of("1:5 3:{[1990]1 31:'                                     '}")};
+    int refused = 0;
+    for (int i = 0; i < 8; i++) {
+        struct test_source s = {.other = &states_of_one_size[i % 2], .fault = {.left = 1000}};
+        const sb_source source = test_source_of(&s, &states_of_one_size[1 - i % 2]);
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+        sb_model *model;
+        assert_ok(
+            sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, NULL, &model, &err));
+        s.fault.left = 1 + i / 2; /* this read and later reads return the other message */
+        refused += reports_change(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+        sb_model_destroy(model);
+    }
+    assert_true(refused >= 2);
 }
