@@ -194,6 +194,8 @@ TEST_ON(rigs, round_trips_do_not_nest) {
     rigs_reopen_on(f, "sim:0", "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     sb_blob *blobs[] = {ramp(f->a.context), ramp(f->b.context)};
     struct lent lent = lend_host(16, 0);
+    sb_blob *none = test_vector(f->a.context, SB_DTYPE_F32, 0);
+    pass(none, SB_DATA, none, SB_DIFF, 0, AS_READ, SB_SIDE_CPU);
     for (int i = 0; i < 2; i++)
         memcpy(host_to_write(blobs[i], SB_DIFF), host_of(blobs[i], SB_DATA), 16);
     memcpy(lent.ptr, host_of(blobs[0], SB_DATA), 16);

@@ -66,6 +66,7 @@ TEST(test_formats_are_distinguished) {
         {"a vector of a blob", W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), VECTOR},
         {"a vector of two blobs, the second without values",
          W("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x0a\0"), VECTOR},
+        {"a vector of a double_diff", W("\x0a\x0f\x3a\3\x0a\1\1\x4a\x08\0\0\0\0\0\0\0\0"), VECTOR},
         {"a vector of a scalar", W("\x0a\6\x2a\4\0\0\x80\x3f"), VECTOR},
         {"a vector of a double scalar with a diff, and a blob without a value",
          W("\x0a\x14\x42\x08\0\0\0\0\0\0\0\0\x4a\x08\0\0\0\0\0\0\0\0\x0a\0"), VECTOR},
@@ -162,7 +163,8 @@ TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
         /* Layer 3 has a blob of C3D and a blob of Caffe. */
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             wire_write(&net, "2:{4:'layer' 5:%d %s}", rows[i].number,
-                       is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 6:'----++++'} 6:{[1]1}" : "");
+                       is_c3d && i == 3 ? "6:{1:1 2:1 3:1 4:1 5:2 1:1 6:'----++++' 12:'x'} 6:{[1]1}"
+                                        : "");
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             assert_text(layer_of(model, (int64_t)i).type, is_c3d ? rows[i].c3ds : rows[i].caffes);
