@@ -1,7 +1,7 @@
 """Builds the page from its parts: build.py WASM SHIM MADE OUT
 
 SHIM is the folder of the package @bjorn3/browser_wasi_shim. MADE names the compilers. Writes
-OUT/syncblob.html, one file with all parts, and OUT/site, the same page as a folder for a server.
+the page twice: as the single file OUT/syncblob.html, and as the folder OUT/site for a server.
 """
 import base64
 import hashlib

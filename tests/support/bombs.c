@@ -2,7 +2,7 @@
 
 #include <syncblob/model.h>
 
-/* Special values of bomb.count. PER_UNIT stands for an element for each repeated unit. */
+/* Special values of bomb.count. PER_UNIT: as many elements as the message has units. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 static void wrap(struct wire *wire, uint32_t field) {

@@ -26,7 +26,7 @@ struct shim *shim_of(const void *device);
 struct shim_call {
     int32_t op;              /* SB_SIM_* */
     sb_dtype dtype;          /* the element type of arithmetic, else 0 */
-    const sb_stream *stream; /* the stream of a slot that queues work without a wait, else NULL */
+    const sb_stream *stream; /* NULL if the slot waits or has no stream */
     int32_t mode;            /* the mode of the fault that is due, or SHIM_NO_FAULT */
 };
 #define SHIM_NO_FAULT (-1)

@@ -221,7 +221,7 @@ pub enum Failure {
     Malformed(String),
     /// The file or the request is not supported. The text may mention an alternative.
     Unsupported(String),
-    /// The text of another failure, with the file's path.
+    /// Any failure that no other variant describes. The text has the file's path.
     File(String),
     /// A signal stopped the command.
     Interrupted,

@@ -35,7 +35,7 @@ pub use proto::Payload;
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
     /// True if the blob ever shared a memory or exposed its C handle: C code can share a memory
-    /// through the handle. Methods that write check for other owners only if this field is true.
+    /// through the handle. If false, a write need not check for other owners.
     may_share: AtomicBool,
     /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,

@@ -104,8 +104,8 @@ struct sb__opencl_stream {
     struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */
     int64_t failed[SB__OPENCL_KINDS];     /* number of commands of each kind before `running` */
     int64_t barriers;                     /* number of barriers in the list */
-    struct sb__opencl_command *last;      /* NULL: a wait has shown that all commands have ended */
-    bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
+    struct sb__opencl_command *last;      /* NULL if all commands are known to have ended */
+    bool is_shared; /* a caller may add commands, so `last` is not used and stays NULL */
 };
 
 enum { SB__OPENCL_FAILED = 64 };

@@ -128,8 +128,8 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Searches from asked->bit on for a bit with entries, and moves the entries to `asked`. If the bit
-   has a mark and the thread does not wait, moves only entries older than the mark. */
+/* Searches from asked->bit on for a bit with entries, and moves the entries to `asked`. A thread
+   that does not wait moves only the entries that precede the bit's mark, if there is a mark. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);

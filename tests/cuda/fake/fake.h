@@ -20,7 +20,7 @@ enum fake_setting {
     FAKE_PEERS,
     FAKE_INIT,   /* the result of cuInit */
     FAKE_MEMORY, /* the bytes of each device, and of page-locked memory */
-    FAKE_LOSS,   /* the driver's error after a call of cuBLAS has lost the context, such as 700 */
+    FAKE_LOSS,   /* the driver's error, such as 700, once cuBLAS has lost the context */
     FAKE_SETTINGS
 };
 

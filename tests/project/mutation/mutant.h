@@ -1,4 +1,4 @@
-/* Tests whether a mutant is chosen. Included before every source of the library with mutants. */
+/* Tests whether a mutant is chosen. The build includes this header before every mutated source. */
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 

@@ -160,7 +160,7 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the file for weights that do not fit into one file.
+/// Returns the path of the second file, which has weights that are too large for the first.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");

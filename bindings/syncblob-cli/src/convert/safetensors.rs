@@ -26,8 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header. The keys in `texts` are sorted. The crate's `Metadata` would write the keys in a
-/// random order.
+/// The header. The keys in `texts` are sorted, unlike the keys that `safetensors::Metadata` writes.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]

@@ -112,7 +112,7 @@ fn fields_depend_on_the_type_of_the_layer() {
         (new, b"\x12\x09Pooling3D\xca\x07\x00\x12\x07Pooling", "PoolingParameter"),
         (new, b"\xca\x07\x00", "PoolingParameter"),
         (new, b"\x10\x01\xca\x07\x00", "PoolingParameter"),
-        // C3D 1.0's Pooling3D has the number of Caffe's Threshold.
+        // Layer type 31 is Pooling3D in C3D 1.0, but Threshold in Caffe.
         (old, b"\x28\x1f\x9a\x01\x00", "Pooling3DParameter"),
         (old, b"\x9a\x01\x00\x28\x1f", "Pooling3DParameter"),
         (old, b"\x28\x11\x9a\x01\x00", "PoolingParameter"),

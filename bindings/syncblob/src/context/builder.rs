@@ -102,9 +102,9 @@ impl ContextBuilder {
     }
 
     /// Splits large operations over the caller's threads. By default the calling thread does all
-    /// work. The function does not influence results. The calling thread runs the tasks that the
-    /// function omits. The function must be static, because a context may outlive all its handles.
-    /// Put a closure that owns a thread pool into a `LazyLock`, or leak it with [`Box::leak`].
+    /// work. The calling thread runs the tasks that `spread` omits, so results do not depend on
+    /// `spread`. `spread` must be static, because a context may outlive all its handles. Put a
+    /// closure that owns a thread pool into a `LazyLock`, or leak it with [`Box::leak`].
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part};

@@ -488,8 +488,9 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* SENT: data may have been sent. UNSENT, COPIED: no data was sent; UNSENT is a failure of the CUDA
-   backend. WISHED: as UNSENT, and the status UNSUPPORTED is ignored. */
+/* SENT: the engine may have sent data before the failure. With the other values it has sent no
+   data. UNSENT: the CUDA backend failed. COPIED: a copy of the engine failed. WISHED: the CUDA
+   backend failed, and the caller ignores the status UNSUPPORTED. */
 enum when { WISHED, UNSENT, COPIED, SENT };
 
 struct failing {
