@@ -163,7 +163,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* Sets `*out` to the bytes of diff on the side on which the write of data has begun. */
+/* Makes the bytes of diff current on the side of `work`, and sets `*out` to these bytes. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;

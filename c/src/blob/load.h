@@ -8,7 +8,7 @@
 #include <syncblob/blob.h>
 
 struct sb__shape {
-    int32_t num_axes; /* -1: never shaped */
+    int32_t num_axes; /* -1 if the blob was never shaped */
     int64_t count;
     int64_t dims[SB_MAX_AXES];
 };

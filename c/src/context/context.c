@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Checks quarantined storage if no owner remains, or if the only remaining owner is quarantine. */
+/* Checks quarantined storage if no owner remains except, perhaps, quarantine's list of contexts. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;

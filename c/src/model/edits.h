@@ -10,7 +10,7 @@
 struct sb__edit {
     int32_t layer, index;
     uint32_t before, behind; /* subtrees: positions in `items` plus 1 (0: no subtree) */
-    unsigned char *bytes;    /* the encoded blob, `size` bytes; NULL if announced */
+    unsigned char *bytes;    /* the encoded blob of `size` bytes; NULL if announced */
     sb_blob *announced;      /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
 };

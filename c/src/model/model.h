@@ -10,14 +10,14 @@
 #define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
 
 struct sb__own_text {
-    char *bytes; /* an allocation of size + 1 bytes; NULL: never set */
+    char *bytes; /* an allocation of size + 1 bytes; NULL if the text was never set */
     size_t size;
 };
 
 struct sb_model {
     sb_context *context;
     int32_t format;
-    sb_limits limits; /* for reads */
+    sb_limits limits; /* limits for reading the model's bytes */
     struct sb__source source;
     sb_deleter deleter; /* for the source's bytes; may be NULL */
     void *deleter_user;

@@ -47,7 +47,7 @@ struct sb__replacement {
     char path[SB__TARGET_MAX]; /* the target's path with links resolved, and relative to `folder`
                                   unless `folder` is -1 */
     const char *name;          /* points into `path`, after the folder */
-    char temporary[64];        /* "": no temporary file */
+    char temporary[64];        /* the temporary file's name; "" if there is no file */
 };
 
 /* Creates the temporary file. On failure `*what` is a text to append to the path in the error

@@ -24,7 +24,7 @@ void sb__mutex_init(sb__mutex *mutex) {
 }
 
 void sb__mutex_destroy(sb__mutex *mutex) {
-    (void)mutex; /* has no resources */
+    (void)mutex; /* the lock has no resources to free */
 }
 
 void sb__mutex_lock(sb__mutex *mutex) {
