@@ -59,10 +59,10 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* whether the core has received `stream`, and
-                                                       whether a caller has */
-    sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
-    sb__cu_pool pool;                     /* NULL: use cuMemAlloc, because pools are unsupported */
+    atomic_bool core_has_stream, caller_has_stream; /* whether libsyncblob's core, and whether a
+                                                       caller, has received `stream` */
+    sb__cu_event legacy;                  /* the event to record on the legacy default stream */
+    sb__cu_pool pool;                     /* NULL if the device has no pools: cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
@@ -80,7 +80,7 @@ struct sb__cuda_visit {
     bool pushed;       /* the context was pushed, because it was not yet current */
 };
 
-/* Records the name of a failed call in the visit. Returns `result`. */
+/* If `result` is a failure, records the name `call` in the visit. Returns `result`. */
 static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_result result,
                                            const char *call) {
     if (result != SB__CUDA_SUCCESS)
