@@ -70,10 +70,10 @@ cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size
 /* The record of a queued command. The library keeps the record until a wait has returned the
    command's result, and while a stream or an event refers to the command. */
 struct sb__opencl_command {
-    struct sb__opencl_command *before, *after; /* in the stream's list */
+    struct sb__opencl_command *before, *after; /* neighbours in the stream's list */
     bool is_listed;
     int64_t refs;                     /* guarded by queued.lock */
-    int64_t number;                   /* increases along the list */
+    int64_t number;                   /* numbers increase along the list */
     struct sb__opencl_stream *stream; /* valid while the command is being queued or is listed */
     cl_command_queue queue;
     cl_event event;
@@ -96,11 +96,11 @@ struct sb__opencl_command {
 /* A command queue and its commands. While only the library adds commands to a queue, the library
    waits for the queue's last command instead of a marker. */
 struct sb__opencl_stream {
-    struct sb__opencl_stream *next; /* in device->streams */
+    struct sb__opencl_stream *next; /* the next stream in device->streams */
     cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    int64_t refs; /* at 0 the record of a caller's queue is freed */
+    int64_t refs; /* references; at 0 the record of a caller's queue is freed */
     struct sb__opencl_command *first, *tail;
     struct sb__opencl_command *running;   /* all listed commands before `running` have failed */
     struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */
@@ -140,7 +140,7 @@ enum sb__opencl_kernel {
 
 /* Memory for the parts (partial results) of one sum. */
 struct sb__opencl_parts {
-    struct sb__opencl_parts *next; /* in the list `abandoned` */
+    struct sb__opencl_parts *next; /* the next entry in the list `abandoned` */
     cl_mem sums;                   /* NULL if the host adds all elements */
     double *host;                  /* an array of `count` numbers */
     size_t count;

@@ -244,7 +244,7 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {
-        at->refs++; /* so `at` stays listed */
+        at->refs++; /* so that `at` stays in the list */
         drop_in_stream(device, at);
         next = at->next;
         release_stream(device, at);
@@ -385,7 +385,7 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
     cl_int result = CL_SUCCESS;
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at && end; at = next) {
-        at->refs++; /* so `at` stays listed */
+        at->refs++; /* so that `at` stays in the list */
         const cl_int waited = wait_below(device, at, end);
         next = at->next;
         release_stream(device, at);
