@@ -73,7 +73,7 @@ enum {
    events.clock. Later events of the stream might not report the failure again. A slot with a
    failure is never reused. */
 struct sb__failures {
-    uint64_t since; /* when the stream was added */
+    uint64_t since; /* the time at which the stream was added */
     uint64_t last;  /* the failed work was queued before this time (0: no failure) */
 };
 
@@ -82,7 +82,7 @@ struct sb__failures {
 struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named;             /* indexed by slot - SB__FIRST_NAMED */
-    int32_t count, capacity;                    /* of `named` */
+    int32_t count, capacity;                    /* number of streams in `named`, and its capacity */
     struct sb__failures fixed[SB__FIRST_NAMED]; /* failures of the slots below SB__FIRST_NAMED */
 };
 
@@ -120,7 +120,7 @@ struct sb__quarantined {
    ended. A check never waits: it stops at a stream with unfinished work, where the next check
    continues. */
 struct sb__mark {
-    void *event; /* recorded on the stream of `slot`, or NULL */
+    void *event; /* an event on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
@@ -152,7 +152,7 @@ struct sb_context {
 
     char device_name[32];
     bool has_device;
-    sb_backend backend; /* valid if has_device, with zeros for absent members */
+    sb_backend backend; /* valid if has_device; members that the table lacks are zero */
     void *device;
     sb__kept_bytes *kept_bytes;   /* NULL if the backend does not report kept bytes */
     int32_t ordinal;              /* N of "NAME:N" */
@@ -381,14 +381,14 @@ struct sb__event {
     void *handle;                     /* NULL until the event is recorded */
     sb_stream stream;                 /* the stream on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
-    bool is_listed;                   /* in the context's list */
+    bool is_listed;                   /* the event is in the context's list */
     bool is_kept;                     /* the list holds a reference to the event until a wait */
     int32_t slot;                     /* slot of `stream`, if a caller's work may precede the
                                          event */
     uint64_t exposed_at;              /* when the caller got the pointer for that work, or
                                          SB__NOT_EXPOSED */
-    uint64_t number;                  /* increases along the list */
-    struct sb__event *before, *after; /* in the context's list */
+    uint64_t number;                  /* numbers increase along the list */
+    struct sb__event *before, *after; /* neighbours in the context's list */
 };
 
 struct sb__events {

@@ -293,7 +293,7 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
         waited = sb__events_check(context, &stream, err);
     if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
         return waited;
-    /* Waits for work queued later, or for all work if there was no event. */
+    /* Waits for work queued after the event, or for all work if no event was recorded. */
     sb_status rest = sb__stream_forget(context, stream, waited == SB_OK ? err : NULL);
     if (waited == SB_OK)
         waited = rest;

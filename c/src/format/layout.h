@@ -1,4 +1,4 @@
-/* Tables of the fields of Caffe's messages that the library uses. proto/README.md lists the field
+/* Tables of those fields of Caffe's messages that the library uses. proto/README.md lists the field
    numbers, which come from caffe.proto. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H

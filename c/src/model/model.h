@@ -19,9 +19,9 @@ struct sb_model {
     int32_t format;
     sb_limits limits; /* limits for reading the model's bytes */
     struct sb__source source;
-    sb_deleter deleter; /* for the source's bytes; may be NULL */
+    sb_deleter deleter; /* frees the source's bytes; may be NULL */
     void *deleter_user;
-    sb_progress progress; /* for calls on the model; `report` may be NULL */
+    sb_progress progress; /* receives the progress of calls; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;

@@ -72,10 +72,10 @@ struct sb__sim_op {
 
 struct sb__sim_stream {
     struct sb__sim_stream *next;
-    sb_stream handle; /* never dereferenced, never reused; NULL: the legacy default stream */
+    sb_stream handle; /* never dereferenced or reused; NULL for the legacy default stream */
     struct sb__sim_stream *ordered_with; /* the other blocking stream, or NULL if not blocking */
     struct sb__sim_op *head, *tail;
-    uint64_t queued, done;       /* last assigned ticket, last executed ticket */
+    uint64_t queued, done;       /* the last assigned ticket, and the last executed ticket */
     struct sb__sim_op *failures; /* failed operations whose failure must still be reported */
 };
 
