@@ -137,8 +137,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Retries a failure that occurs before the work is queued. After a DEVICE_FAILURE callers assume
-   that the output may have been written. */
+/* Retries a call that fails before the work is queued, because after a DEVICE_FAILURE callers
+   assume that the output may have been written. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

@@ -33,7 +33,7 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from calloc that begins with its sb__cuda_kept */
+    SB__CUDA_KEPT_PARTS,  /* host memory from calloc, which begins with an sb__cuda_kept */
     SB__CUDA_KEPT_KINDS
 };
 
@@ -51,7 +51,7 @@ struct sb__cuda_kept_list {
 };
 
 struct sb__cuda_device {
-    struct sb__cuda_device *next; /* in the list of open devices (siblings.c) */
+    struct sb__cuda_device *next; /* the next device in the list of open devices (siblings.c) */
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
