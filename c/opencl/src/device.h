@@ -279,9 +279,9 @@ void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_ev
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
 /* Call after a wait for the event. Removes the failed markers with numbers below `end`. Sets
-   `*out_failure` to the code of the first such marker, also on later calls for the event, or to
-   CL_SUCCESS. Thus an event returns the failure of an earlier event that was destroyed without a
-   wait. Returns CL_SUCCESS, or the error of a query. */
+   `*out_failure` to the code of the first of these markers, or to CL_SUCCESS. Later calls for the
+   event set the same code. Thus an event returns the failure of an earlier event that was destroyed
+   without a wait. Returns CL_SUCCESS, or the error of a query. */
 cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
                                cl_int *out_failure);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success, else
