@@ -128,8 +128,8 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
 }
 
 /* Ends an operation on the device. `st` is the status from the backend. After an error other than
-   OUT_OF_MEMORY and UNSUPPORTED, the backend may have written some bytes. `read` (may be NULL) is
-   another memory that the work reads. */
+   OUT_OF_MEMORY and UNSUPPORTED, the backend may have written some bytes. `read` (may be NULL) is a
+   second memory, which the work only reads. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */

@@ -422,8 +422,8 @@ sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb
    records an event for that arithmetic, and keeps the event in the context's list. A backend may
    report a failure only through the first event after the failed work. Without the kept event, the
    first event could be an event for which no call ever waits. Call this function before queueing
-   work that gets an event on `stream`. The first event after the work is then the work's event. For
-   arithmetic, call this function after queueing the work instead. A wait for the work's event also
+   work that gets an event on `stream`. The first event after the work is then the work's event.
+   Only for arithmetic, call this function after queueing the work. A wait for the work's event also
    waits for the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events. Returns the first failure. If arithmetic may have failed, marks the

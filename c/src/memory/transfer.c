@@ -29,7 +29,8 @@ static bool is_coherent(const sb_mem *mem) {
 
 /* Makes the host side share the device side's storage, or ends the sharing. The host side shares
    storage that the library owns on a host-coherent device, unless the host side has separate
-   storage. Stores nothing if nothing changes, because other threads may be reading mem->side. */
+   storage. Writes mem->side only if a value changes, because other threads may be reading
+   mem->side. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];

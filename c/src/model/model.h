@@ -41,8 +41,8 @@ struct sb_model {
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
 /* Returns whether the layer exists. Returns false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports that the layer is absent,
-   sb__fail_blob that the blob, or its layer, is absent. */
+/* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports a missing layer, and
+   sb__fail_blob a missing blob or layer. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 
