@@ -197,8 +197,8 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
 /* Queues on the library's stream a free of each kept block that is from a pool. Call between
    sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
-/* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
-   means that the destruction of the context has freed it. */
+/* Empties the list before the device closes. If `is_gone`, the destruction of the context has freed
+   the memory. Otherwise the memory counts as leaked. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
