@@ -418,7 +418,7 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__openc
 }
 
 /* Waits for the last command. If that command has failed, or the stream has a barrier, also waits
-   for all earlier commands, because a failed barrier ends before them. */
+   for all earlier commands, because a failed barrier ends before earlier commands. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *last = stream->last;
     last->refs++;
