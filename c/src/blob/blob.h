@@ -36,8 +36,8 @@ static inline sb_mem *sb__no_mem(void) {
 }
 
 /* Recognises the placeholder by its count of owners, 0. The address does not identify the
-   placeholder: each copy of the library in the process has its own, and any copy may have created
-   the blob. */
+   placeholder: each copy of the library in the process has a separate placeholder, and any copy may
+   have created the blob. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
