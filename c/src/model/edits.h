@@ -40,7 +40,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 
-/* Adds an edit of a blob that has no edit. The caller has reserved room. */
+/* Adds an edit of a blob that has no edit yet. The caller has reserved room. */
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit);
 /* Removes and returns the last edit of a set that is not empty. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits);
