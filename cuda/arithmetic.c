@@ -1,5 +1,5 @@
-/* Arithmetic. The slots axpy and scale call cuBLAS with `alpha` in host memory, the default mode of
-   a handle. The slots asum and sumsq run the library's kernels. */
+/* Arithmetic. The slots axpy and scale call cuBLAS with `alpha` in host memory, which is the
+   default of a cuBLAS handle. The slots asum and sumsq run the library's kernels. */
 #include "blas.h"
 
 #include <stdio.h>

@@ -58,7 +58,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate's status for out of memory */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* NOT_INITIALIZED means out of memory */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
@@ -137,8 +137,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Retries a failure that occurs before the work is queued. After a DEVICE_FAILURE callers assume
-   that the output may have been written. */
+/* Retries a call that fails before the work is queued, because after a DEVICE_FAILURE callers
+   assume that the output may have been written. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

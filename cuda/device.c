@@ -215,8 +215,8 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 
 /* Sets the highest release threshold, so that the pool keeps freed memory until a trim. Memory in
    use counts toward the threshold. With a lower threshold each wait could unmap all free memory.
-   Also forbids allocations that wait for a free on another stream. A collective on that stream may
-   be waiting for another rank. */
+   Also forbids allocations that wait for a free on another stream, because a collective on that
+   stream may be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;
@@ -295,8 +295,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
 }
 
 /* Reads the context's id, and whether the application has chosen waits that spin or waits that
-   block. A wait for an event follows a flag of the event, so the library's events get the same
-   setting. */
+   block. The library gives its events the same setting, because a wait for an event follows the
+   event's flag. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

@@ -33,7 +33,7 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from calloc that begins with its sb__cuda_kept */
+    SB__CUDA_KEPT_PARTS,  /* host memory from calloc, which begins with an sb__cuda_kept */
     SB__CUDA_KEPT_KINDS
 };
 
@@ -51,7 +51,7 @@ struct sb__cuda_kept_list {
 };
 
 struct sb__cuda_device {
-    struct sb__cuda_device *next; /* in the list of open devices (siblings.c) */
+    struct sb__cuda_device *next; /* the next device in the list of open devices (siblings.c) */
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
@@ -59,10 +59,10 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* whether the core has received `stream`, and
-                                                       whether a caller has */
-    sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
-    sb__cu_pool pool;                     /* NULL: use cuMemAlloc, because pools are unsupported */
+    atomic_bool core_has_stream, caller_has_stream; /* whether libsyncblob's core, and whether a
+                                                       caller, has received `stream` */
+    sb__cu_event legacy;                  /* the event to record on the legacy default stream */
+    sb__cu_pool pool;                     /* NULL if the device has no pools: cuMemAlloc is used */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
@@ -80,7 +80,7 @@ struct sb__cuda_visit {
     bool pushed;       /* the context was pushed, because it was not yet current */
 };
 
-/* Records the name of a failed call in the visit. Returns `result`. */
+/* If `result` is a failure, records the name `call` in the visit. Returns `result`. */
 static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_result result,
                                            const char *call) {
     if (result != SB__CUDA_SUCCESS)
@@ -197,8 +197,8 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
 /* Queues on the library's stream a free of each kept block that is from a pool. Call between
    sb__cuda_enter and sb__cuda_leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
-/* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
-   means that the destruction of the context has freed it. */
+/* Empties the list before the device closes. If `is_gone`, the destruction of the context has freed
+   the memory. Otherwise the memory counts as leaked. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */

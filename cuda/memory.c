@@ -196,7 +196,7 @@ struct region {
     sb__cu_pool pool;       /* NULL for memory that is not from a pool */
     unsigned int memory_type;
     int ordinal;
-    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap (others may follow) */
+    bool is_mapped; /* `start` and `bytes` are only one mapping of cuMemMap */
     sb__cu_ptr start;
     size_t bytes;
 };

@@ -7,8 +7,8 @@
 
 #define SMALLEST ((size_t)64)
 #define LARGEST  (SMALLEST << (SB__CUDA_SLAB_CLASSES - 1))
-/* The size of the first slab of a class, unless four buffers are larger. Each further slab of the
-   class is twice as large, up to DOUBLINGS times, so that there are few slabs. */
+/* The size of the first slab of a class, or of four buffers if that is larger. Each further
+   slab of the class is twice as large, up to DOUBLINGS times, so that there are few slabs. */
 #define SLAB      ((size_t)64 << 10)
 #define DOUBLINGS 8
 

@@ -103,7 +103,7 @@ static cl_int set_arguments(struct sb__opencl_device *device, cl_kernel kernel,
     return result;
 }
 
-/* Queues a kernel. The lock protects the kernel object, which has one set of arguments. */
+/* Queues a kernel. Holds the lock while the function sets the kernel's arguments and queues it. */
 static cl_int enqueue(struct sb__opencl_device *device, const struct sb__opencl_launch *launch,
                       cl_command_queue queue, cl_event *event) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;

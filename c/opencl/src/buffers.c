@@ -1,7 +1,7 @@
 /* Buffers (cl_mem). The library invents addresses for buffers: an address only identifies a buffer
-   and an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses
-   are never reused, and differ between all devices of the process. A device can thus refuse the
-   buffers of another device. */
+   and an offset. No system gives a program memory at FIRST_ADDRESS or above. The library never
+   reuses an address, and gives no address to two devices. A device can thus refuse the buffers of
+   another device. */
 #include "device.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@ struct sb__opencl_device;
 
 /* --- kinds of memory (svm.c, usm.c, buffers.c) ------------------------------------------------ */
 
-/* Copies bytes. Sets `*event` to the command's event. */
+/* Queues a copy of bytes. Sets `*event` to the event of the queued command. */
 typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, const void *src,
                                    size_t bytes, cl_command_queue queue, cl_event *event);
 
@@ -33,15 +33,16 @@ struct sb__opencl_memory {
        `*index`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                        const void *ptr, size_t element);
-    bool has_offsets; /* a kernel argument cannot point into the memory, so an offset follows */
-    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL if OpenCL has no query. */
+    bool has_offsets; /* a kernel argument only selects a memory, so an offset follows */
+    /* Returns whether [ptr, ptr + bytes) is memory of the device. `holds` is NULL if OpenCL has no
+       query for this. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
 
 extern const struct sb__opencl_memory sb__opencl_fine_svm, sb__opencl_usm, sb__opencl_svm,
     sb__opencl_buffers;
 
-/* Functions of Intel's extension. */
+/* Functions of Intel's extension for unified shared memory. */
 struct sb__opencl_usm_functions {
     void *(CL_API_CALL *alloc)(cl_context, cl_device_id, const cl_bitfield *, size_t, cl_uint,
                                cl_int *);
@@ -66,13 +67,14 @@ cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size
 
 /* --- queued commands (queued.c) --------------------------------------------------------------- */
 
-/* A command whose result no wait has returned yet, or to which a stream or an event refers. */
+/* The record of a queued command. The library keeps the record until a wait has returned the
+   command's result, and while a stream or an event refers to the command. */
 struct sb__opencl_command {
-    struct sb__opencl_command *before, *after; /* in the stream's list */
+    struct sb__opencl_command *before, *after; /* neighbours in the stream's list */
     bool is_listed;
     int64_t refs;                     /* guarded by queued.lock */
-    int64_t number;                   /* increases along the list */
-    struct sb__opencl_stream *stream; /* only while the command is being queued or is listed */
+    int64_t number;                   /* numbers increase along the list */
+    struct sb__opencl_stream *stream; /* valid while the command is being queued or is listed */
     cl_command_queue queue;
     cl_event event;
     int64_t thread;           /* the thread that queued the command */
@@ -86,19 +88,19 @@ struct sb__opencl_command {
         SB__OPENCL_FREE,
         SB__OPENCL_KINDS
     } kind;      /* only failures of work and of markers are reported */
-    void *freed; /* freed by the command, or by take_out if the command fails */
-    const struct sb__opencl_stream *awaited; /* a barrier waits for commands of this stream */
+    void *freed; /* memory that the command frees, or take_out if the command fails */
+    const struct sb__opencl_stream *awaited; /* the stream whose commands a barrier awaits */
     int64_t awaited_end;                     /* the barrier waits for commands with lower numbers */
 };
 
 /* A command queue and its commands. While only the library adds commands to a queue, the library
    waits for the queue's last command instead of a marker. */
 struct sb__opencl_stream {
-    struct sb__opencl_stream *next; /* in device->streams */
+    struct sb__opencl_stream *next; /* the next stream in device->streams */
     cl_command_queue queue;
     sb__opencl_lock lock; /* held while a command is queued and listed */
     /* Guarded by queued.lock: */
-    int64_t refs; /* at 0 the record of a caller's queue is freed */
+    int64_t refs; /* references; at 0 the record of a caller's queue is freed */
     struct sb__opencl_command *first, *tail;
     struct sb__opencl_command *running;   /* all listed commands before `running` have failed */
     struct sb__opencl_command *uncovered; /* all listed commands before `uncovered` are covered */
@@ -113,8 +115,8 @@ enum { SB__OPENCL_FAILED = 64 };
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     int64_t count; /* number of commands that were ever listed */
-    /* The last failed events. The release of these events is delayed, because pocl 3.1 uses an
-       event for a moment after the event's failure. */
+    /* The last failed events. The library delays the release of these events, because pocl 3.1
+       still uses an event for a moment after the event has failed. */
     cl_event failed[SB__OPENCL_FAILED];
     int64_t num_failed; /* number of events that were ever in `failed` */
     /* Commands whose failure was returned only to a thread that had not queued the command. The
@@ -123,7 +125,7 @@ struct sb__opencl_queued {
        reference to the queue. */
     struct sb__opencl_command *unclaimed[SB__OPENCL_FAILED];
     cl_uint num_unclaimed;
-    _Atomic bool has_dropped; /* a failure found `unclaimed` full, so the device is lost */
+    _Atomic bool has_dropped; /* `unclaimed` was too small, so the device is lost */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -138,9 +140,9 @@ enum sb__opencl_kernel {
 
 /* Memory for the parts (partial results) of one sum. */
 struct sb__opencl_parts {
-    struct sb__opencl_parts *next; /* in the list `abandoned` */
-    cl_mem sums;                   /* NULL: the host adds everything */
-    double *host;                  /* `count` numbers */
+    struct sb__opencl_parts *next; /* the next entry in the list `abandoned` */
+    cl_mem sums;                   /* NULL if the host adds all elements */
+    double *host;                  /* an array of `count` numbers */
     size_t count;
 };
 
@@ -227,7 +229,7 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 /* Returns the status of a wait for commands. `failure` is the code of the first failed command, or
    CL_SUCCESS. Returns DEVICE_LOST if the device has dropped a failure. */
 sb_status sb__opencl_report(const struct sb__opencl_device *device, cl_int failure, sb_error *err);
-/* Begins the list of streams with the streams of the library's queues. */
+/* Initialises the list of streams, which then contains the library's two queues. */
 void sb__opencl_queued_begin(struct sb__opencl_device *device);
 /* Waits for all commands, and frees their records. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
@@ -244,7 +246,7 @@ void sb__opencl_share(struct sb__opencl_device *device);
 struct sb__opencl_event {
     cl_uint count;
     cl_uint reported; /* the event reports failures of the first `reported` commands */
-    bool is_ordered;  /* no marker and no barrier, so the last command in `at` ends last */
+    bool is_ordered;  /* without markers and barriers, the last command in `at` ends last */
     struct sb__opencl_stream *stream;
     int64_t end;
     cl_int earlier_failure; /* failure of an earlier event's marker; guarded by queued.lock */
@@ -254,7 +256,8 @@ struct sb__opencl_event {
 /* Waits for the work before the event, even if the work fails. Returns OpenCL's code of the
    wait. */
 cl_int sb__opencl_await(struct sb__opencl_device *device, const struct sb__opencl_event *event);
-/* Returns whether work before the event still runs. The caller checks the commands in `at`. */
+/* Returns whether commands before the event are still running. May omit the commands in `at`, which
+   the caller checks. */
 bool sb__opencl_runs(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Allocates an array with the events of the commands for which a barrier of `queue` must wait.
    sb__opencl_running_end frees the array. Omits commands that have ended, because pocl 3.1 never
@@ -276,9 +279,9 @@ void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_ev
 void sb__opencl_note_failures(struct sb__opencl_device *device,
                               const struct sb__opencl_event *event);
 /* Call after a wait for the event. Removes the failed markers with numbers below `end`. Sets
-   `*out_failure` to the code of the first such marker, also on later calls for the event, or to
-   CL_SUCCESS. Thus an event returns the failure of an earlier event that was destroyed without a
-   wait. Returns CL_SUCCESS, or the error of a query. */
+   `*out_failure` to the code of the first of these markers, or to CL_SUCCESS. Later calls for the
+   event set the same code. Thus an event returns the failure of an earlier event that was destroyed
+   without a wait. Returns CL_SUCCESS, or the error of a query. */
 cl_int sb__opencl_take_markers(struct sb__opencl_device *device, struct sb__opencl_event *event,
                                cl_int *out_failure);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success, else

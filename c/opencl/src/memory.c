@@ -52,7 +52,7 @@ sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream strea
     return sb__opencl_end(device, command, result, "zero", err);
 }
 
-/* Queues a copy by `function`, which the device's kind of memory provides. */
+/* Calls `function`, which queues a copy for the device's kind of memory. */
 static sb_status transfer(struct sb__opencl_device *device, sb__opencl_transfer *function,
                           void *dst, const void *src, size_t bytes, sb_stream stream,
                           const char *call, sb_error *err) {

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* No other thread of the process ever has the same number. */
+/* Returns the number of this thread, which no other thread of the process ever has. */
 static int64_t this_thread(void) {
     static _Atomic int64_t count;
     static _Thread_local int64_t number;
@@ -48,7 +48,7 @@ static struct sb__opencl_stream *find_stream(const struct sb__opencl_device *dev
     return stream;
 }
 
-/* Returns the stream with a reference, or NULL if there is no memory for its record. */
+/* Returns the stream of a queue with a new reference, or NULL if out of memory. */
 static struct sb__opencl_stream *stream_of(struct sb__opencl_device *device,
                                            cl_command_queue queue) {
     struct sb__opencl_stream *stream = find_stream(device, queue);
@@ -244,7 +244,7 @@ static void drop_in_stream(struct sb__opencl_device *device, struct sb__opencl_s
 static void drop_unreported(struct sb__opencl_device *device) {
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at; at = next) {
-        at->refs++; /* so `at` stays listed */
+        at->refs++; /* so that `at` stays in the list */
         drop_in_stream(device, at);
         next = at->next;
         release_stream(device, at);
@@ -347,7 +347,8 @@ cl_int sb__opencl_mark(struct sb__opencl_device *device, const struct sb__opencl
 /* --- waits. The caller of a function with the parameter `stream` holds queued.lock and has a
    reference to the stream. Functions that wait release the lock meanwhile. ------------------- */
 
-/* Returns the result of a wait, but CL_SUCCESS if only the command has failed. */
+/* Returns CL_SUCCESS if the wait itself succeeded, even if the command failed. Otherwise returns
+   the error of the wait. */
 static cl_int ignore_failure(cl_int result) {
     return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
 }
@@ -384,7 +385,7 @@ static cl_int wait_below_in_all(struct sb__opencl_device *device, int64_t end) {
     cl_int result = CL_SUCCESS;
     struct sb__opencl_stream *next;
     for (struct sb__opencl_stream *at = device->streams; at && end; at = next) {
-        at->refs++; /* so `at` stays listed */
+        at->refs++; /* so that `at` stays in the list */
         const cl_int waited = wait_below(device, at, end);
         next = at->next;
         release_stream(device, at);
@@ -416,8 +417,8 @@ static cl_int wait_for_marker(struct sb__opencl_device *device, struct sb__openc
     return result;
 }
 
-/* Waits for the last command. A failed barrier ends before earlier commands. If the last command
-   has failed, or the stream has a barrier, therefore also waits for all earlier commands. */
+/* Waits for the last command. If that command has failed, or the stream has a barrier, also waits
+   for all earlier commands, because a failed barrier ends before earlier commands. */
 static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_stream *stream) {
     struct sb__opencl_command *last = stream->last;
     last->refs++;
@@ -429,7 +430,7 @@ static cl_int wait_for_last(struct sb__opencl_device *device, struct sb__opencl_
         result = wait_below(device, stream, last->number);
     if (result == CL_SUCCESS && stream->last == last) {
         stream->last = NULL;
-        last->refs--; /* the reference of this call remains */
+        last->refs--; /* this call still holds a reference */
     }
     release(&device->queued, last);
     return result;
@@ -647,8 +648,8 @@ static void cover(struct sb__opencl_stream *stream) {
         stream->uncovered = stream->uncovered->after;
 }
 
-/* Creates an event for sb__opencl_collect. Queries neither the commands behind a running command
-   nor the last command. A query delays the driver's thread that runs the command. */
+/* Creates an event for sb__opencl_collect. Does not query the last command, or the commands behind
+   a running command, because a query delays the driver's thread that runs the command. */
 static sb_status collect(struct sb__opencl_device *device, struct sb__opencl_stream *stream,
                          struct sb__opencl_event **out, sb_error *err) {
     struct sb__opencl_command *marker = NULL, *last = stream->last;
@@ -718,9 +719,9 @@ static cl_int add_running(struct sb__opencl_command *command, cl_event *out, cl_
     return result;
 }
 
-/* Finds a recent barrier of the queue that waits for commands of `source` and has not failed. The
-   barrier waits for all commands with numbers below the result, which is 0 if there is no such
-   barrier. Thus a program that frees many memories queues barriers with few events. */
+/* Finds a recent barrier of the queue that waits for commands of `source` and has not failed.
+   Returns the number below which the barrier waits for all commands, or 0 if there is no such
+   barrier. With this number, a program that frees many memories queues barriers with few events. */
 static int64_t awaited_end(const struct sb__opencl_device *device, cl_command_queue queue,
                            const struct sb__opencl_stream *source) {
     enum { RECENT = 16 };

@@ -43,7 +43,7 @@ static sb_status status_of(cl_int code) {
     case CL_MEM_OBJECT_ALLOCATION_FAILURE:
     case CL_OUT_OF_RESOURCES:
     case CL_OUT_OF_HOST_MEMORY:
-    case CL_INVALID_BUFFER_SIZE: /* more than the device can allocate at once */
+    case CL_INVALID_BUFFER_SIZE: /* the device cannot allocate so much at once */
         return SB_ERR_OUT_OF_MEMORY;
     case CL_DEVICE_NOT_FOUND:
     case SB__OPENCL_NO_PLATFORM:

@@ -31,7 +31,7 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
                                "opencl:%d: the stream is not a command queue", device->ordinal);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, "clGetCommandQueueInfo", err);
-    if (context != device->context) /* the context has one device */
+    if (context != device->context) /* all queues of the context are on its one device */
         return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
                                "opencl:%d: the command queue has another cl_context; "
                                "SB_OPENCL_DEVICE has the library's",
@@ -64,9 +64,9 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
 }
 
 /* Queues a barrier that waits for `events`, the running work before `event`. If that work fails,
-   the barrier fails, too, but this is not a failure of this stream's work. The barrier's event is
-   released only after the barrier has ended, because pocl 3.1 aborts if a command fails after its
-   event was released.
+   the barrier also fails, but the work of the barrier's own stream does not count as failed. The
+   barrier's event is released only after the barrier has ended, because pocl 3.1 aborts if a
+   command fails after its event was released.
 
    A limit: a caller may add commands to a queue on which a barrier fails. A later marker may then
    end before the caller's earlier commands. If a command fails between sb__opencl_running and

@@ -80,7 +80,7 @@ static cl_int argument_usm(struct sb__opencl_device *device, cl_kernel kernel, c
     return device->usm.argument(kernel, (*index)++, ptr);
 }
 
-/* The driver returns the device NULL for unknown memory and for host memory. */
+/* For unknown memory and for host memory, the driver returns NULL as the memory's device. */
 static bool holds_usm(struct sb__opencl_device *device, const void *ptr, size_t bytes) {
     cl_device_id id = NULL;
     char *start = NULL;

@@ -23,7 +23,7 @@ static inline bool sb__mul_i64(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Computes the bytes of `count` elements, count >= 0. Returns false if the bytes exceed
+/* Computes the size of `count` >= 0 elements in bytes. Returns false if the size exceeds
    PTRDIFF_MAX. Does not convert `count` to size_t, because a 32-bit host would truncate large
    counts. */
 static inline bool sb__bytes_of(int64_t count, size_t element_size, size_t *out) {

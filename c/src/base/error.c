@@ -112,7 +112,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
 }
 
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
-    return escape(bytes, size, '/', out, capacity); /* '/' is printable: no exception */
+    return escape(bytes, size, '/', out, capacity); /* '/' is never escaped anyway */
 }
 
 const char *sb__escape_path(const char *path, char *out, size_t capacity) {

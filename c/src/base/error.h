@@ -19,7 +19,7 @@ sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRI
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
-/* Returns INVALID_ARGUMENT for a NULL argument named `what`. */
+/* Fails with INVALID_ARGUMENT, because the argument named `what` is NULL. */
 sb_status sb__fail_null(sb_error *err, const char *what);
 sb_status sb__fail_memory(sb_error *err, size_t bytes);
 /* Stores `size`, the required capacity, in `out_size` (may be NULL) and returns

@@ -128,8 +128,8 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
 }
 
 /* Ends an operation on the device. `st` is the status from the backend. After an error other than
-   OUT_OF_MEMORY and UNSUPPORTED, the backend may have written some bytes. `read` (may be NULL) is
-   another memory that the work reads. */
+   OUT_OF_MEMORY and UNSUPPORTED, the backend may have written some bytes. `read` (may be NULL) is a
+   second memory, which the work only reads. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
@@ -163,7 +163,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* Sets `*out` to the bytes of diff on the side on which the write of data has begun. */
+/* Makes the bytes of diff current on the side of `work`, and sets `*out` to these bytes. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;

@@ -83,7 +83,7 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
 }
 
 /* Stores `made` in `*slot` unless another thread has replaced the placeholder `first`. Returns the
-   stored memory. */
+   memory that is then in `*slot`. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *first, sb_mem *made) {
     if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,
                                                 memory_order_acquire))

@@ -35,9 +35,9 @@ static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* Recognises the placeholder by its count of owners, 0. A comparison of addresses would not
-   suffice. Another copy of the library in the process, which has another placeholder, may have
-   created the blob. */
+/* Recognises the placeholder by its count of owners, 0. The address does not identify the
+   placeholder: each copy of the library in the process has a separate placeholder, and any copy may
+   have created the blob. */
 static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }

@@ -28,7 +28,7 @@ static sb_status memory_for(const sb_blob *blob, sb_part part, const void *out, 
         return st == SB_OK ? call(mem, stream, out, err) : st;                                     \
     }
 
-/* For sb_blob_cpu and sb_blob_mutable_cpu, the most frequent calls: the general path is not
+/* Defines sb_blob_cpu and sb_blob_mutable_cpu, the most frequent calls. The general path is not
    inlined, so that the fast path need not save registers. */
 #define FAST(function, blob_type, out_type, call, in_place)                                        \
     __attribute__((noinline)) static ACCESS(function##_anyhow, blob_type, out_type, call)          \

@@ -65,7 +65,7 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
-/* A write to `to` may first transfer all of its bytes to `side`. Checks that neither the transfer
+/* A write to `to` may first transfer all bytes of `to` to `side`. Checks that neither the transfer
    nor the write can overwrite bytes of `from`. */
 static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
                              sb_error *err) {
@@ -126,8 +126,8 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, 
     return SB_OK;
 }
 
-/* The fast path for equal shapes. If only the host's bytes of both blobs are current, and do not
-   overlap, copies them and returns true. Else returns false. */
+/* The fast path for equal shapes. If only the host has the current bytes of each blob, and the
+   blobs do not overlap, copies the bytes and returns true. Otherwise returns false. */
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
     const sb_mem *to = sb__blob_memory_or_none(blob, part),
                  *from = sb__blob_memory_or_none(source, part);

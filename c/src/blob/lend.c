@@ -71,7 +71,7 @@ static sb_status check_lent(const sb_blob *blob, sb_part part, const void *ptr, 
 
 typedef sb_status set_call(sb_mem *, void *, size_t, uint32_t, sb_deleter, void *, sb_error *);
 
-/* Always creates a memory of `bytes`. Other blobs continue to share the old memory. */
+/* Lends `ptr` to a new memory of `bytes` bytes. Blobs that share the old memory keep it. */
 static sb_status lend(sb_blob *blob, sb_part part, set_call *set, void *ptr, size_t bytes,
                       uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
     sb_mem *mem;

@@ -8,7 +8,7 @@
 #include <syncblob/blob.h>
 
 struct sb__shape {
-    int32_t num_axes; /* -1: never shaped */
+    int32_t num_axes; /* -1 if the blob was never shaped */
     int64_t count;
     int64_t dims[SB_MAX_AXES];
 };
@@ -49,10 +49,10 @@ struct sb__load {
     struct sb__retired retired; /* replaced storage, which commit and cancel release */
 };
 
-/* These functions load a part of a blob on one side. Begin reuses storage that is large enough, and
-   blobs that share this storage then see the values. Otherwise begin allocates storage. A failed
-   begin needs no cancel. After commit the caller sets the shape. `retired` receives replaced
-   storage. */
+/* These functions load a blob's data or diff on one side. Begin reuses storage that is large
+   enough, and blobs that share this storage then see the values. Otherwise begin allocates storage.
+   A failed begin needs no cancel. After commit the caller sets the shape. `retired` receives
+   replaced storage. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);

@@ -11,7 +11,7 @@
 
 struct sb__account {
     sb__counter live, peak;
-    size_t cap; /* 0: no cap */
+    size_t cap; /* 0 if there is no cap */
 };
 
 /* Fills `err` and returns CAP_REACHED, for a request of `bytes` more bytes of `what`. */

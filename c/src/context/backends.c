@@ -107,7 +107,7 @@ sb_status sb__backend_check(const sb_backend *table, sb_error *err) {
     return st == SB_OK ? check_name(copy.name, err) : st;
 }
 
-/* Splits "NAME:N" at the colon and returns N, or -1 if `device` has another form. */
+/* Splits "NAME:N" at the colon and returns N, or -1 if `device` does not have this form. */
 static int32_t parse_ordinal(const char *device, size_t *name_length) {
     const char *colon = strchr(device, ':');
     int64_t ordinal = 0;

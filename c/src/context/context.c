@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Checks quarantined storage if no owner remains, or if the only remaining owner is quarantine. */
+/* Checks quarantined storage if no owner remains except, perhaps, quarantine's list of contexts. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -109,7 +109,7 @@ void sb_context_release(sb_context *context) {
 /* Retains the context, since a deleter may release it. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first, because released storage may enter the cache */
+    sb__quarantine_ask_all(); /* comes first, because released storage may enter the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);

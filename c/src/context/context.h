@@ -37,7 +37,7 @@
 #include <stdbool.h>
 
 struct sb__parallel {
-    sb_parallel_for run; /* NULL: tasks run in a plain loop */
+    sb_parallel_for run; /* NULL if tasks run in a plain loop */
     void *user;
 };
 
@@ -73,7 +73,7 @@ enum {
    events.clock. Later events of the stream might not report the failure again. A slot with a
    failure is never reused. */
 struct sb__failures {
-    uint64_t since; /* when the stream was added */
+    uint64_t since; /* the time at which the stream was added */
     uint64_t last;  /* the failed work was queued before this time (0: no failure) */
 };
 
@@ -82,7 +82,7 @@ struct sb__failures {
 struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named;             /* indexed by slot - SB__FIRST_NAMED */
-    int32_t count, capacity;                    /* of `named` */
+    int32_t count, capacity;                    /* number of streams in `named`, and its capacity */
     struct sb__failures fixed[SB__FIRST_NAMED]; /* failures of the slots below SB__FIRST_NAMED */
 };
 
@@ -90,7 +90,7 @@ struct sb__streams {
 struct sb__wait {
     struct sb__wait *next;
     int32_t slot;
-    void *handle;    /* of the event */
+    void *handle;    /* the event's handle */
     uint64_t number; /* the event's number: if the wait fails, work queued before the event has
                         failed */
 };
@@ -111,7 +111,7 @@ struct sb__event_list {
 /* An entry of quarantine, allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* the streams (not 0) whose work must end before the release */
+    uint64_t users; /* a non-empty set: the work of these streams must end before the release */
     size_t bytes;
     void (*release)(struct sb__quarantined *entry); /* runs deleters, without any lock */
 };
@@ -120,7 +120,7 @@ struct sb__quarantined {
    ended. A check never waits: it stops at a stream with unfinished work, where the next check
    continues. */
 struct sb__mark {
-    void *event; /* recorded on the stream of `slot`, or NULL */
+    void *event; /* an event on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
@@ -143,7 +143,7 @@ typedef void sb__kept_bytes(const void *device, uint64_t *out_device, uint64_t *
 struct sb_context {
     _Atomic int64_t refs;
     uint32_t flags;
-    uint64_t fork_generation; /* of the process that created the context */
+    uint64_t fork_generation; /* the fork count when the context was created */
     sb_allocator allocator;
     sb_limits limits; /* all members are set */
     struct sb__parallel parallel;
@@ -152,12 +152,12 @@ struct sb_context {
 
     char device_name[32];
     bool has_device;
-    sb_backend backend; /* valid if has_device, with zeros for absent members */
+    sb_backend backend; /* valid if has_device; members that the table lacks are zero */
     void *device;
-    sb__kept_bytes *kept_bytes;   /* NULL: the backend does not report kept bytes */
+    sb__kept_bytes *kept_bytes;   /* NULL if the backend does not report kept bytes */
     int32_t ordinal;              /* N of "NAME:N" */
     sb_stream stream;             /* the library's stream; NULL for a backend without streams */
-    sb_stream read_stream;        /* for downloads that the host awaits; NULL: `stream` is used */
+    sb_stream read_stream;        /* runs downloads that the host awaits; if NULL, `stream` does */
     uint32_t lacks;               /* SB_DEVICE_LACKS_* */
     _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
     _Atomic int32_t device_lost;  /* SB_OK, or permanently SB_ERR_DEVICE_LOST */
@@ -258,12 +258,13 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Removes a buffer of `bytes` bytes. Returns false if the cache is locked or has no such buffer. */
+/* Removes a buffer of `bytes` bytes from the cache. Returns false if the cache is locked or has no
+   such buffer. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* Rounds the size of a page-locked buffer up to a size class, by at most an eighth. Requests of
-   similar sizes can thus reuse the same buffers. Returns `bytes` if the cache does not store that
-   size. */
+   similar sizes can thus reuse the same buffers. Returns `bytes` if the cache does not store
+   buffers of that size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
@@ -297,8 +298,8 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
 
 /* Returns SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
-/* The check before a wait. Returns FORKED in a forked child, else SB_OK. Does not fail on a lost
-   device, because work that was queued before the loss must end. */
+/* Checks the process before a wait. Returns FORKED in a forked child, else SB_OK. Does not fail on
+   a lost device, because work that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 void sb__device_lose(sb_context *context);
 /* Handles a failure of a slot. Records DEVICE_LOST. Replaces a status that slots must not return by
@@ -306,7 +307,7 @@ void sb__device_lose(sb_context *context);
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);
-/* Only calls the slot. */
+/* Calls the slot, but does not check the device or update the statistics. */
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
 sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
                            sb_error *err);
@@ -329,7 +330,7 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
    on a lost device, because earlier work may continue. Retries once if the wait fails with a status
    other than DEVICE_FAILURE and DEVICE_LOST. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
-/* Only calls the slot. Callers outside events.c use sb__event_record. */
+/* Calls the slot without sb__own_keep. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* Sets `*out_done` to whether the work before the event has ended. Never waits. The backend must
@@ -377,23 +378,23 @@ const sb_backend *sb__registered_backend(const char *name, size_t length);
 
 struct sb__event {
     _Atomic int64_t refs;
-    void *handle;                     /* NULL: not recorded yet */
+    void *handle;                     /* NULL until the event is recorded */
     sb_stream stream;                 /* the stream on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
-    bool is_listed;                   /* in the context's list */
-    bool is_kept;                     /* the list owns a reference until a wait for the event */
+    bool is_listed;                   /* the event is in the context's list */
+    bool is_kept;                     /* the list holds a reference to the event until a wait */
     int32_t slot;                     /* slot of `stream`, if a caller's work may precede the
                                          event */
     uint64_t exposed_at;              /* when the caller got the pointer for that work, or
                                          SB__NOT_EXPOSED */
-    uint64_t number;                  /* increases along the list */
-    struct sb__event *before, *after; /* in the context's list */
+    uint64_t number;                  /* numbers increase along the list */
+    struct sb__event *before, *after; /* neighbours in the context's list */
 };
 
 struct sb__events {
-    struct sb__event **at; /* the oldest first */
+    struct sb__event **at; /* events, the oldest first */
     int32_t count, capacity;
-    struct sb__event *next; /* for work that is about to be queued */
+    struct sb__event *next; /* the event of work that is about to be queued */
 };
 
 /* Creates an event if `*out` is NULL, for work that is about to be queued. */
@@ -421,8 +422,8 @@ sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb
    records an event for that arithmetic, and keeps the event in the context's list. A backend may
    report a failure only through the first event after the failed work. Without the kept event, the
    first event could be an event for which no call ever waits. Call this function before queueing
-   work that gets an event on `stream`. The first event after the work is then the work's event. For
-   arithmetic, call this function after queueing the work instead. A wait for the work's event also
+   work that gets an event on `stream`. The first event after the work is then the work's event.
+   Only for arithmetic, call this function after queueing the work. A wait for the work's event also
    waits for the kept events. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events. Returns the first failure. If arithmetic may have failed, marks the
@@ -462,9 +463,9 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 }
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
-   fetched without a stream. The stream is the legacy default stream. If the device has no default
-   stream, the stream is the library's stream. The set is then empty until sb_context_stream has
-   returned that stream. */
+   fetched without a stream. This is the legacy default stream, if the device has one. Otherwise it
+   is the library's stream, but the set is empty until sb_context_stream has returned the library's
+   stream. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -550,7 +551,7 @@ sb_status sb__device_spoiled(sb_context *context, sb_status st, sb_error *err);
 /* Fails with DEVICE_FAILURE because of a failure that another call has returned. */
 sb_status sb__fail_elsewhere(sb_error *err);
 /* Returns whether `st`, the status of a wait for an event, leaves the result of the work unknown.
-   The event then remains, and a later call waits again. */
+   If so, the event is kept, and a later call waits for the event again. */
 static inline bool sb__is_unknown(sb_status st) {
     return st == SB_ERR_FORKED || st == SB_ERR_OUT_OF_MEMORY;
 }
@@ -565,8 +566,8 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
 /* Waits for the oldest `count` events and drops them. Returns the first failure. */
 sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
                           sb_error *err);
-/* Waits on the host for the work of all `users`, even if a wait fails. Returns the first
-   failure. */
+/* Waits on the host for the work of all `users`. Continues after a failed wait, and returns the
+   first failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the work of `users`, also on a lost device. Returns whether all of the work is known to
    have ended. After a failed wait, the work may still be running. */

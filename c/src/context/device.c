@@ -79,8 +79,8 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
                              context->device_name);
 }
 
-/* Evaluates CALL, which passes `slot_err` to the slot. The caller has checked that it may
-   use the device. */
+/* Evaluates CALL, a call of a slot with the argument `slot_err`, and handles a failure of the slot.
+   The caller has checked that the device can be used. */
 #define CHECKED(context, err, CALL)                                                                \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \

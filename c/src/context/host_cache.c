@@ -25,7 +25,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes) {
     return fits && is_cached_size(context, class) ? class : bytes;
 }
 
-/* Entries are sorted, oldest first. */
+/* Removes entry `i`. The remaining entries stay sorted, oldest first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -67,8 +67,8 @@ static void release_all(sb_context *context, const struct sb__cached *old, int c
     (void)sb__counter_add(&context->cache.released, (uint64_t)count);
 }
 
-/* Releases buffers that left the cache. The caller has added `count` to cache.leaving. A forked
-   child never waits for these buffers. */
+/* Frees buffers that the caller has removed from the cache. The caller has added their number,
+   `count`, to cache.leaving. A forked child never waits for these buffers. */
 static void release_leaving(sb_context *context, const struct sb__cached *old, int count) {
     if (!count)
         return;

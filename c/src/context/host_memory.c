@@ -70,7 +70,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* A page-locked buffer may be larger than `bytes`. */
+/* Returns the size to allocate for a buffer of `bytes`, which a page-locked buffer may exceed. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }

@@ -10,7 +10,7 @@
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
-static sb_context *waiting; /* linked by next_waiting */
+static sb_context *waiting; /* the list of contexts with entries, linked by next_waiting */
 static sb_context **waiting_end = &waiting;
 static sb__counter waiting_count;
 static sb__counter lost_bytes;

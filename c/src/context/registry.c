@@ -60,7 +60,7 @@ static sb_status call_entry(void *library, const char *shown, const sb_backend *
 }
 
 /* Fails with the system's error number if the file cannot be opened or is not regular. The dynamic
-   loader returns no error number, and it would block on a pipe. */
+   loader returns no error number, and would block on a pipe. */
 static sb_status check_file(const char *path, const char *shown, sb_error *err) {
     struct sb__file_info info;
     sb__file file;

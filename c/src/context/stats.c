@@ -14,7 +14,7 @@ static void read_account(const struct sb__account *account, uint64_t *out_live,
     *out_live = live < *out_peak ? live : *out_peak;
 }
 
-/* Adds memory that a backend failed to free: the statistics count it as live. */
+/* Adds the bytes that a backend failed to free, which the statistics count as live. */
 static void add_kept(sb_context *context, sb_stats *stats) {
     uint64_t device, pinned;
     context->kept_bytes(context->device, &device, &pinned);

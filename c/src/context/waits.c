@@ -20,8 +20,8 @@ static uint64_t begin_own_wait(sb_context *context) {
     return sb__counter_read(&context->arithmetic_queued);
 }
 
-/* If arithmetic may have failed, marks the device as lost before the next wait begins. The driver
-   may not report the failure to that wait. */
+/* If arithmetic may have failed, marks the device as lost before the next wait begins, because the
+   driver might not report the failure to that wait. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         st = sb__own_kept(context, err);
@@ -268,8 +268,8 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* The wait holds no lock, and another thread may destroy the stream meanwhile. Waits for an event
-   instead, if one can be recorded. */
+/* Waits without a lock, so another thread may destroy the stream meanwhile. If an event can be
+   recorded on the stream, therefore waits for the event instead of the stream. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
@@ -293,7 +293,7 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
         waited = sb__events_check(context, &stream, err);
     if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
         return waited;
-    /* Waits for work queued later, or for all work if there was no event. */
+    /* Waits for work queued after the event, or for all work if no event was recorded. */
     sb_status rest = sb__stream_forget(context, stream, waited == SB_OK ? err : NULL);
     if (waited == SB_OK)
         waited = rest;

@@ -77,7 +77,7 @@ static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
 
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
     if (!out->bytes) {
-        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* not NULL */
+        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any address but NULL */
         return SB_OK;
     }
     if (!t->data)

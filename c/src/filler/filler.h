@@ -23,11 +23,12 @@ enum {
 #define SB__FIRST_FILLER_SIZE (offsetof(sb_filler, reserved) + sizeof(int32_t))
 
 struct sb__filler_fault {
-    uint32_t field, other; /* the faulty fields; `other` may be 0 */
+    uint32_t field, other; /* numbers of the faulty fields; `other` is 0 if one field is faulty */
     char text[96];         /* for example "std is -1, which is negative" */
 };
 
-/* Checks all that does not depend on the blob. On failure returns false and describes the fault. */
+/* Checks the members that do not depend on the blob. On failure returns false and describes the
+   fault. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
 /* Returns SHAPE_MISMATCH if the type of the filler does not support the shape. Returns

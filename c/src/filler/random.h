@@ -25,7 +25,7 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* All kinds write the same bits. See sb__num_kinds. */
+/* The kernels for each kind of processor. All kernels write the same bits. See sb__num_kinds. */
 extern const struct sb__random_kernels *const sb__random_kinds[];
 
 /* Writes `count` > 0 elements of the sequence, from index `begin` on, to `out`. */

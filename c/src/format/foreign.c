@@ -283,8 +283,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* Describes text of an unknown kind. Ignores text that begins with white space. A line feed is also
-   the tag of the name in a binary net. */
+/* Describes text of an unknown kind. Ignores text that begins with white space, because a line feed
+   may also be the tag of a binary net's name. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];

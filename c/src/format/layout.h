@@ -1,4 +1,4 @@
-/* Tables of the fields of Caffe's messages that the library uses. proto/README.md lists the field
+/* Tables of those fields of Caffe's messages that the library uses. proto/README.md lists the field
    numbers, which come from caffe.proto. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H
@@ -26,13 +26,13 @@ enum {
     SB__NET_LAYER = 100
 };
 
-/* A message that contains blobs: a file or a layer. The number 0 means that the message has no such
-   field. */
+/* A message that contains blobs: a file or a layer. A field number of 0 means that the message does
+   not have the field. */
 struct sb__layout {
     const struct sb__field_name *fields;
     uint32_t name;        /* the name of the net or layer */
-    uint32_t type;        /* a layer's type, as text */
-    uint32_t type_number; /* a layer's type, as V1's enum */
+    uint32_t type;        /* a layer's type as a text */
+    uint32_t type_number; /* a layer's type as a number of V1's enum */
     uint32_t blobs;
     uint32_t iter, learned_net, current_step;
     struct sb__child {
@@ -46,7 +46,7 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* the layout of LayerParameter */
 
-/* Returns the name of SB_FORMAT_BLOB or a later format, such as "caffemodel". */
+/* Returns the name of a format other than SB_FORMAT_AUTO, such as "caffemodel". */
 const char *sb__format_name(int32_t format);
 
 /* Returns the layout of a file, or NULL for a blob file and for an unknown format. */
@@ -75,8 +75,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
    1.0 uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Returns whether the number of a layer type means a convolution or pooling layer in C3D 1.0. In
-   Caffe that number must mean a layer without convolution or pooling parameters. */
+/* Returns whether layer type `number` is a convolution or pooling layer in C3D 1.0, but a layer
+   without convolution and pooling parameters in Caffe. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -190,7 +190,7 @@ sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__read
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,
                                                        VARINT,       BYTES, BYTES, BYTES};
     struct sb__outline graph, whole = *outline;
-    whole.others = false; /* metadata and functions are allowed */
+    whole.others = false; /* a model may also have metadata and functions */
     *out = false;
     if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
         return SB_OK;

@@ -25,7 +25,7 @@ sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_
 sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
                                  sb_error *err);
 
-/* Returns MALFORMED for another program's message. */
+/* Fails with MALFORMED, because the data is a message of another program. */
 sb_status sb__refusal_of_foreign(sb_error *err);
 
 /* Sets `*out` to whether a source, which protobuf can read as `wanted` (SB_FORMAT_*), is recognised

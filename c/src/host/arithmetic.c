@@ -28,7 +28,7 @@
 #define SMALL_COUNT (1 << 14)
 /* From this size on, copies bypass the caches, and sums prefetch. The function memcpy cannot make
    this choice, because it receives only a piece of the copy. In a virtual machine, memcpy also
-   counts caches that other machines share. */
+   overestimates the caches, which other machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {

@@ -87,8 +87,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return count % GROUP == 0 ? sum : sum + rest(x + count / GROUP * GROUP, count % GROUP);    \
     }
 
-/* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   If `far` is set, the loop prefetches. `statement` must not declare a vector variable: MinGW's gcc
+/* `statement` uses *y, *x and *factor: vectors first, and single elements for the last values. If
+   `far` is set, the loop prefetches. `statement` must not declare a vector variable: MinGW's gcc
    without optimisation would compile the variable to code that crashes. */
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \

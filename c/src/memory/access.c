@@ -27,8 +27,8 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
 }
 
 /* Called if the side's bytes are current. If a queued copy or another stream may still be writing
-   the bytes, waits, or makes the target's queued work wait. Before arithmetic the host waits for a
-   copy. A failure of the copy must be known before the arithmetic uses the bytes. */
+   the bytes, waits, or makes the target's queued work wait. Before arithmetic the host waits for
+   the copy, because the copy's failure must be known before the arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;

@@ -22,7 +22,7 @@ enum {
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
     SB__CPU_NOT_IN_CHILD = 1 << 9, /* a forked child may be unable to access the host side */
-    SB__CPU_KIND = 10,             /* position of the host side's SB_STORAGE_*, three bits */
+    SB__CPU_KIND = 10,             /* lowest of three bits with the host side's SB_STORAGE_* */
     SB__GPU_KIND = 13,
     SB__KIND_MASK = 7,
     SB__READ_AT_HOST = 1 << 16,   /* the result of sb__is_read_at_host */
@@ -196,9 +196,8 @@ uint64_t sb__writers(const sb_mem *mem);
 /* Returns the writers except the target's stream. The target's bit remains set if the writer is
    another stream that shares the bit. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Another wait may already have reported a failure of the writer's stream, which a later wait might
-   not report again. If the failed work may have written the bytes, fails as sb__await_writers
-   does. */
+/* Fails as sb__await_writers does if another wait has reported a failure of work that may have
+   written the bytes. A later wait might not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records an event on each stream of `writers`, because the bytes depend on the work that is queued
    on these streams. Also fails in the same cases as sb__check_writer. */

@@ -13,7 +13,8 @@ struct sb__retired {
     sb_mem *mems;
 };
 
-/* Allocates an entry of the list in advance. Fails with OUT_OF_MEMORY or CAP_REACHED. */
+/* Allocates an entry for a list of retired storage in advance. Fails with OUT_OF_MEMORY or
+   CAP_REACHED. */
 sb_status sb__retiree_make(sb_context *context, struct sb__retiree **out, sb_error *err);
 void sb__retiree_free(sb_context *context, struct sb__retiree *place);
 

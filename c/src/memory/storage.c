@@ -161,9 +161,9 @@ static void release_kept(struct sb__quarantined *entry) {
     release(&storage, kept->context, kept->side, entry->bytes);
 }
 
-/* Returns the streams whose work must end before the storage is released. For device memory these
-   streams include the default stream if a pointer was exposed without a stream. The streams include
-   the library's stream if the caller has lent the memory. */
+/* Returns the streams whose work must end before the storage is released. For device memory, also
+   returns the default stream if a pointer was exposed without a stream, and the library's stream if
+   the caller has lent the memory. */
 static uint64_t users_of(const sb_context *context, const struct sb__storage *storage,
                          int32_t side) {
     uint64_t users = storage->users;

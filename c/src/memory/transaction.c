@@ -16,8 +16,8 @@ static bool is_ours(const sb_write *write) {
     return write->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
-/* Begins a write. On the device, without SB_WRITE_QUEUED, waits for the library's stream and the
-   default stream. The caller's stream may not be ordered after these streams. */
+/* Begins a write. On the device, without SB_WRITE_QUEUED, also waits for the library's stream and
+   the default stream, because the caller's stream might not wait for these streams. */
 static sb_status begin(struct sb__write *write, sb_mem *mem, sb_side side, uint32_t flags,
                        sb_error *err) {
     const enum sb__write_mode mode =

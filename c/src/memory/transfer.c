@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Host storage that has users may not be written, because a copy may still be using it. */
+/* Returns false for host storage that has users, because a copy may still be using the storage. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
@@ -29,7 +29,8 @@ static bool is_coherent(const sb_mem *mem) {
 
 /* Makes the host side share the device side's storage, or ends the sharing. The host side shares
    storage that the library owns on a host-coherent device, unless the host side has separate
-   storage. Stores nothing if nothing changes, because other threads may be reading mem->side. */
+   storage. Writes mem->side only if a value changes, because other threads may be reading
+   mem->side. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
@@ -133,8 +134,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. A pending copy to the host has copied bytes that
-   the failed work wrote. In this case the host's bytes are lost, too. */
+/* Returns the head after device work has failed. If a copy to the host is pending, the copy
+   contains bytes that the failed work wrote, so the host's bytes are lost, too. */
 static int32_t head_without_device(const sb_mem *mem) {
     const int32_t head = sb__head(mem);
     if (head == SB_HEAD_SYNCED)
@@ -286,7 +287,7 @@ static uint64_t exposed_users(const sb_mem *mem) {
 }
 
 /* Waits for the callers' work on the default stream. A wait for the library's stream covers this
-   work only if the library has queued a copy behind it. */
+   work only if the library has queued a copy behind the work. */
 static sb_status await_default(sb_mem *mem, sb_error *err) {
     const uint64_t users = exposed_users(mem);
     return users ? sb__streams_wait(mem->context, users, err) : (sb_status)SB_OK;
@@ -355,7 +356,7 @@ static sb_status prepare_event(sb_mem *mem, const struct sb__target *target, sb_
 }
 
 /* Waits for the work that was just queued to write `side`, or marks the side as pending. `fresh` is
-   NULL or the storage that the work writes, which may not belong to the memory yet. */
+   NULL, or new storage that the work writes and that might not belong to the memory yet. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st;

@@ -248,8 +248,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* If the bytes may be another context's, clears them: this memory keeps the storage, or the
-       context's cache reuses it. */
+    /* Clears bytes that may belong to another context, because this memory keeps the storage, or
+       the context's cache reuses the storage. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)

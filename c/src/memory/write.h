@@ -26,7 +26,7 @@ struct sb__write {
     bool uncleared;      /* the bytes at `ptr` may belong to another context: see SB__WRITE_FILL */
     bool replaces;       /* commit replaces the side's storage by `fresh` */
     bool discards;       /* the old bytes are not needed */
-    bool is_ordered;     /* device: the library's stream is ordered after default streams */
+    bool is_ordered;     /* on the device: the library's stream is ordered after default streams */
     uint64_t exposed_at; /* the earliest exposed_at of the operands that the target's stream has
                             written */
     struct sb__storage fresh;

@@ -10,7 +10,7 @@
 struct sb__edit {
     int32_t layer, index;
     uint32_t before, behind; /* subtrees: positions in `items` plus 1 (0: no subtree) */
-    unsigned char *bytes;    /* the encoded blob, `size` bytes; NULL if announced */
+    unsigned char *bytes;    /* the encoded blob of `size` bytes; NULL if announced */
     sb_blob *announced;      /* a blob with dtype and shape only; NULL if encoded */
     size_t size;
 };
@@ -40,7 +40,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 
-/* Adds an edit of a blob that has no edit. The caller has reserved room. */
+/* Adds an edit of a blob that has no edit yet. The caller has reserved room. */
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit);
 /* Removes and returns the last edit of a set that is not empty. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits);

@@ -10,7 +10,7 @@
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated (of a file: in the index's block, or static) */
+    const char *name, *type; /* end with a NUL; a file's texts are in the block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* the file offset of the layer's tag */
     uint32_t first_blob : 30; /* position in sb__model_index.blobs, always below 2^30 */

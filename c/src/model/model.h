@@ -10,18 +10,18 @@
 #define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
 
 struct sb__own_text {
-    char *bytes; /* an allocation of size + 1 bytes; NULL: never set */
+    char *bytes; /* an allocation of size + 1 bytes; NULL if the text was never set */
     size_t size;
 };
 
 struct sb_model {
     sb_context *context;
     int32_t format;
-    sb_limits limits; /* for reads */
+    sb_limits limits; /* limits for reading the model's bytes */
     struct sb__source source;
-    sb_deleter deleter; /* for the source's bytes; may be NULL */
+    sb_deleter deleter; /* frees the source's bytes; may be NULL */
     void *deleter_user;
-    sb_progress progress; /* for calls on the model; `report` may be NULL */
+    sb_progress progress; /* receives the progress of calls; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;
@@ -41,8 +41,8 @@ struct sb_model {
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
 /* Returns whether the layer exists. Returns false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports that the layer is absent,
-   sb__fail_blob that the blob, or its layer, is absent. */
+/* Both functions return INDEX_OUT_OF_RANGE. sb__fail_layer reports a missing layer, and
+   sb__fail_blob a missing blob or layer. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 

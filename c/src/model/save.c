@@ -18,7 +18,7 @@ struct save {
 
 /* The position in the model's layers and blobs during a save. */
 struct position {
-    int64_t layer, next_blob; /* the next blob of the layer */
+    int64_t layer, next_blob; /* the current layer, and the index of its next blob */
     int64_t next_layer;
     bool appended; /* the layer's added blobs have been written */
     bool changed;  /* an edit was written */
@@ -170,7 +170,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              sb_error *err);
 
 /* Rewrites a nested message if it has edits, else copies it. A V1 layer that contains a V0 layer
-   consists of two messages. All edits may be in one of the messages. */
+   consists of two messages. Either message may contain all of the layer's edits. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
@@ -300,8 +300,8 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
     return st;
 }
 
-/* Writes the model and checks that saving->size bytes were written. Otherwise the source has
-   changed. */
+/* Writes the model. If the number of written bytes is not saving->size, fails, because the source
+   has changed. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     sink->progress = saving->progress;

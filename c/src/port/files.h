@@ -13,7 +13,7 @@ typedef intptr_t sb__file;
 struct sb__file_info {
     uint64_t size;
     uint64_t version; /* a hash of size and mtime */
-    uint64_t changed; /* ctime; 0: unknown */
+    uint64_t changed; /* ctime, or 0 if unknown */
     uint64_t names;   /* number of hard links: 0 once the file is removed or replaced */
     int misfit;       /* 0 for a regular file, else an error number */
 };
@@ -46,8 +46,8 @@ struct sb__replacement {
     char shown[96];            /* the beginning of the resolved path, for messages */
     char path[SB__TARGET_MAX]; /* the target's path with links resolved, and relative to `folder`
                                   unless `folder` is -1 */
-    const char *name;          /* points into `path`, after the folder */
-    char temporary[64];        /* "": no temporary file */
+    const char *name;          /* the target's name: a pointer into `path` */
+    char temporary[64];        /* the temporary file's name; "" if there is no file */
 };
 
 /* Creates the temporary file. On failure `*what` is a text to append to the path in the error

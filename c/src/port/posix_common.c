@@ -43,8 +43,8 @@ void sb__aligned_free(void *block) {
 
 #define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* open fails with EAGAIN if another process has a lease on the regular file. In this case waits a
-   moment and returns true, so that the caller retries. */
+/* If another process has a lease on a regular file, open fails with EAGAIN. This function then
+   waits a moment and returns true, so that the caller retries. */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
     struct stat info;

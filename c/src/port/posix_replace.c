@@ -86,7 +86,7 @@ static bool examine(const struct sb__replacement *to, struct stat *out, bool *ex
     int error;
     *exists = false;
     errno = EISDIR;
-    if (!*to->name) /* the path ends with a slash: it names a folder */
+    if (!*to->name) /* a path that ends with a slash names a folder */
         return false;
     SB__RETRY(error, fstatat((int)to->folder, to->name, out, AT_SYMLINK_NOFOLLOW));
     if (error != 0)

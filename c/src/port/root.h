@@ -1,5 +1,5 @@
-/* The square root of IEEE 754. Without optimisation the compiler calls MinGW's sqrt, which is not
-   exact: it rounds twice. */
+/* The correctly rounded square root. Without optimisation the compiler would call MinGW's sqrt,
+   which rounds twice. */
 #ifndef SB_PORT_ROOT_H
 #define SB_PORT_ROOT_H
 

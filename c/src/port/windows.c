@@ -24,7 +24,7 @@ void sb__mutex_init(sb__mutex *mutex) {
 }
 
 void sb__mutex_destroy(sb__mutex *mutex) {
-    (void)mutex; /* has no resources */
+    (void)mutex; /* the lock has no resources to free */
 }
 
 void sb__mutex_lock(sb__mutex *mutex) {
@@ -169,8 +169,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* To find the libraries that this library needs, Windows searches the folders of this library, of
-   the program and of the system. Windows does not search PATH. */
+/* To find the libraries that the opened library needs, Windows searches the folders of the opened
+   library, of the program and of the system. Windows does not search PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];

@@ -13,8 +13,8 @@ struct dims {
     uint32_t offsets[SB_MAX_AXES];
 };
 
-/* raw_data or raw_diff: one field of bytes, with values of the dtype that another field determines.
-   The field is not repeated, so its last occurrence is used. */
+/* raw_data or raw_diff: one field of bytes. A second field determines the dtype of the values. The
+   field of bytes is not repeated, so its last occurrence is used. */
 struct raw {
     uint32_t offset, begin, size; /* offsets of the tag and of the bytes, and number of bytes */
     int32_t dtype;                /* 0: unknown */

@@ -10,7 +10,7 @@ struct sb__payload {
     uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
     int32_t dtype;   /* the dtype of the stored values */
     uint32_t offset; /* the offset of the first part's tag */
-    int64_t count;   /* values; 0: absent */
+    int64_t count;   /* number of values; 0 if there is no such payload */
     uint32_t begin;  /* the offset of the first part's values */
     uint32_t parts;  /* number of fields that contain the values */
 };
@@ -18,8 +18,8 @@ struct sb__payload {
 struct sb__blob_index {
     uint32_t begin, end; /* the message's bytes */
     bool legacy;         /* the shape is from the fields num, channels, height and width */
-    bool is_c3d;         /* a message of C3D 1.0, whose shape has the field length, too */
-    bool doubtful;       /* may be another format: has texts or messages as fields 1 to 4 or 100 */
+    bool is_c3d;         /* a message of C3D 1.0, which also has the field length */
+    bool doubtful;       /* fields 1 to 4 or 100 are texts or messages, as in another format */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the values to read: doubles if present, else floats, else raw
                                       values */

@@ -13,7 +13,7 @@ struct sb__encoding {
     const sb_blob *blob;
     bool with_diff;
     size_t size;
-    const void *data, *diff; /* NULL: not written */
+    const void *data, *diff; /* NULL if the message omits the field */
 };
 
 /* Measures the message. Reads no values. Fails with INVALID_ARGUMENT, UNSUPPORTED or OVER_LIMIT. */

@@ -6,7 +6,7 @@
    heap, and silently omit the nested message if out of memory. For this reason, sb__pack_shape
    packs on the stack. */
 struct to_sink {
-    ProtobufCBuffer base; /* first, because protobuf-c passes its address to `append` */
+    ProtobufCBuffer base; /* must be first, because protobuf-c passes its address to `append` */
     struct sb__sink *sink;
 };
 

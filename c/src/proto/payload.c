@@ -17,7 +17,7 @@ struct copy {
     const struct sb__payload *payload;
     int32_t dtype;
     size_t wire_size, size; /* bytes of a stored value, and of a value in memory */
-    sb__convert *convert;   /* NULL: no conversion */
+    sb__convert *convert;   /* NULL if the values need no conversion */
     whole_fn *whole;        /* for an integer `dtype`: converts the doubles that `convert` makes */
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */

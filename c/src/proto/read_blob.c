@@ -128,7 +128,7 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
 }
 
 /* Returns whether the copy of values may fail. The progress callback may cancel the copy. The
-   source may change or fail. An integer dtype may not represent a value. */
+   source may change or fail. An integer dtype may be unable to represent a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));

@@ -31,7 +31,7 @@ struct sb__sim_event {
     struct sb__sim *sim;
     sb_stream stream; /* a handle: the stream may be destroyed after the event completes */
     uint64_t ticket;
-    int32_t refs; /* held by the handle, the queued record and each queued wait */
+    int32_t refs; /* references from the handle, the queued record and each queued wait */
     bool done, failed;
     char reason[SB__SIM_REASON]; /* the reason of the failure */
 };
@@ -72,18 +72,18 @@ struct sb__sim_op {
 
 struct sb__sim_stream {
     struct sb__sim_stream *next;
-    sb_stream handle; /* never dereferenced, never reused; NULL: the legacy default stream */
-    struct sb__sim_stream *ordered_with; /* the other blocking stream; NULL: non-blocking */
+    sb_stream handle; /* never dereferenced or reused; NULL for the legacy default stream */
+    struct sb__sim_stream *ordered_with; /* the other blocking stream, or NULL if not blocking */
     struct sb__sim_op *head, *tail;
-    uint64_t queued, done;       /* last assigned ticket, last executed ticket */
-    struct sb__sim_op *failures; /* failed operations that must still be reported */
+    uint64_t queued, done;       /* the last assigned ticket, and the last executed ticket */
+    struct sb__sim_op *failures; /* failed operations whose failure must still be reported */
 };
 
 /* An allocation. */
 struct sb__sim_block {
     char *address; /* the device pointer, which the host cannot access */
     size_t bytes;
-    void *backing;   /* the bytes */
+    void *backing;   /* host memory with the block's bytes */
     bool user_owned; /* allocated by sb_sim_device::alloc */
     bool ready;      /* the stream has reached the allocation */
     bool orphan;     /* freed before it was ready */
@@ -176,9 +176,10 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
 /* --- faults.c ----------------------------------------------------------------------- */
 
 /* Counts the call. Returns DEVICE_LOST on a lost device, the status of the armed fault that is due,
-   or SB_OK. Sets `*breaks` if the mode of the fault is not SB_SIM_FAIL_NOW. After SB_OK, the caller
-   then queues work that will fail. After DEVICE_LOST, the caller then fills the target with
-   garbage. `breaks` is NULL for a call that queues nothing. */
+   or SB_OK. Sets `*breaks` if the mode of the fault is not SB_SIM_FAIL_NOW. If the call sets
+   `*breaks` and returns SB_OK, the caller queues work that will fail. If the call sets `*breaks`
+   and returns DEVICE_LOST, the caller fills the target with garbage. `breaks` is NULL for a call
+   that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);
 void sb__sim_lose(struct sb__sim *sim, const char *format, ...) SB__PRINTF(2, 3);

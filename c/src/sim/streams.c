@@ -3,10 +3,10 @@
    are blocking. An operation on one of these two streams runs after all earlier operations on the
    other stream. The owner of a failed operation is the thread that queued the operation. The owner
    receives the failure from the owner's next wait for the stream, or from the owner's next event.
-   Until then, other threads also receive the failure, but from only one wait. Later waits and
-   events of these threads do not report the failure, because the owner may have ended. A failed
-   event reports its failure on every wait. If another stream waits for a failed event, the work
-   queued after the wait runs and does not fail. */
+   Before that, one wait of another thread also returns the failure. Further waits and events of
+   other threads do not return the failure, because the owner may have ended and may never receive
+   it. A failed event reports its failure on every wait. If another stream waits for a failed event,
+   the work queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"

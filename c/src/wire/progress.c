@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 
-#define STEP_BYTES 65536 /* between two reports */
+#define STEP_BYTES 65536 /* bytes between two reports */
 
 /* The size of sb_progress in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_progress, report) + sizeof(((sb_progress *)0)->report))

@@ -10,8 +10,8 @@ struct sb__progress {
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
     uint32_t begin;       /* the offset at which each walk (a pass over the source) begins */
-    uint32_t walk, walks; /* the current walk, and the number of walks (0: `done` does not follow
-                             from the offset) */
+    uint32_t walk, walks; /* the current walk, and the number of walks; 0 if the call does not
+                             compute `done` from the offset */
 };
 
 /* Copies the caller's struct, which may be NULL. Fails with INVALID_ARGUMENT (`report` is NULL),

@@ -19,7 +19,7 @@ struct sb__sink {
     unsigned char *memory;
     size_t capacity; /* bytes beyond the capacity are counted, but not stored */
     struct sb__outlet *outlet;
-    struct sb__progress *progress; /* NULL: no callback */
+    struct sb__progress *progress; /* NULL if there is no callback */
     sb_status status;              /* the first failure, after which nothing is written */
     sb_error *err;                 /* [nullable] receives the first failure */
 };

@@ -19,10 +19,10 @@ struct sb__stamp {
 };
 
 struct sb__source {
-    const unsigned char *bytes; /* all bytes; NULL: callbacks read them */
+    const unsigned char *bytes; /* all bytes; NULL if callbacks read the bytes */
     uint32_t size;
     bool mapped;
-    sb_source from;         /* its functions are NULL for the caller's memory */
+    sb_source from;         /* the source's functions; NULL for the caller's memory */
     struct sb__stamp stamp; /* taken when the source was opened */
 };
 

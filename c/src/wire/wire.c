@@ -90,7 +90,7 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
     reader->progress = progress;
     if (progress)
-        reader->begin = reader->end = 0; /* with an empty window, memory is also read in pieces */
+        reader->begin = reader->end = 0; /* so that bytes in memory are also read in pieces */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {

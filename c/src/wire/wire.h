@@ -23,7 +23,8 @@ enum sb__wire_type {
     SB__WIRE_FIXED32 = 5
 };
 
-/* An entry of a table of a message's field names. The number 0 ends the table. */
+/* An entry of a table with the names of a message's fields. An entry with the number 0 ends the
+   table. */
 struct sb__field_name {
     uint32_t number;
     const char *name;
@@ -36,7 +37,7 @@ const char *sb__field_name(const struct sb__field_name *fields, uint32_t number)
 struct sb__path {
     const struct sb__path *parent; /* NULL for the outermost message, which has no name */
     const char *name;
-    int64_t index;                       /* -1: not repeated */
+    int64_t index;                       /* -1 if the message is not repeated */
     const struct sb__field_name *fields; /* the names of the message's fields */
 };
 
@@ -50,7 +51,7 @@ struct sb__reader {
 };
 
 struct sb__field {
-    uint32_t number; /* 0: the message has ended */
+    uint32_t number; /* 0 if the message has ended */
     uint32_t type;   /* enum sb__wire_type */
     uint32_t offset; /* the offset of the tag */
     uint32_t begin;  /* the offset of the value, after a length prefix */

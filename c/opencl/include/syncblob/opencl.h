@@ -20,12 +20,12 @@
  * memory by cl_mem objects. On a device without cl_khr_fp64 the library returns UNSUPPORTED for
  * 64-bit arithmetic, and computes sums of 32-bit values on the host.
  *
- * An OpenCL queue does not record failures. No call reports a command of the program that fails
- * before the library next uses the command's queue. Wait for the events of your kernels. After a
- * failed kernel, overwrite the memories that the queue's kernels wrote. In pocl, a command fails as
- * soon as an event in its wait list fails. Earlier commands of the queue may still run. The library
- * may then release memory that the earlier commands use. Call clFinish before you release or
- * overwrite such memory.
+ * An OpenCL queue does not record failures. If a command of the program fails before the library
+ * next uses the command's queue, no call reports the failure. Wait for the events of your kernels.
+ * After a failed kernel, overwrite the memories that the queue's kernels wrote. In pocl, a command
+ * fails as soon as an event in its wait list fails. Earlier commands of the queue may still run.
+ * The library may then release memory that the earlier commands use. Call clFinish before you
+ * release or overwrite such memory.
  *
  * A wait may return a failure to a thread that has not queued the failed work. The library then
  * keeps the failure for the thread that has queued the work: one failure for each thread and queue.
@@ -59,11 +59,12 @@ enum {
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
                                 clSetKernelArgMemPointerINTEL */
     SB_OPENCL_BUFFERS = 3, /**< cl_mem objects, to which the library assigns addresses: pass a
-                                kernel the result of sb_opencl_device::buffer. Only memory of the
-                                library can be lent to a blob */
-    SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
-                                host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
-                                Coarse-grained memory can also be lent to a blob */
+                                kernel the result of sb_opencl_device::buffer. Only memory that the
+                                library has allocated can be lent to a blob */
+    SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory of a device that shares the
+                                host's memory (CL_DEVICE_HOST_UNIFIED_MEMORY):
+                                clSetKernelArgSVMPointer. Coarse-grained memory can also be lent to
+                                a blob */
 };
 
 /** The name of the table sb_opencl_device, for sb_context_extension. */
