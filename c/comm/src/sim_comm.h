@@ -47,7 +47,8 @@ struct sb__sim_group {
     bool broken;                            /* set after a failure. No operation then accesses
                                                elements */
     char cause[160];                        /* the message of the failure */
-    struct sb__sim_operation *first, *last; /* from the oldest that some rank has not left */
+    struct sb__sim_operation *first, *last; /* a list; `first` is the oldest operation that some
+                                               rank has not left */
     struct sb__sim_rank ranks[];
 };
 
