@@ -59,8 +59,8 @@ struct sb_reducer {
     int64_t oldest;                                   /* oldest incomplete bucket */
     int64_t num_placed;                               /* number of entries that have a bucket */
     struct sb__entry *entries;
-    struct sb__bucket *buckets;     /* capacity: one bucket per entry */
-    struct sb__registered *by_blob; /* sorted by pointer */
+    struct sb__bucket *buckets;     /* an array with room for one bucket per entry */
+    struct sb__registered *by_blob; /* sorted by the blobs' addresses */
     struct sb__room rooms[SB__ROOMS];
     size_t room_bytes; /* size of each buffer; 0: blobs are not gathered */
     bool in_step;

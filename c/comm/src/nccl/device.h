@@ -16,7 +16,7 @@ struct sb__nccl_device {
     const struct sb__nccl_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
-    sb__cu_context context; /* retained */
+    sb__cu_context context; /* the primary context, retained */
     /* Devices that can access this device's memory, and that other ranks of the process may use. */
     sb__cu_device *peers;
     int num_peers;
