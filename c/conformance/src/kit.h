@@ -15,7 +15,7 @@
 struct sb__kit {
     sb_conformance_options options;
     sb_backend table;           /* the backend's table; members beyond its struct_size are NULL */
-    void *device;               /* open during a claim */
+    void *device;               /* the device that a claim tests; open only during the claim */
     sb_stream stream;           /* own_stream, or NULL if the backend has no streams */
     sb_stream other;            /* the default stream, or `stream` if the device has none */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */

@@ -261,7 +261,7 @@ static void synchronize_waits(struct sb__kit *kit) {
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "stream_synchronize returned before a download was complete");
-    sb__kit_wait(kit, kit->stream); /* no work is queued */
+    sb__kit_wait(kit, kit->stream); /* returns although no work is queued */
     sb__kit_wait(kit, kit->other);
     blocks_free(&b);
 }
