@@ -271,9 +271,9 @@ typedef struct sb_backend {
 
 /** Makes "NAME:N" a device of the process, where NAME is the backend's name. Every context can then
  *  open this device, unless the context's options contain a table (sb_context_options::backend).
- *  Meant for programs that contain a backend. Registering the same table again changes nothing. A
- *  backend stays registered until the process ends. May be called on any thread, and in a forked
- *  child.
+ *  Meant for programs that are linked with a backend. Registering the same table again changes
+ *  nothing. A backend stays registered until the process ends. May be called on any thread, and in
+ *  a forked child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
  *  and digits; a name that is built in ("cpu", "sim", "cuda") or that another table has),
