@@ -55,7 +55,8 @@ struct end {
     int num_flying;
     MPI_Request flying[SB__MPI_FLYING];
     struct request *owners[SB__MPI_FLYING];
-    /* The failed MPI call and its code, or NULL and 0. After a failure no piece begins. */
+    /* The failed MPI call and its code; NULL and 0 if no call has failed. After a failure no piece
+       begins. */
     const char *failed;
     int code;
 };

@@ -41,8 +41,8 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
     return SB_OK;
 }
 
-/* Copies a blob's host bytes to the bucket's buffer at `*at`, or back if not `into_room`. Advances
-   `*at` by the blob's bytes. */
+/* Copies a blob's host bytes to the bucket's buffer at `*at` if `into_room`, else the buffer's
+   bytes to the blob. Advances `*at` by the blob's bytes. */
 static void copy(const struct sb__entry *entry, sb_dtype dtype, char **at, bool into_room) {
     void *ptr = entry->exchange.buffer.ptr;
     const size_t bytes = (size_t)entry->count * sb_dtype_size(dtype);

@@ -11,7 +11,7 @@ struct sb_comm {
     sb_comm_engine engine; /* a copy; missing members are zero */
     void *end;             /* the handle that the slot `open` returned */
     int32_t rank, size;
-    bool failed;   /* permanently unusable */
+    bool failed;   /* every later collective fails */
     bool has_step; /* a reducer's step is in progress */
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An upper bound of the size of every struct in every version. */
+/* No version of any struct is larger than this number of bytes. */
 #define MAX_STRUCT_SIZE 4096
 
 sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...) {
@@ -20,7 +20,8 @@ sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *sl
                              const char *engine) {
     if (!slot_err->message[0])
         return sb__comm_fail(err, status, "%s failed and gave no reason", engine);
-    char text[sizeof slot_err->message]; /* a copy: the text may lack a NUL, or be err->message */
+    char text[sizeof slot_err->message]; /* a copy, because the text may lack a NUL, or may be
+                                            err->message */
     memcpy(text, slot_err->message, sizeof text);
     text[sizeof text - 1] = '\0';
     return sb_error_fill(err, status, slot_err->device_code, text);

@@ -20,8 +20,7 @@ static inline void sb__comm_copy_error(sb_error *err, const sb_error *cause) {
 sb_status sb__comm_fail_null(sb_error *err, const char *what);
 sb_status sb__comm_fail_memory(sb_error *err);
 
-/* Checks that `given` can be the size of a struct of some version. The first version had `first`
-   bytes. */
+/* Checks that some version of the struct has `given` bytes. The first version had `first` bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
 /* Copies the caller's struct over the defaults in `ours`. Returns UNSUPPORTED if the caller has set
    a member that this version does not know. */

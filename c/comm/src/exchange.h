@@ -17,8 +17,8 @@ struct sb__comm_write {
 struct sb__exchange {
     sb_blob *blob;
     sb_part part;
-    struct sb__comm_write *write; /* NULL: the bytes are read in place */
-    bool sends;                   /* this rank only sends: its bytes do not change */
+    struct sb__comm_write *write; /* NULL if the bytes are read in place */
+    bool sends;                   /* this rank sends its bytes, which do not change */
     sb_comm_buffer buffer;
     struct sb__comm_write **ended; /* the list that receives the write when the exchange ends */
 };

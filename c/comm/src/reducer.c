@@ -11,8 +11,8 @@ static size_t max_size(size_t a, size_t b) {
 }
 
 /* Returns whether a blob is reduced in place. Gathering copies the blob twice, which for a large
-   blob takes longer than a separate message. The time for a message grows with the number of ranks,
-   and so does the limit. */
+   blob takes longer than a separate message. The time for a message grows with the number of ranks.
+   So does the size from which a blob is large. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -54,7 +54,7 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
 /* Fills buckets from the last blob of the list to the first. Each large blob becomes a separate
    bucket, which precedes the bucket of small blobs that is being filled. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
-    int64_t open = -1; /* index of the first blob of the bucket being filled; -1: no bucket */
+    int64_t open = -1; /* where the bucket that is being filled begins; -1: no bucket */
     size_t bytes = 0;
     for (int64_t i = reducer->num_entries; i--;) {
         sb_blob *blob = blobs[i];
@@ -63,7 +63,8 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             place(reducer, blob, i);
             continue;
         }
-        const size_t more = sb__comm_blob_bytes(blob); /* not large, so below bucket_bytes */
+        const size_t more = sb__comm_blob_bytes(blob); /* below bucket_bytes, since the blob is not
+                                                          large */
         if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
                           more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);

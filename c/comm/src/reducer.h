@@ -10,7 +10,7 @@
 struct sb__entry {
     sb_blob *blob;
     int64_t index; /* position in the caller's list */
-    int64_t count; /* elements at the registration */
+    int64_t count; /* the blob's count when it was registered */
     int64_t bucket;
     bool ready;
     struct sb__exchange exchange; /* valid while the bucket is in flight */
@@ -25,10 +25,10 @@ struct sb__bucket {
     int64_t first, num_entries;
     int64_t missing; /* number of entries that are not ready */
     int64_t elements;
-    bool gathers; /* blobs are copied to a host buffer; false for one large or empty blob */
+    bool gathers; /* blobs are copied to a host buffer; false if the only blob is large or empty */
     sb_dtype dtype;
     enum sb__bucket_state state;
-    int32_t room; /* index of the bucket's buffer while in flight; -1: no buffer */
+    int32_t room; /* index in `rooms` while the bucket is in flight; -1: no buffer */
     void *request;
 };
 
@@ -59,15 +59,15 @@ struct sb_reducer {
     int64_t oldest;                                   /* oldest incomplete bucket */
     int64_t num_placed;                               /* number of entries that have a bucket */
     struct sb__entry *entries;
-    struct sb__bucket *buckets;     /* capacity: one bucket per entry */
-    struct sb__registered *by_blob; /* sorted by pointer */
+    struct sb__bucket *buckets;     /* an array with room for one bucket per entry */
+    struct sb__registered *by_blob; /* sorted by the blobs' addresses */
     struct sb__room rooms[SB__ROOMS];
-    size_t room_bytes; /* 0: no gathering */
+    size_t room_bytes; /* size of each buffer; 0: blobs are not gathered */
     bool in_step;
-    sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
+    sb_status result; /* the step's result: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
-    sb_error unreported; /* a failure of work that wrote a blob, which sb_reducer_ready found but
-                            did not return. Code SB_OK: no failure */
+    sb_error unreported; /* describes failed work that wrote a blob, if sb_reducer_ready found the
+                            failure but returned SB_OK. Code SB_OK: no failure */
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 

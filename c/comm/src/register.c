@@ -10,10 +10,10 @@
 
 /* Describes a blob or, as the first record, the reducer. Records are compared byte by byte. */
 struct record {
-    int64_t dtype;    /* of a blob */
+    int64_t dtype;    /* a blob's element type; the next two members also describe a blob */
     int64_t num_axes; /* -1: the blob has no shape */
     int64_t dims[SB_MAX_AXES];
-    int64_t num_blobs, name, op, bucket_bytes; /* of the reducer */
+    int64_t num_blobs, name, op, bucket_bytes; /* describe the reducer */
 };
 
 /* The registration of this rank. */
@@ -155,10 +155,10 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
     st = broadcast(comm, rank, &sent, sizeof sent, err);
     if (st != SB_OK)
         return st;
-    if (sent.code >= 0) /* the received code may be invalid */
+    if (sent.code >= 0) /* rank `rank` sent a code that is not a failure */
         sent.code = sb__comm_disable(comm, NULL);
     if (ours != SB_OK && is_failure)
-        return ours; /* `err` still describes this failure */
+        return ours; /* `err` describes `ours` */
     return is_failure ? sb__comm_fail(err, sent.code, "rank %d: %.200s", rank, sent.message)
                       : sb__comm_fail_slot(err, sent.code, &sent, "registration");
 }

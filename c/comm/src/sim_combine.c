@@ -34,7 +34,7 @@ static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     return address;
 }
 
-/* Copies elements to `block`, or back if not `into_block`. */
+/* Copies elements to `block` if `into_block`, else from `block` to the buffer. */
 static void copy(const sb_comm_buffer *buffer, int64_t first, int64_t count, void *block,
                  bool into_block) {
     const size_t bytes = bytes_of(buffer, count);

@@ -49,7 +49,7 @@ static void append(struct sb__sim_group *group, struct sb__sim_operation *operat
             group->ranks[i].upcoming = operation;
 }
 
-/* Frees the operations, from the first, that every rank has left. */
+/* Frees the oldest operations, up to the first that some rank has not left. */
 static void free_left(struct sb__sim_group *group) {
     while (group->first && group->first->left == group->size) {
         struct sb__sim_operation *operation = group->first;
@@ -80,7 +80,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* Stores the call of the rank that calls first. The other ranks must make an equal call. */
+/* Stores the call of the rank that calls first. The other ranks must call with equal arguments. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -344,7 +344,7 @@ static sb_status sim_wait(void *comm, void *request, sb_error *err) {
 
 static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
-    (void)request; /* freed with the group */
+    (void)request; /* freed when the group is freed */
     (void)pthread_mutex_lock(&rank->group->lock);
     break_group(rank->group, "rank %d abandoned a request", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);

@@ -11,13 +11,13 @@ enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 struct sb__sim_part {
     struct sb__sim_operation *operation;
     bool here;    /* the rank's call has arrived: no planted failure has stopped the rank */
-    uint64_t due; /* nanoseconds: the time from which the operation is complete for the rank */
+    uint64_t due; /* when the operation completes for the rank, in nanoseconds */
     sb_comm_buffer buffer;
 };
 
 /* An operation of all ranks: the n-th call of each rank. */
 struct sb__sim_operation {
-    struct sb__sim_operation *next; /* the list is in the order of the operations */
+    struct sb__sim_operation *next; /* the operation that follows this operation */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
@@ -44,10 +44,11 @@ struct sb__sim_group {
     pthread_cond_t changed;
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
-    bool broken;                            /* set after a failure. No operation then accesses
-                                               elements */
+    bool broken;                            /* an operation has failed: no operation accesses
+                                               elements any more */
     char cause[160];                        /* the message of the failure */
-    struct sb__sim_operation *first, *last; /* from the oldest that some rank has not left */
+    struct sb__sim_operation *first, *last; /* a list; `first` is the oldest operation that some
+                                               rank has not left */
     struct sb__sim_rank ranks[];
 };
 

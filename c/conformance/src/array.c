@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define GUARD ((int64_t)19) /* elements on either side that no call may write */
+#define GUARD ((int64_t)19) /* elements before and after the values, which no call may write */
 
 static size_t guard_bytes(const struct sb__array *a) {
     return (size_t)GUARD * a->element;

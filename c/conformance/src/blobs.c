@@ -152,7 +152,7 @@ static void copies_are_asynchronous(struct sb__kit *kit) {
     context_end(kit, context);
 }
 
-/* Uses a part of one memory's device storage as the device storage of another memory. */
+/* Lends a part of one memory's device storage to another memory, as its device side. */
 static void memory_is_lent(struct sb__kit *kit) {
     enum { BYTES = 8000, INNER = 4000, AT = 1024 };
     char model[BYTES];

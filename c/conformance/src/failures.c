@@ -6,10 +6,10 @@
 
 enum { BYTES = 4001 };
 
-/* A source and a target on the device, and the target's old bytes. */
+/* The source and the target of a copy on the device, and the target's old bytes. */
 struct copies {
     struct sb__kit *kit;
-    sb_stream stream; /* the stream of the last queued failure, at first own_stream */
+    sb_stream stream; /* the stream on which a failing copy was last queued; at first own_stream */
     char *from, *to;
     unsigned char old[BYTES];
 };
@@ -240,7 +240,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
     if (sb__kit_goes(kit)) {
         sb_error err;
-        /* may return any status. When the call returns, the work has ended */
+        /* event_wait may return any status. When it returns, the work has ended */
         (void)kit->table.event_wait(kit->device, later, &err);
         err = (sb_error){.code = SB_OK};
         const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
@@ -342,7 +342,7 @@ struct first_wait {
     sb_status (*wait)(struct sb__kit *kit, sb_error *err);
 };
 
-static void wait_first(void *arg) { /* may return any status */
+static void wait_first(void *arg) { /* the wait may return any status */
     const struct first_wait *first = arg;
     sb_error err;
     if (sb__kit_goes(first->kit))

@@ -15,7 +15,7 @@
 struct sb__kit {
     sb_conformance_options options;
     sb_backend table;           /* the backend's table; members beyond its struct_size are NULL */
-    void *device;               /* open during a claim */
+    void *device;               /* the device that a claim tests; open only during the claim */
     sb_stream stream;           /* own_stream, or NULL if the backend has no streams */
     sb_stream other;            /* the default stream, or `stream` if the device has none */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
@@ -54,13 +54,13 @@ void sb__kit_lose(struct sb__kit *kit);
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
 /* Call malloc and free. If malloc fails, sb__kit_memory skips the claim. After a failure of the
-   claim, memory is freed only when the device is closed. A faulty backend may still copy to the
-   memory. */
+   claim, memory is freed only when the device is closed, because a faulty backend may still copy to
+   it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* call after the device is closed */
 
-/* Returns the next number of splitmix64. */
+/* Returns the next pseudorandom number, by splitmix64. */
 uint64_t sb__kit_random(uint64_t *state);
 /* Fills bytes with random numbers from a seed. */
 void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
@@ -115,8 +115,8 @@ void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected,
 
 /* Returns whether the backend has the slots of arithmetic and the device supports arithmetic. */
 bool sb__kit_computes(struct sb__kit *kit);
-/* Each function returns whether the device has the feature of its name. If not, the function skips
-   the claim. */
+/* Each function returns whether the device has the feature in the function's name. If not, the
+   function skips the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Returns the last dtype with arithmetic: SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no

@@ -57,7 +57,8 @@ static bool is_device_ok(const struct machine *m) {
     return sb_context_device_status(m->context) == SB_OK;
 }
 
-/* Returns whether a call may fail with `st`. `mem` is the memory of the call, or -1: unknown. */
+/* Returns whether a call may fail with `st`. `mem` is the index of the memory that the call uses,
+   or -1 if unknown. */
 static bool may_fail(const struct machine *m, sb_status st, int mem) {
     if (st == SB_ERR_UNINITIALIZED)
         return m->rig.harmful > 0 && (mem < 0 || m->heads[mem] == SB_HEAD_LOST ||

@@ -75,7 +75,8 @@ static void blocks_are_apart(struct sb__kit *kit) {
         sb__kit_wait(kit, kit->stream); /* the next round overwrites `bytes` */
     }
     for (uint64_t b = 0; b < BLOCKS; b++) {
-        const uint64_t at = b * 17 % BLOCKS; /* in another order */
+        const uint64_t at = b * 17 % BLOCKS; /* frees blocks in another order than they were
+                                                allocated */
         sb__kit_fill(bytes, sizes[at], at);
         sb__kit_compare(kit, blocks[at], bytes, sizes[at], "one of 61 blocks");
         sb__kit_free(kit, blocks[at], sizes[at]);

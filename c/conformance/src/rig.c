@@ -87,7 +87,7 @@ static bool take_failures(struct sb__rig *rig, sb_stream stream,
     return found;
 }
 
-/* Returns the status that a wait returns to the core, if the backend's wait has returned `st`. */
+/* Converts the status `st` of the backend's wait to the status that the core receives. */
 static sb_status leave_wait(const struct sb__rig *rig, enum sb__rig_slot slot, bool has_failed,
                             sb_status st, sb_error *err) {
     if (rig->is_lost)

@@ -7,7 +7,7 @@
 #define DEFAULT_MAX_COUNT (((int64_t)1 << 20) + 1)
 /* The size of sb_conformance_options in version 0.1. */
 #define FIRST_OPTIONS_SIZE sizeof(sb_conformance_options)
-/* An upper bound of the size of every struct in every version. */
+/* No version of any struct is larger than this number of bytes. */
 #define MAX_STRUCT_SIZE 4096
 
 static const char opens[] = "A context accepts the table and opens the device";

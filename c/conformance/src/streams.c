@@ -261,7 +261,7 @@ static void synchronize_waits(struct sb__kit *kit) {
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "stream_synchronize returned before a download was complete");
-    sb__kit_wait(kit, kit->stream); /* no work is queued */
+    sb__kit_wait(kit, kit->stream); /* returns although no work is queued */
     sb__kit_wait(kit, kit->other);
     blocks_free(&b);
 }
@@ -332,7 +332,7 @@ static void complete(struct sb__kit *kit, void (*wait)(struct sb__kit *kit, void
     void *event = record(kit, kit->stream);
     wait(kit, event);
     check_found(&b, what);
-    wait(kit, event); /* a second time */
+    wait(kit, event); /* the event is already complete */
     event_wait(kit, first);
     event_destroy(kit, event);
     event_destroy(kit, first);
@@ -393,9 +393,9 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Checks that `call` does not wait for queued work. The call takes less than an eighth of the
-   work's time, or the event is not complete when the call returns. Retries twice, since the system
-   may interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
+/* Checks that `call` does not wait for queued work. The call must take less than an eighth of the
+   work's time, or return before the event is complete. Retries twice, since the system may
+   interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;

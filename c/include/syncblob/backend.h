@@ -9,9 +9,10 @@
  * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
  * the program, and replaces any other code with DEVICE_FAILURE. A slot that fails must fill `err`
  * (never NULL) with sb_error_fill. The slot must have no other effect, and must not have queued
- * work. A C++ exception must not leave a slot. DEVICE_LOST makes the whole context lost: from then
- * on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
- * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
+ * work. A C++ exception must not leave a slot. If a slot returns DEVICE_LOST, the whole context is
+ * lost: from then on the core calls only stream_synchronize, event_wait, event_query, free,
+ * free_pinned, event_destroy, extension and close. The guide c/guide/backend.md develops a backend
+ * step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`. The slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,
@@ -46,11 +47,11 @@ enum {
                                       and all streams may use the memory once `alloc` returns */
 };
 
-/** Features that the backend's table offers, by a slot or a flag, but that this device lacks. */
+/** Features that this device lacks, although the backend's table has their slot or flag. */
 enum {
-    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles. The core passes
-                                            F64 to no slot: for arithmetic on F64 the core returns
-                                            UNSUPPORTED, before it copies bytes */
+    SB_DEVICE_LACKS_F64 = 1,           /**< the device cannot compute with doubles. For arithmetic
+                                            on F64 the core returns UNSUPPORTED, copies no bytes and
+                                            calls no slot */
     SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< the device cannot check pointers: the core ignores
                                             check_pointer */
     SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< the device has no host-coherent memory: the
@@ -63,13 +64,14 @@ typedef struct sb_backend {
     size_t struct_size;   /**< the implementer's sizeof(sb_backend) */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
     uint32_t flags;       /**< SB_BACKEND_* */
-    const char *name;     /**< "cuda"; letters and digits */
+    const char *name;     /**< for example "cuda"; only letters and digits */
     void *user;           /**< passed to `open` */
 
     /* --- open and close: both required ---------------------------------- */
 
-    /** Opens device `ordinal`, from 0. `*out` is the first argument of all other slots. A call that
-     *  fails must leave nothing open. NO_DEVICE means that no such device exists. */
+    /** Opens the device with the number `ordinal`, counted from 0. `*out` is the first argument of
+     *  all other slots. A call that fails must leave nothing open. NO_DEVICE means that no such
+     *  device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. Before the call, the core has freed all memory
      *  and destroyed all events, but callers' streams may still exist. No other slot runs during or
@@ -84,18 +86,17 @@ typedef struct sb_backend {
      *  work on `stream` may use the memory. Work on any other stream may use the memory once
      *  `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`. On a lost device, frees the memory if
-     *  possible. The slot may wait for `stream` and may allocate memory, but cannot report a
-     *  failure: memory that cannot be freed stays allocated until `close`. */
+    /** Frees memory once the work queued so far on `stream` has ended. On a lost device, frees the
+     *  memory if possible. The slot may wait for `stream` and may allocate memory, but cannot
+     *  report a failure: memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` bytes at `dst` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies from host to device, queued on `stream`. The core keeps `src` unchanged until the
-     *  copy is complete. The regions do not overlap, because the core skips a copy between equal
-     *  addresses. `dst` may point to any byte of a block: the core adds offsets in bytes to the
-     *  pointer that `alloc` returned. The pointer need not be a host address. Device pointers in
-     *  other slots may also point into a block, except in `free`. Arithmetic receives only pointers
-     *  to the first byte of an element. */
+     *  copy is complete. The regions never overlap. `dst` may point to any byte of a block: the
+     *  core adds offsets in bytes to the pointer that `alloc` returned. The result of `alloc` need
+     *  not be a host address. Other slots, except `free`, may also receive pointers into a block.
+     *  Arithmetic receives only pointers to the first byte of an element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies from device to host, queued on `stream`, under the rules of upload. */
@@ -105,9 +106,9 @@ typedef struct sb_backend {
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
-    /* --- page-locked host memory: both slots or neither; if NULL: ordinary memory */
+    /* --- page-locked host memory: both slots or neither; if NULL, host memory is ordinary */
 
-    /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
+    /** Allocates host memory, aligned to 64 bytes or more, which the device can read and write
      *  without an intermediate copy. */
     sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
     /** Frees memory that alloc_pinned returned. No work uses the memory any more. */
@@ -163,12 +164,13 @@ typedef struct sb_backend {
      *  detect the failure. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event. If work on the event's stream failed before the event,
-     *  every wait for the event, on any thread, returns the failure in two cases. First, the thread
-     *  that queued the work recorded the event as its first event after the work. No wait of that
-     *  thread had returned the failure before. Second, no wait of any thread has returned the
-     *  failure yet. Also, the failed work is a caller's, or another thread recorded the event
-     *  before that first event. Other events need not return the failure. If a wait returns an old
-     *  failure again, the core treats all work before the event as failed, including newer work. If
+     *  every wait for the event, on any thread, returns the failure in three cases. First, the
+     *  thread that queued the work recorded the event as its first event after the work, and no
+     *  wait of that thread had returned the failure before. Second, the failed work is a caller's,
+     *  and no wait of any thread has returned the failure yet. Third, another thread recorded the
+     *  event before the event of the first case, and no wait of any thread has returned the failure
+     *  yet. Other events need not return the failure. If a wait returns an old failure again, the
+     *  core treats all work before the event as failed, even work queued after the old failure. If
      *  the waits for all later events return the old failure, the stream stays unusable. The core
      *  records an event after each copy and each arithmetic operation whose failure it must detect.
      *  The core retries a failed wait: if the second wait returns SB_OK, the work has succeeded. If
@@ -179,10 +181,10 @@ typedef struct sb_backend {
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all slots or none; if NULL, the core returns UNSUPPORTED */
-    /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
-       slot receives F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
-       returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure of
-       these two slots the output may have changed, and the core treats the device as lost. */
+    /* dtype is F32 or F64. A device without doubles sets SB_DEVICE_LACKS_F64: no slot then receives
+       F64. Without that flag, all slots of the device return UNSUPPORTED for F64. An axpy or scale
+       that returns OUT_OF_MEMORY or UNSUPPORTED has queued nothing. After any other failure of axpy
+       or scale the output may have changed, and the core treats the device as lost. */
 
     /** Prepares for arithmetic: does everything that may fail, such as opening a library. A call
      *  that fails has changed nothing. */
@@ -205,7 +207,7 @@ typedef struct sb_backend {
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
-    /* --- DLPack's numbers for the device's memory (dlpack.h) ---------------- */
+    /* --- DLPack's types of the device's memory (dlpack.h) ---------------- */
 
     /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
      *  DLPack. The device "NAME:N" has DLPack's device id N. */
@@ -213,27 +215,27 @@ typedef struct sb_backend {
     /** DLPack's device type of memory from alloc_pinned; 0 means SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
 
-    /* --- memory that the backend caches: optional; if NULL: no cache ---- */
+    /* --- memory that the backend caches: optional; NULL if it caches none ---- */
 
     /** Releases freed memory that the backend caches for `alloc`. Waits if necessary. The core
      *  calls this slot in sb_context_trim. An `alloc` that runs out of memory must release the
      *  cache itself. */
     void (*trim)(void *device);
 
-    /* --- default streams: optional; if NULL, all are ordered with the NULL stream */
+    /* --- default streams: optional; NULL if all are ordered with the NULL stream */
 
     /** Makes later work on own_stream wait for work queued so far on other default streams, such as
-     *  CUDA's per-thread streams. Default streams that own_stream is ordered with need no wait. A
-     *  caller may have fetched a pointer to memory without passing a stream. The core then calls
-     *  this slot before it queues work on that memory, and before it frees the memory. UNSUPPORTED
-     *  means that a capture forbids this wait. The core then queues its work without the wait, but
-     *  frees the memory only after a wait for the NULL stream. */
+     *  CUDA's per-thread streams. Default streams that own_stream is ordered with need no wait. If
+     *  a caller has fetched a pointer to memory without passing a stream, the core calls this slot
+     *  before it queues work on that memory or frees it. UNSUPPORTED means that a capture forbids
+     *  this wait. The core then queues its work without the wait, but frees the memory only after a
+     *  wait for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
     /* --- queries: optional; if NULL, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
-     *  0. A failure of the work is not a failure of the query. Never waits. A later event_wait must
+     *  0. The slot returns SB_OK even if the work has failed. Never waits. A later event_wait must
      *  still return the failure. When a context ends, the core also calls this slot on the devices
      *  of other contexts. DEVICE_LOST means that the work has ended. After any other failure the
      *  core does not know whether the work has ended. The core also calls the slot on a lost
@@ -269,9 +271,9 @@ typedef struct sb_backend {
 
 /** Makes "NAME:N" a device of the process, where NAME is the backend's name. Every context can then
  *  open this device, unless the context's options contain a table (sb_context_options::backend).
- *  Meant for programs that contain a backend. Registering the same table again changes nothing. A
- *  backend stays registered until the process ends. May be called on any thread, and in a forked
- *  child.
+ *  Meant for programs that are linked with a backend. Registering the same table again changes
+ *  nothing. A backend stays registered until the process ends. May be called on any thread, and in
+ *  a forked child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
  *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
  *  and digits; a name that is built in ("cpu", "sim", "cuda") or that another table has),

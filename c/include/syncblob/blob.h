@@ -6,8 +6,8 @@
  * memory. Elements are stored row-major. sb_blob_offset returns the index of element (i0, i1, ...).
  *
  * Threads: several threads may make calls on a const blob at the same time. Calls that may replace
- * a memory (reshape, share, shrink, set) need exclusive access to the blob. Calls that write bytes
- * need exclusive access among all sharers of the memory (mem.h).
+ * a memory (reshape, share, shrink, set) need exclusive access to the blob. During a call that
+ * writes bytes, no other call may use the memory, even through another sharer (mem.h).
  */
 #ifndef SYNCBLOB_BLOB_H
 #define SYNCBLOB_BLOB_H
@@ -320,7 +320,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_err
  *  part creates a memory of zeros. Use this function, for example, to free the diffs of a net that
  *  is no longer trained. Like sb_mem_release, the call waits for pending transfers.
  *  @param blob [nullable]
- *  @param part SB_DATA or SB_DIFF; any other value does nothing */
+ *  @param part SB_DATA or SB_DIFF; for any other value the call does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */

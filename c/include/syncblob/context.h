@@ -54,9 +54,9 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. A library call of the program runs the
- * function, and holds no lock during the run. The function may call the library, but not with
- * objects that are in use by the program's call.
+ * tasks have returned. The tasks neither block nor fail. A call of the library runs the function,
+ * and holds no lock during the run. The function may call the library, but not with objects that
+ * the running call uses.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -107,7 +107,7 @@ typedef struct sb_context_options {
                                        Host memory beyond the cap is not page-locked */
     size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. Cached memory and
                                        memory in use together never exceed the peak of memory in use
-                                       so far. Handles and requests in progress are not counted */
+                                       so far. Handles and unfinished allocations are not counted */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads.
                                        NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
@@ -235,7 +235,7 @@ typedef struct sb_stats {
     uint64_t pinned_peak;       /**< the maximum of pinned_bytes so far */
     uint64_t device_bytes;      /**< live device memory */
     uint64_t device_peak;       /**< the maximum of device_bytes so far */
-    uint64_t borrowed_bytes;    /**< memory that callers have lent, on both sides */
+    uint64_t borrowed_bytes;    /**< host and device memory that callers have lent */
     uint64_t cached_bytes;      /**< cached host memory (part of host_bytes or pinned_bytes) */
     uint64_t uploads;           /**< copies from host to device */
     uint64_t upload_bytes;      /**< bytes of uploads */
@@ -258,7 +258,7 @@ typedef struct sb_stats {
 
 /** Reads the statistics. May be called at any time from any thread.
  *  @param context [nullable] NULL: the built-in context
- *  @param out the caller sets `struct_size`. The call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most `struct_size` bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
                                                 sb_error *err);

@@ -108,7 +108,7 @@ typedef SB_DL_STRUCT sb_dl_tensor {
     int32_t ndim;          /**< axes */
     sb_dl_data_type dtype; /**< element type */
     int64_t *shape;        /**< `ndim` dimensions */
-    int64_t *strides;      /**< `ndim` strides in elements; NULL, allowed before 1.2: row-major */
+    int64_t *strides;      /**< `ndim` strides in elements; NULL (before 1.2) means row-major */
     uint64_t byte_offset;  /**< bytes from `data` to the first element */
 }
 sb_dl_tensor;
@@ -137,8 +137,8 @@ enum {
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each function allocates one struct in the blob's context. Bytes are copied only if the call that
-   the function's comment names, for example sb_blob_cpu, copies bytes. The tensor retains the
+/* Each function allocates one struct in the blob's context, and makes the call of blob.h that its
+   comment names, such as sb_blob_cpu. Only that call may copy bytes. The tensor retains the
    context, and its strides are never NULL. Call the tensor's deleter once, on any thread except a
    device driver's. */
 

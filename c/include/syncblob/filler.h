@@ -26,8 +26,8 @@ enum {
     SB_FILLER_CONSTANT = 0,          /**< each element is `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
     SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
-    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), then divided by the sum of the row
-                                          (axis 0) */
+    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), then each row (axis 0) is divided by
+                                          its sum */
     SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
     SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
     SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling; no random numbers */
@@ -38,7 +38,7 @@ enum {
 enum {
     SB_VARIANCE_FAN_IN = 0,  /**< the number of inputs of each output */
     SB_VARIANCE_FAN_OUT = 1, /**< the number of outputs of each input */
-    SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
+    SB_VARIANCE_AVERAGE = 2  /**< the mean of the numbers of inputs and outputs */
 };
 
 /** FillerParameter. Start from SB_FILLER_INIT. A double member that the filler's type does not use
@@ -69,8 +69,8 @@ typedef struct sb_filler {
  *      library does not know become zero */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
-/** Returns FillerParameter's name of a type ("positive_unitball"), or "unknown" for a number that
- *  is not a type.
+/** Returns the name that FillerParameter gives a type ("positive_unitball"), or "unknown" for a
+ *  number that is not a type.
  *  @return [borrowed] static text. */
 SB_API const char *sb_filler_type_name(sb_filler_type type);
 
@@ -78,7 +78,7 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
  *  variance_norm 8). Missing fields have their defaults. If a field is repeated, the last value
  *  counts. Unknown fields are skipped.
  *  @param bytes [borrowed, nullable when size is 0]
- *  @param out the caller sets `struct_size` (SB_FILLER_INIT). The call writes at most that many
+ *  @param out the caller sets `struct_size` (SB_FILLER_INIT). The call writes at most `struct_size`
  *      bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
  *  parameters that are invalid for blobs of every shape), DATA_LIMIT. */
@@ -86,9 +86,9 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
                                                sb_error *err);
 
 /** Fills the blob's data on the host (Filler::Fill). Values are computed as double and rounded to
- *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged.
- *  Its shape and `sparse` are not checked. Use a different seed for each blob: equal seeds produce
- *  equal numbers.
+ *  the element type. The call copies nothing from the device. A blob of count 0 stays unchanged,
+ *  and the call checks neither its shape nor `sparse`. Use a different seed for each blob: equal
+ *  seeds produce equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
  *  used parameter that is NaN, or is infinite and not `value`; min > max; max - min that is not a

@@ -10,8 +10,8 @@
  * the blob's memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
- * (never NULL) with sb_error_fill. The library's call returns the same status and text. Any other
- * status becomes SB_ERR_IO.
+ * (never NULL) with sb_error_fill. The library's call returns the callback's status and text. Any
+ * other status becomes SB_ERR_IO.
  *
  * On Linux and macOS a call on a file, a source or a sink uses at most 24 KiB of the thread's
  * stack. The stack of callbacks and of the backend is not counted.
@@ -58,7 +58,7 @@ typedef struct sb_source {
     void (*close)(void *user);
 } sb_source;
 
-/** A source without slots, as an initialiser. */
+/** An initialiser for a source: all slots are NULL. */
 #define SB_SOURCE_INIT                                                                             \
     { sizeof(sb_source), NULL, 0, NULL, NULL, NULL }
 
@@ -76,7 +76,7 @@ typedef struct sb_sink {
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 
-/** A sink without slots, as an initialiser. */
+/** An initialiser for a sink: the slot is NULL. */
 #define SB_SINK_INIT                                                                               \
     { sizeof(sb_sink), NULL, NULL }
 
@@ -95,7 +95,7 @@ typedef struct sb_progress {
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
 
-/** No progress callback, as an initialiser. */
+/** An initialiser: the callback is NULL. */
 #define SB_PROGRESS_INIT                                                                           \
     { sizeof(sb_progress), NULL, NULL }
 

@@ -2,8 +2,8 @@
  * sb_mem: Caffe's SyncedMemory. A memory is one buffer that is on the host, on the device, or on
  * both. A memory records which copy is newest, and copies bytes only when a call needs them.
  *
- * Threads: several threads may make const calls at the same time. A set, mutable, overwrite, clear
- * or evict call needs exclusive access among all sharers of the memory.
+ * Threads: several threads may make const calls at the same time. During a set, mutable, overwrite,
+ * clear or evict call, no other call may use the memory, even through another sharer.
  *
  * Pointers: the bytes behind a pointer stay allocated until a set or evict call, or the last
  * release. A mutable or overwrite call on read-only storage also ends this guarantee. The bytes
@@ -32,15 +32,15 @@
  * call that only queues work behind failed work may succeed. The wait for the later work then
  * fails. No call returns a host pointer to bytes that failed work should have written, even if
  * other threads have waited for that work before. The library cannot track the caller's work on the
- * library's own stream, or on a stream that two contexts use. The same applies to a stream that the
- * caller did not pass, or a default stream if the pointer was fetched without a stream. The library
- * also cannot track which bytes the caller's work computes from lost bytes. If several memories
- * borrow the same bytes (Overlap), only the memory whose call queued the work reports the failure.
- * Make a call on that memory before you read another memory. If a wait fails although the work
- * succeeds, the library does not treat the work as failed. In two cases the library then treats the
- * device as lost. First, a wait for arithmetic that was queued without a stream returns
- * DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a copy or a clear
- * that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
+ * library's own stream, or on a stream that two contexts use. Nor can the library track work on a
+ * stream that the caller did not pass, or on a default stream if the pointer was fetched without a
+ * stream. The library also cannot track which bytes the caller's work computes from lost bytes. If
+ * several memories borrow the same bytes (Overlap), only the memory whose call queued the work
+ * reports the failure. Make a call on that memory before you read another memory. If a wait fails
+ * although the work succeeds, the library does not treat the work as failed. In two cases the
+ * library then treats the device as lost. First, a wait for arithmetic that was queued without a
+ * stream returns DEVICE_FAILURE, which may be a failure of the arithmetic. Second, the wait for a
+ * copy or a clear that overwrites the newest bytes returns DEVICE_FAILURE, or fails twice in a row.
  *
  * Default streams of CUDA: a caller that fetches a device pointer without passing a stream may use
  * it on per-thread default streams. Copies and arithmetic then wait for the legacy default stream,
@@ -57,7 +57,7 @@
  * after which the host may write also waits for work that reads the bytes on the device. Writes of
  * the device change the bytes behind all host pointers to the storage, including older pointers. If
  * the device fails while it writes, the host's bytes are lost, too. If the caller has lent a side,
- * or the device is full, the sides have separate storage, and transfers copy.
+ * or the device is full, the sides have separate storage, and transfers copy bytes.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are host-coherent memory, or are
@@ -245,8 +245,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Queues a copy to the device on `stream`. The head is SYNCED at once. A call waits for the copy
- *  if the call needs the device's bytes, or writes or frees the host's bytes (unlike
+/** Queues a copy to the device on `stream`. The head is SYNCED at once. A later call waits for the
+ *  copy if the call needs the device's bytes, or writes or frees the host's bytes (unlike
  *  SyncedMemory::async_gpu_push). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on, UNINITIALIZED (also a memory that was never written), INVALID_ARGUMENT
@@ -309,9 +309,9 @@ typedef struct sb_write sb_write;
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< the caller writes every byte, so the call need not copy the
                                        old bytes */
-    SB_WRITE_QUEUED = 1 << 12 /**< has an effect on the device's side only. The call does not wait
+    SB_WRITE_QUEUED = 1 << 12 /**< affects only a write on the device's side. The call does not wait
                                    for work that is queued on the context's stream
-                                   (sb_context_stream) and on the default streams. The caller orders
+                                   (sb_context_stream) or on the default streams. The caller orders
                                    its own work after that work */
 };
 

@@ -162,7 +162,7 @@ typedef struct sb_layer_info {
 
 /** Describes a layer.
  *  @param layer 0..num_layers-1
- *  @param out the caller sets `struct_size`. The call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most `struct_size` bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_t layer,
                                                    sb_layer_info *out, sb_error *err);
@@ -198,7 +198,8 @@ typedef int32_t sb_encoding;
 
 /** How the file stores the values of a blob. */
 enum {
-    SB_ENCODING_NONE = 0,          /**< no values, or an announced blob that is not set yet */
+    SB_ENCODING_NONE = 0,          /**< no values are stored, or the program announced the blob and
+                                        has not set it yet */
     SB_ENCODING_LITTLE_ENDIAN = 1, /**< contiguous, little-endian: a program may copy the values
                                         unchanged */
     SB_ENCODING_SCATTERED = 2,     /**< in several pieces, with other bytes between them */
@@ -208,7 +209,7 @@ enum {
 /** A description of a blob in a model. Describing a blob does not load it. */
 typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
-    int64_t count;       /**< elements of the blob's shape */
+    int64_t count;       /**< number of elements, by the blob's shape */
     int64_t data_count;  /**< number of stored values of data, of sb_dtype_size(dtype) bytes each */
     int64_t diff_count;  /**< number of stored values of diff, each of type diff_dtype */
     int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
@@ -239,7 +240,7 @@ typedef struct sb_blob_info {
 
 /** Describes a blob.
  *  @param layer a layer or SB_NO_LAYER
- *  @param out the caller sets `struct_size`. The call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most `struct_size` bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (these five only if the file has changed), OUT_OF_MEMORY,
  *  CANCELLED (the last two: from a source). */
@@ -336,7 +337,7 @@ typedef struct sb_solver_info {
     { sizeof(sb_solver_info), {NULL, 0}, 0, 0 }
 
 /** Reads all fields of a solver state except its history.
- *  @param out the caller sets `struct_size`. The call writes at most that many bytes
+ *  @param out the caller sets `struct_size`. The call writes at most `struct_size` bytes
  *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out,
                                                     sb_error *err);
@@ -382,8 +383,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
 
 /** Appends a blob as sb_model_add_blob does, but without its values, so that a program can save a
  *  model that does not fit into memory. The function sb_model_save_file_from requests the values
- *  one blob at a time. Other calls that save or load the blob return UNSUPPORTED until the blob is
- *  set.
+ *  one blob at a time. Until the blob is set, other saves of the model and loads of the blob return
+ *  UNSUPPORTED.
  *  @param layer a layer or SB_NO_LAYER
  *  @param like [borrowed] a blob of the same dtype and shape. The call does not access the blob's
  *      values

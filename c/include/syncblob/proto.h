@@ -97,8 +97,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  (ctime). Renaming the file or changing its permissions also counts as a change. A save that
  *  replaces the file does not count as a change. The call does not detect three kinds of changes,
  *  after which the values may be a mixture of old and new values:
- *   - a change within a tick of the file system's clock (some milliseconds) after the last change
- *     before the call
+ *   - a change that follows the last change before the call within one tick of the file
+ *     system's clock (some milliseconds)
  *   - stores through a shared mapping, since many file systems update the times only at the first
  *     store
  *   - a change after which the writer resets mtime: on Windows, or if hard links to the file are
@@ -128,10 +128,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  group, the call removes permissions. The new file's group and all other users keep only
  *  permissions that the old file gave to its group and also to other users. A POSIX access list
  *  (Linux) is preserved. If the list or the group cannot be set, all users except the owner get
- *  only permissions that every entry allows. The folder's default list is not applied. Other access
- *  lists and extended attributes are not preserved, and other hard links still refer to the old
- *  file. On Windows the access list and the hidden attribute are preserved. A read-only file is not
- *  replaced.
+ *  only permissions that every entry of the list allows. The folder's default list is not applied.
+ *  Other access lists and extended attributes are not preserved, and other hard links still refer
+ *  to the old file. On Windows the access list and the hidden attribute are preserved. A read-only
+ *  file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */

@@ -1,8 +1,8 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
  * returns for SB_SIM_DEVICE. The library libsyncblob-testing (sim.h) plants failures through the
- * table. Other libraries access the device's memory through the table. Programs use these
- * libraries, not the table.
+ * table. Other libraries access the device's memory through the table. Programs call these
+ * libraries instead of the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when queued work runs. Until a queued copy has run, its target holds garbage.
@@ -67,8 +67,8 @@ enum {
                                 work returns DEVICE_FAILURE: once on the thread that queued the
                                 work, and at most once on all other threads together. Every wait for
                                 the first event that the queueing thread records after the work
-                                returns DEVICE_FAILURE. STREAM_WAIT still delays its stream. A call
-                                that queues nothing fails as with SB_SIM_FAIL_NOW */
+                                returns DEVICE_FAILURE. A STREAM_WAIT that fails still delays its
+                                stream. A call that queues nothing fails as with SB_SIM_FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
@@ -76,8 +76,8 @@ enum {
 typedef struct sb_sim_fault {
     sb_sim_op op;        /**< SB_SIM_ANY to SB_SIM_SUMSQ */
     sb_sim_failure mode; /**< SB_SIM_FAIL_* */
-    int64_t countdown;   /**< each call of `op` subtracts 1, and the call that makes the number 0
-                              fails. 0: no fault is armed */
+    int64_t countdown;   /**< each call of `op` subtracts 1, and fails if the result is 0. No fault
+                              is armed while the number is 0 */
 } sb_sim_fault;
 
 /** The functions of the simulated device. The device has one recursive lock, which is held while

@@ -109,9 +109,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  the head moves to the side that was not reduced. That side still has the old bytes, which are
  *  unreadable if the side is a lost device.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them. The blobs may have any contexts, but no two the same memory. If two blobs
- *      borrow overlapping memory of the caller, the call does not detect the overlap, and reduces
- *      the common bytes twice
+ *      reduces them. The blobs may have any contexts, but no two blobs may have the same memory. If
+ *      two blobs borrow overlapping memory of the caller, the call does not detect the overlap, and
+ *      reduces the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX

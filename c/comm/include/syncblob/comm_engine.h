@@ -6,8 +6,9 @@
  * 0, ranks and ops are valid. The slots of one communicator run on one thread at a time. The
  * library holds no lock while a slot runs, so a slot may call the library. A slot must not call a
  * function of the library with the communicator that the slot serves. A slot that fails fills `err`
- * (never NULL) with sb_error_fill. The library treats a result of `takes`, `abandon` or `test` that
- * the slot's comment does not list as 1. Every slot that can fail returns SB_OK or one of
+ * (never NULL) with sb_error_fill. If `takes`, `abandon` or `test` reports a number that the slot's
+ * comment does not list, the library treats the number as 1. Every slot that can fail returns SB_OK
+ * or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost
  *  - COMM_FAILURE (callers also receive COMM_FAILURE for any other code): from then on the library
@@ -53,8 +54,8 @@ typedef struct sb_comm_engine {
     /* --- life: required ------------------------------------------------------ */
 
     /** Opens the rank's handle. `*out` is the first argument of all other slots. `user` is the
-     *  argument of sb_comm_create. A failed call leaves nothing open. If the rank is not below the
-     *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
+     *  argument of sb_comm_create. A failed call leaves nothing open. If `*out_rank` is not below
+     *  `*out_size`, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle, after every request has ended or was abandoned. The slot must not fail,
      *  and must not wait for other ranks, which may have ended. `failed` is nonzero if the ranks no

@@ -71,8 +71,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
 
 /** Collective: creates a rank's handle, as sb_nccl_comm_create does, for the ranks of another
  *  communicator, for example MPI's, and distributes the id through that communicator. If a rank
- *  cannot take part and `other` works, the call fails at all ranks. Each rank waits, up to the time
- *  limit of `other`, until all ranks have tried to create their handles.
+ *  cannot take part, the call fails at all ranks, as long as `other` works. Each rank waits, up to
+ *  the time limit of `other`, until all ranks have tried to create their handles.
  *  @param context [borrowed] a context on "cuda:N", a device that no other rank uses.
  *      The handle retains the context
  *  @param other [borrowed] used only during the call

@@ -14,9 +14,8 @@
  * From sb_reducer_ready for a blob to the end of sb_reducer_wait, the caller must not reshape or
  * destroy the blob. In that time the caller must not access the blob's bytes on either side. After
  * sb_reducer_wait the head is on the side on which the blob was reduced (for gathered blobs, the
- * host). The reducer identifies a blob by its address. After a blob is destroyed, no step can end.
- * The exception is a new blob of equal dtype and count that has the same address and is marked as
- * ready.
+ * host). The reducer identifies a blob by its address. After a blob is destroyed, no step can end,
+ * unless a new blob has the old blob's address, dtype and count, and is marked as ready.
  *
  * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
@@ -98,10 +97,10 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
  *  header mem.h defines which bytes a retry reduces. If a device fails while it scales a mean, the
  *  call ends the step and returns DEVICE_LOST. If a device is lost and the host's bytes are
  *  current, the call reduces the host's bytes. An engine that needs the device, such as NCCL,
- *  cannot do so. If only the lost device has the bytes, or the engine needs that device, the step
- *  cannot end: destroy the reducer. The other ranks then return the status with which their engine
- *  reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED until the caller
- *  overwrites the blob.
+ *  cannot reduce these bytes. If only the lost device has the bytes, or the engine needs that
+ *  device, the step cannot end: destroy the reducer. The other ranks then return the status with
+ *  which their engine reports an ended rank. For a blob that is LOST the call returns UNINITIALIZED
+ *  until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

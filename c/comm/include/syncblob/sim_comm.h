@@ -6,8 +6,8 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * If ranks make calls that differ in kind, op, dtype, count or root, the calls return COMM_FAILURE.
- * The message describes two of the calls. Three differences are not detected by any engine: other
- * parts, other blobs of equal counts, and SB_COMM_MEAN instead of SB_COMM_SUM. Only
+ * The message describes two calls that differ. No engine detects three mistakes: ranks pass
+ * different parts, pass different blobs of equal counts, or mix SB_COMM_MEAN with SB_COMM_SUM. Only
  * sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.

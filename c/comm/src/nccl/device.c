@@ -36,8 +36,8 @@ static bool is_current(const struct sb__nccl_device *device) {
     return now == device->context;
 }
 
-/* Pops the device's context. Retries only while that context is still current, because a call may
-   pop the context and yet return an error of earlier work. */
+/* Pops the device's context. Retries only while that context is current: a call that returns an
+   error of earlier work may have popped the context. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < SB__NCCL_TRIES; tries++)

@@ -16,13 +16,13 @@ struct sb__nccl_device {
     const struct sb__nccl_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
-    sb__cu_context context; /* retained */
-    /* Other devices that ranks of the process may use and that can access this device's memory. */
+    sb__cu_context context; /* the primary context, retained */
+    /* Devices that can access this device's memory, and that other ranks of the process may use. */
     sb__cu_device *peers;
     int num_peers;
 };
 
-/* The state of calls of the driver between sb__nccl_enter and sb__nccl_leave. */
+/* State that sb__nccl_enter stores for sb__nccl_leave. */
 struct sb__nccl_visit {
     const char *call;  /* the name of the call that failed */
     unsigned int mode; /* the thread's capture mode, to be restored */
@@ -42,7 +42,7 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
                                sb_error *err);
 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
-   has the name of the failed call, and the caller must not call sb__nccl_leave. */
+   contains the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
 /* Calls sb__nccl_enter up to SB__NCCL_TRIES times, because a caller that cannot enter cannot free
    its memory. */

@@ -10,15 +10,15 @@ struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;
     sb_context *context; /* retained by the rank's communicator */
-    sb__nccl_comm comm;  /* NULL: aborted, or not created yet */
+    sb__nccl_comm comm;  /* NULL if aborted or not yet created */
     int32_t rank, size;
-    uint64_t limit;       /* nanoseconds */
-    sb__cu_stream stream; /* of NCCL's kernels, which wait for other ranks */
-    sb__cu_stream copies; /* of copies of host bytes; idle between two calls */
+    uint64_t limit;       /* the time limit, in nanoseconds */
+    sb__cu_stream stream; /* runs NCCL's kernels, which wait for other ranks */
+    sb__cu_stream copies; /* copies host bytes; idle between calls of the slots */
     sb__cu_event before;  /* recorded after an abort, to detect the end of the device's work */
     struct sb__nccl_request *first;
     bool failed;  /* the handle is unusable; `cause` describes the failure */
-    bool is_idle; /* set after a failure when no operation uses memory any more */
+    bool is_idle; /* after a failure: no operation uses memory any more */
     sb_error cause;
 };
 

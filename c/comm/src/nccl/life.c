@@ -35,7 +35,7 @@ static sb__cu_result once(const struct sb__nccl_end *end, enum call call) {
                                          : cu->cuEventQuery(end->before));
 }
 
-/* Makes a call, and retries a failed call once. If the retry fails, the memory of the requests is
+/* Makes a call, and retries a failed call once: after a second failure, the requests' memory is
    never freed. */
 static sb__cu_result twice(const struct sb__nccl_end *end, enum call call) {
     const sb__cu_result result = once(end, call);

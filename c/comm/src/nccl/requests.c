@@ -20,12 +20,12 @@ struct sb__nccl_request {
     sb_comm_op op;
     int32_t root;
     sb_comm_buffer buffer;
-    void *ptr; /* device memory: the buffer's, or a copy of host memory */
+    void *ptr; /* device memory: the buffer, or a copy of a buffer in host memory */
     sb_mem *mem;
-    sb_write *write; /* `mem` and `write` belong to the copy; both are NULL without a copy */
+    sb_write *write; /* `mem` and `write` are NULL if the buffer is in device memory */
     size_t bytes;
     bool is_copying;    /* a wait for a copy has failed, so the copy may be in progress */
-    sb__cu_event event; /* recorded before the request runs, and again after the request */
+    sb__cu_event event; /* recorded before the request runs, and again behind its operation */
 };
 
 static bool is_staged(const struct sb__nccl_request *request) {
@@ -85,9 +85,9 @@ static void unstage(struct sb__nccl_request *request) {
     sb_mem_release(request->mem);
 }
 
-/* Copies host bytes to the device, or back if not `uploads`, and waits for the copy. Does not use
-   NCCL's stream: a copy of pageable memory may wait, without a time limit, for earlier work of its
-   stream. */
+/* Copies host bytes to the device if `uploads`, else back to the host, and waits for the copy. Does
+   not use NCCL's stream: a copy of pageable memory may wait, without a time limit, for earlier work
+   of its stream. */
 static sb_status copy(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                       bool uploads, sb_error *err) {
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -99,11 +99,13 @@ static sb_status copy(const struct sb__nccl_end *end, struct sb__nccl_request *r
         result = uploads ? cu->cuMemcpyHtoDAsync_v2(ptr, host, request->bytes, end->copies)
                          : cu->cuMemcpyDtoHAsync_v2(host, ptr, request->bytes, end->copies);
         (void)sb__nccl_named(&visit, result, uploads ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
-        request->is_copying = true; /* also after a failure, which may be that of earlier work */
+        request->is_copying = true; /* also after a failure: earlier work may have failed, not this
+                                       copy */
         for (int tries = 0; request->is_copying && tries < SB__NCCL_TRIES; tries++) {
             const sb__cu_result waited = cu->cuStreamSynchronize(end->copies);
             request->is_copying = waited != SB__CUDA_SUCCESS;
-            if (result == SB__CUDA_SUCCESS) /* a retry does not report the failure again */
+            if (result == SB__CUDA_SUCCESS) /* keeps the first failure, which a second wait does not
+                                               report */
                 result = sb__nccl_named(&visit, waited, "cuStreamSynchronize");
         }
         result = sb__nccl_leave(&end->device, &visit, result);

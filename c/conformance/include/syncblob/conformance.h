@@ -32,10 +32,10 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes. 0: a fixed number of
                              rounds, about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations. To make a failed round the first round, pass
-                             the seed from the failure's report */
-    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
-                             tests counts above 2^31, with 8 GiB of device memory */
+    uint64_t seed;      /**< seed of random operations. To begin with a round that failed, pass the
+                             seed in its report */
+    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. At 2^31 + 5 or more, a
+                             claim tests counts above 2^31, which needs 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims whose sentences contain this text, and
                              the first claim, on which all other claims depend */
 
