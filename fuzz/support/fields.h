@@ -11,10 +11,10 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 struct field {
     uint32_t number;
     unsigned type;
-    uint64_t value;       /* only of a VARINT */
+    uint64_t value;       /* set only for a VARINT */
     const uint8_t *begin; /* the tag */
-    const uint8_t *bytes; /* the value, after the tag and the length (if BYTES) */
-    size_t size;          /* the value's size, with the end tag of a GROUP */
+    const uint8_t *bytes; /* the value, which follows the tag and the length (if BYTES) */
+    size_t size;          /* the value's size; a GROUP's size includes the end tag */
 };
 
 struct fields {
@@ -27,8 +27,7 @@ struct fields {
 
 /* Returns the fields of a message up to its first invalid field. The caller frees `list`. */
 struct fields fields_parse(const uint8_t *bytes, size_t size);
-/* Returns the number of bytes that the varint has. Returns 0 if the bytes do not begin with a
-   varint of at most 64 bits. */
+/* Returns the size of a varint, or 0 if the bytes do not begin with a varint of at most 64 bits. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 /* Returns `list`, or a larger copy if the list has no room for one more item. */

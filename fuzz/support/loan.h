@@ -9,12 +9,12 @@
 
 struct loan {
     struct lender *lender;
-    sb_context *device; /* NULL: host memory */
+    sb_context *device; /* NULL if the memory is on the host */
     void *ptr;
     size_t bytes;
     bool read_only;
     bool given; /* a call such as sb_mem_set_cpu has accepted the loan */
-    bool due;   /* according to the reference model, the deleter must have run */
+    bool due;   /* the reference model expects that the deleter has run */
     bool ended;
     unsigned char *before;
 };

@@ -18,7 +18,7 @@ struct simulated_options {
 
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* nth: 0 if no fault is armed. base: the number of earlier calls of `op` */
+    int64_t nth, base; /* nth: 0 if no fault is armed. base: the calls of `op` before arming */
 };
 
 struct simulated {
@@ -46,7 +46,7 @@ struct tally {
     int64_t of[WORKS];
 };
 
-/* The armed faults that have occurred since the last call of simulated_strike. */
+/* The armed faults that have taken effect since the last call of simulated_strike. */
 struct strike {
     bool device, allocator;
     struct fault fault;

@@ -8,17 +8,17 @@
 enum trouble {
     TROUBLE_NONE,
     TROUBLE_FAILS,   /* only the n-th read fails */
-    TROUBLE_CHANGES, /* from the n-th read on, each read returns one changed byte */
+    TROUBLE_CHANGES, /* each read from the n-th on returns one changed byte */
     TROUBLES
 };
 
-/* A member that is 0 or NULL has no effect. */
+/* One way to read the input. A member that is 0 or NULL has no effect. */
 struct way {
-    const char *path; /* the input as a file */
+    const char *path; /* a file that contains the input */
     uint32_t flags;
     const sb_limits *limits;
     int64_t fail_nth;        /* the n-th allocation fails */
-    const sb_source *source; /* the input as a source, with the trouble below */
+    const sb_source *source; /* a source of the input, which causes `trouble` */
     enum trouble trouble;
     const struct run *run;
     int left;       /* the read that decreases `left` to 0 begins the trouble */
@@ -36,16 +36,16 @@ void way_end(const struct run *run, struct way *way, sb_status status);
 void way_check(const struct way *way, sb_status status);
 
 enum way_kind { FILE_WAY, MAPPED_WAY, LIMITS_WAY, SOURCE_WAY, REFUSALS_WAY, WAYS };
-/* The trouble begins at read 1, at read 1 + `step`, and so on. Reads without a trouble must
+/* In SOURCE_WAY the trouble begins at read 1, then at read 1 + `step`, and so on. Other reads must
    return `status` or, with `limits`, SB_ERR_DATA_LIMIT. */
 void check_way(const struct run *run, enum way_kind kind, read_way *read, const void *expected,
                sb_status status, const sb_limits *limits, int step);
 
 /* A sink that checks that the bytes written are a prefix of `bytes`. */
 struct drain {
-    const uint8_t *bytes; /* NULL: accepts any bytes */
+    const uint8_t *bytes; /* if NULL, the sink accepts any bytes */
     size_t size, written;
-    int left; /* the write that decreases `left` to 0 fails (no write if initially 0) */
+    int left; /* the write that decreases `left` to 0 fails; initially 0: no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* a bound for the size of the handles that a read may create */
+#define OBJECT_BYTES 1024 /* the largest total size of the handles that a read creates */
 
 static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags) {
     sb_status st =
@@ -180,7 +180,7 @@ static sb_status load(const struct run *run, struct way *way, const void *expect
                       : sb_blob_from_proto(trial.blob, run->bytes, run->size, SB_PROTO_RESHAPE,
                                            way->limits, &call_error));
     way_end(run, way, st);
-    check_equal(way->closed, 0); /* the library borrows the source */
+    check_equal(way->closed, 0); /* the library does not close a borrowed source */
     if (way->limits && st == SB_OK)
         fuzz_check(sb_blob_num_axes(trial.blob) <= way->limits->max_axes, "%d axes",
                    sb_blob_num_axes(trial.blob));

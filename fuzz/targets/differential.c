@@ -24,7 +24,7 @@ struct decoder_limits {
 
 static const struct decoder_limits decoder_default_limits = {100000, 1000000, 65536, 32};
 
-/* The types of stored values, with NVCaffe's numbers. */
+/* The types of stored values. NVCaffe uses these numbers. */
 enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNED, DECODED_TYPES };
 
 struct decoded_values {
@@ -49,9 +49,9 @@ struct decoded_blob {
 
 struct decoded_layer {
     sb_text name, type;
-    int32_t type_number;      /* of generation 1 */
+    int32_t type_number;      /* the layer type's number in generation 1 */
     int generation;           /* 0, 1, 2 */
-    size_t first_blob, blobs; /* in decoded_file.blobs */
+    size_t first_blob, blobs; /* the layer's blobs in decoded_file.blobs */
 };
 
 struct decoded_file {
@@ -157,7 +157,7 @@ static struct decoded_values gather(struct decoded_file *file, const struct fiel
 }
 
 /* Field `number` has NVCaffe's raw values, and field `number` - 2 has their type. If a field is
-   repeated, the last bytes and the last known type are valid. */
+   repeated, readers use the last bytes and the last type that they know. */
 static struct decoded_values raw_values(struct decoded_file *file, const struct fields *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
@@ -491,7 +491,7 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* The library may refuse to read bytes as `format` if SB_FORMAT_AUTO does not choose `format`. */
+/* Returns whether SB_FORMAT_AUTO does not choose `format`. A read as `format` may then fail. */
 static bool is_of_another(const struct comparison *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
@@ -519,7 +519,7 @@ static void check_blob_proto(const struct comparison *run, int32_t dtype) {
     decoded_file_free(&file);
 }
 
-/* If the message has legacy dimensions, a blob may lack the first dimensions that are 1. */
+/* If the message has legacy dimensions, the blob may lack leading dimensions that are 1. */
 static void check_shape_equals(const struct comparison *run) {
     struct decoded_file file = decode(SB_FORMAT_BLOB, run->bytes, run->size, &run->decoder_limits);
     const struct decoded_blob *decoded = &file.blobs[0];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 2048 /* a bound for the size of the handles of a model and a blob */
+#define OBJECT_BYTES 2048 /* the largest total size of the handles of a model and a blob */
 /* The sizes in bytes of a layer and of a blob in a model's index. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
@@ -356,7 +356,7 @@ static void add(const struct run *run, sb_model *model) {
 
 struct expected {
     int32_t format;
-    const sb_model *model; /* NULL: the opening fails */
+    const sb_model *model; /* NULL if the opening must fail */
 };
 
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {

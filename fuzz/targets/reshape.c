@@ -48,7 +48,7 @@ struct plain_blob {
     const struct plain_context *context;
     int32_t dtype;
     struct plain_shape shape;
-    struct plain_memory *memory[2]; /* NULL: not created yet */
+    struct plain_memory *memory[2]; /* NULL if not created yet */
 };
 
 struct pair {
@@ -64,12 +64,12 @@ struct world {
     struct pair pairs[BLOBS];
     unsigned stamp;
     struct pair *pair, *other;
-    sb_blob *blob; /* of `pair` */
+    sb_blob *blob; /* the blob of `pair` */
     struct plain_blob *plain;
     int which; /* DATA or DIFF */
     uint32_t variant;
     uint32_t mask, *asked; /* `mask` receives SB_REALLOCATED_* bits; `asked` is NULL or &mask */
-    /* The memories that the step's call uses, in the order in which a use may fail. */
+    /* The memories that the call uses, in the order of use. */
     struct use {
         struct plain_memory *memory;
         enum call call;
@@ -274,7 +274,7 @@ static void disarm(struct world *w) {
         w->sims[i].counting.fail_nth = 0;
 }
 
-/* A failed call may have created memories and storage. */
+/* Adds to the reference model the memories and the storage that a failed call may have created. */
 static void accept_spares(struct world *w, struct pair *pair) {
     disarm(w);
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
@@ -352,7 +352,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
     sb_mem *mem = NULL;
     check_equal(sb_blob_capacity(pair->blob, which),
                 memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0);
-    if (!memory) /* a comparison would create the memory */
+    if (!memory) /* sb_blob_mutable_mem would create the memory */
         return;
     check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &call_error));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
@@ -404,7 +404,7 @@ static void reshape(struct world *w) {
 
 /* --- questions ----------------------------------------------------------------------------- */
 
-/* If `end` is -1, the count includes all axes from `start` on. */
+/* If `end` is -1, counts all axes from `start` on. */
 static void ask_count(struct world *w, int32_t start, int32_t end) {
     const struct plain_shape *shape = &w->plain->shape;
     const int32_t last = end < 0 ? plain_axes(shape) : end;

@@ -60,15 +60,15 @@ struct request {
     struct subject *subject;
     sb_stream stream;
     bool writes;  /* the harness writes through a mutable pointer */
-    bool by_work; /* a kernel uses the pointer of a call without a stream */
+    bool by_work; /* a kernel uses the pointer, although the call has no stream */
     struct loan *loan;
     void *ptr;
     size_t bytes;
     uint32_t flags;
-    sb_status mistake; /* the status that the arguments must cause, SB_OK if valid */
+    sb_status mistake; /* the expected status of invalid arguments, SB_OK if valid */
     struct plan plan;
     sb_status status;
-    bool exact; /* no fault could affect the call */
+    bool exact; /* the call cannot be affected by a fault */
     struct strike strike;
 };
 
@@ -122,7 +122,7 @@ static void run_kernel(void *user) {
         memcpy(seen, kernel->fill, kernel->bytes);
 }
 
-/* NULL as `expected` omits the check. NULL as `fill` omits the write. */
+/* If `expected` is NULL, the kernel checks no bytes. If `fill` is NULL, the kernel writes none. */
 static void launch(struct world *w, sb_stream stream, const struct subject *s, const void *ptr,
                    const unsigned char *expected, const unsigned char *fill) {
     fuzz_check(w->num_kernels < KERNELS, "KERNELS is too small");
@@ -186,7 +186,7 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* If the call has no stream, uses the bytes at once, or in a kernel on the legacy stream. */
+/* Without a stream, uses the bytes at once or in a kernel on the legacy stream. */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -216,8 +216,8 @@ static void use_pointer(struct world *w, const struct request *r, void *ptr) {
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* A prefetch to the host may ignore the stream if the host has the bytes, or if a copy to the host
-   is queued. */
+/* Returns whether the call checks its stream. A prefetch to the host may ignore the stream if the
+   host has the bytes, or if a copy to the host is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -373,7 +373,7 @@ static void succeed(struct world *w, const struct request *r, int32_t storage, v
         use_pointer(w, r, out);
 }
 
-/* If a stream that wrote the memory fails, the bytes are lost, also in copies in flight. */
+/* If work on a stream fails, the bytes that the stream wrote are lost, even in copies in flight. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
@@ -591,7 +591,7 @@ static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
     return st;
 }
 
-/* Uses the library's stream, because sb_context_forget_stream waits only for streams in use. */
+/* Uses the library's stream: sb_context_forget_stream waits only for streams that were used. */
 static void use_own_stream(struct world *w) {
     sb_mem *mem;
     if (sb_mem_create(w->sim.context, 0, &mem, NULL) != SB_OK)

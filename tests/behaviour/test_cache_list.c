@@ -81,7 +81,7 @@ static void shrink(size_t most) {
     remove_from_model(0, gone);
 }
 
-/* `busy` simulates a forked child whose parent held the lock at the fork: no thread of the child
+/* `busy` simulates a forked child. The parent held the lock at the fork, so no thread of the child
    releases the lock. */
 static void make_call(uint64_t *seed) {
     struct sb__host_cache *cache = &world.context.cache;

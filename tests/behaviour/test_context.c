@@ -261,7 +261,7 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
 }
 
 static sb_status silent_open SLOT_OPEN {
-    return 12345; /* not a status */
+    return 12345; /* no status has this value */
 }
 
 TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
@@ -443,8 +443,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     assert_null(bytes);
 }
 
-/* Pinned memory that the cache can keep counts as its size class. There are eight classes between
-   two powers of two. */
+/* Pinned memory that the cache can keep counts with the size of its class. Between two powers of
+   two there are eight classes. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;

@@ -7,7 +7,7 @@
 #include "model/texts.h"
 
 #define MANY  100000
-#define DEPTH 64 /* a search visits about 40 edits */
+#define DEPTH 64 /* the most edits that a search may visit; about 40 are usual */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {
@@ -191,7 +191,7 @@ TEST(names_with_equal_hashes_are_distinguished_and_hashes_have_a_random_key) {
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), 0);
     text[4] = '2';
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
-    text[4] = '1'; /* this byte is past the end of the name */
+    text[4] = '1'; /* the shorter name below ends before this byte */
     layer.name_size = 4;
     assert_int_equal(sb__names_find(&names, &layer, "conv1", 5), -1);
 }

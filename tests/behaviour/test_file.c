@@ -125,7 +125,7 @@ static char endless[10000], dots[4095];
 TEST_ON(folder, paths_of_other_things_than_files_are_refused) {
     static const struct {
         const char *path, *link;
-        int reads, writes; /* errno; 0: not tried */
+        int reads, writes; /* the expected errno, or 0 if not tried */
         const char *words;
     } rows[] = {
         {"", NULL, ENOENT, ENOENT, NOT_WRITTEN},
@@ -280,7 +280,7 @@ static void change(int how, const sb_model *model) {
     const struct timespec long_ago = {1000, 0}, pause = {0, 30000000};
     const struct timespec times[] = {long_ago,
                                      {1000 + (how == A_SECOND_LATER), how == A_NANOSECOND_LATER}};
-    (void)nanosleep(&pause, NULL); /* a later change then has another time */
+    (void)nanosleep(&pause, NULL); /* gives later changes another time */
     if (how == SAVED)
         assert_ok(sb_model_save_file(model, "file", &err));
     if (how == LINKED || how == UNLINKED)
@@ -367,8 +367,8 @@ TEST_ON(folder, access_to_the_folder_decides) {
 #define ACCESS  "system.posix_acl_access"
 #define DEFAULT "system.posix_acl_default"
 
-/* `digits` has a digit for the owner, named users, the group, a named group, the mask and others. A
-   file with a list has the mask as the group bits of its mode. */
+/* `digits` has the permissions of the owner, named users, the group, a named group, the mask and
+   others. In the mode of a file with a list, the group bits are the mask. */
 static struct wire list_of(const char *digits, uint32_t users) {
     struct wire list = {0};
     wire_raw(&list, "\2\0\0\0", 4);
@@ -401,7 +401,7 @@ TEST_ON(folder, nobody_gets_more_access) {
         uid_t writer;
         gid_t group;
         mode_t mode;
-        const char *list; /* NULL: no list */
+        const char *list; /* NULL if the file has no list */
         gid_t kept;
         mode_t after;
     } rows[] = {

@@ -9,7 +9,7 @@
 
 /* A row of foreign.txt. The bytes from `from` to `to` identify the kind of the file. */
 struct foreign {
-    const char *words, *shorter; /* `shorter` may be NULL */
+    const char *words, *shorter; /* `shorter` is NULL if no shorter words apply */
     size_t from, to;
     struct wire wire;
 };
@@ -222,7 +222,7 @@ TEST_ON(kinds, parts_and_near_misses_are_not_described_as_another_kind) {
     }
 }
 
-/* A prefix of at least `least` bytes is described with `words` (99: no prefix). */
+/* `words` describes each prefix of at least `least` bytes (99: no prefix). */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -358,7 +358,7 @@ static const char *name_of_format(int32_t format) {
 }
 
 static const struct {
-    const char *fields; /* NULL: many_layers() */
+    const char *fields; /* if NULL, the fields of many_layers() */
     int32_t format;
     size_t known; /* the length of the shortest recognised prefix */
 } ours[] = {
@@ -420,8 +420,8 @@ TEST(messages_of_another_format_or_program_are_recognised) {
     static const struct {
         int32_t as;
         sb_status status;
-        const char *fields, *words; /* NULL: the error does not describe the message */
-        uint32_t longest;           /* the limit for names (0: the default) */
+        const char *fields, *words; /* `words` is NULL if the error does not describe the message */
+        uint32_t longest;           /* the limit for names, or 0 for the default */
     } rows[] = {
         {BLOB, SB_ERR_MALFORMED, "1:1 2:'abc'", "not belong to a blob but to a solverstate", 0},
         {BLOB, SB_ERR_MALFORMED, "1:1 3:''", "not belong to a blob but to a solverstate", 0},
@@ -463,7 +463,7 @@ TEST(messages_of_another_format_or_program_are_recognised) {
             (st != SB_OK && !strstr(err.message, rows[i].words ? rows[i].words : "")) ||
             (st != SB_OK && !rows[i].words && strstr(err.message, BEFORE)))
             fail_with("%s: %s %s", rows[i].fields, sb_status_name(st), err.message);
-        if (rows[i].as == BLOB) /* a read of a blob may also report missing values */
+        if (rows[i].as == BLOB) /* a read of a blob may also fail because values are missing */
             assert_int_equal(read_by(&reader, &wire, NULL, &err) == SB_ERR_MALFORMED,
                              st == SB_ERR_MALFORMED);
     }

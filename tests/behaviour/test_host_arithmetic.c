@@ -72,7 +72,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
                         int64_t count) {
     enum { LOOPS = 2 + SB__PLACES };
     double room[LOOPS][MOST + 1];
-    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* with a guard element */
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* includes a guard element */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
     for (int k = 0; k < LOOPS; k++)
         memcpy(room[k], x, bytes);
@@ -368,7 +368,7 @@ static void check_large_sum(double expected, double sum) {
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
 }
 
-/* Each float of the chunk is 256 or 257 elements of the blob. */
+/* The blob contains each float of the chunk 256 or 257 times. */
 TEST(calls_reach_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     const int64_t last = ELEMENTS - 1;

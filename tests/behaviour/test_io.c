@@ -62,7 +62,7 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     assert_ok(sb_model_set_progress(model, &whole, &err));
     assert_status(INVALID, sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    assert_int_equal(f->progress.reports, 1); /* the model keeps the old callback */
+    assert_int_equal(f->progress.reports, 1); /* the model still has the old callback */
     sink.write = NULL;
     assert_reports(INVALID, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err), "write");
     assert_status(INVALID, sb_model_save_sink(model, &sink, &err));

@@ -57,7 +57,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 struct kernel {
     void *ptr;
-    int fill, found; /* -1: the bytes differ */
+    int fill, found; /* `found` is -1 if the bytes are not all equal */
     bool writes, ran;
 };
 

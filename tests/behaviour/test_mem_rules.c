@@ -16,7 +16,7 @@ TEST_ON(rig, a_refusal_reports_the_side_of_the_bytes) {
     assert_error(INVALID, sb_mem_evict_gpu(mem, &err), "the device holds the only current bytes");
 }
 
-/* MANY exceeds the bits of the set in which a memory records its streams. */
+/* MANY streams do not fit into the set in which a memory records its streams. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
     struct look looks[MANY];

@@ -337,7 +337,7 @@ enum { BLOBS = 4 };
 struct place {
     struct rig rig;
     const char *file, *wanted;
-    sb_blob *blobs[BLOBS]; /* of floats, of doubles, without values, without a shape */
+    sb_blob *blobs[BLOBS]; /* floats, doubles, no values, no shape */
 };
 
 static void place_open(struct place *p) {

@@ -58,7 +58,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     for (int64_t layer = SB_NO_LAYER; layer < LAYERS; layer++)
         (void)message_of(model, layer);
     assert_true(net.size > (size_t)LAYERS * VALUES * 4);
-    assert_true(counted.bytes < (size_t)1 << 20); /* a few reads of 4 KiB for each layer */
+    assert_true(counted.bytes < (size_t)1 << 20); /* for each layer a few reads of 4 KiB */
     counted.bytes = 0;
     float values[10];
     assert_ok(sb_model_read_values(model, 7, 0, SB_DATA, VALUES - 10, 10, SB_DTYPE_F32, values,

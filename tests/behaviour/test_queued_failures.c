@@ -37,7 +37,7 @@ static sb_status forget_failures SLOT_STREAM {
 /* --- the simulated device, with a failed kernel of the caller --- */
 
 static struct {
-    sb_stream stream; /* NULL: no kernel has failed */
+    sb_stream stream; /* NULL if no kernel has failed */
     bool is_reported;
     void *events[64]; /* events recorded after the kernel, before the failure was reported */
 } failed_kernel;
@@ -161,7 +161,7 @@ static void release_a_loan(struct scene *s) {
 
 enum step_call {
     END,
-    FAIL, /* the next operation `on` of the device fails */
+    FAIL, /* makes the next operation `on` of the device fail */
     UPDATE,
     SCALE,
     SCALE_OFTEN,
@@ -176,7 +176,7 @@ enum step_call {
     DERIVE_DIFF,
     KERNEL,
     KERNEL_ON_OTHER,
-    /* Calls after the failing work, which may report the failure. */
+    /* The calls from here on may report the failure of earlier work. */
     NOTHING,
     SYNCHRONISE,
     FORGET_STREAMS,
@@ -189,7 +189,7 @@ enum step_call {
 
 struct step {
     enum step_call call;
-    int32_t on; /* a stream, or for FAIL the operation that fails */
+    int32_t on; /* a stream; for FAIL, the operation that fails */
 };
 
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
@@ -435,7 +435,7 @@ TEST_ON(scene, bytes_of_other_streams_and_of_later_kernels_are_valid) {
     }
 }
 
-/* In a set of streams, the last of the created streams has the same bit as the first. */
+/* In a set of streams, the last stream that the test creates shares a bit with the first. */
 TEST_ON(scene, a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     sb_stream last = NULL;
     const void *in;
@@ -560,7 +560,7 @@ TEST_ON(scene, a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* After `num_before` waits, the next `num_failing` waits return `status`. */
+/* After `num_before` successful waits, `num_failing` waits return `status`. */
 static struct {
     bool of_events, of_streams;
     int num_before, num_failing;
@@ -709,7 +709,7 @@ TEST_ON(scene, storage_of_a_copy_whose_waits_fail_without_memory_is_not_released
 
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    /* The first record orders the streams. */
+    /* The first event only orders the streams. */
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
@@ -852,7 +852,7 @@ TEST_ON(scene, arithmetic_calls_no_slot_after_another_thread_has_lost_the_device
                                           : sb_blob_sumsq(f->blob, SB_DATA, &sum, &err));
         assert_int_equal(sum_of_another, SB_ERR_DEVICE_LOST);
         assert_ok(sb_sim_calls(f->rig.context, calls, SB_SIM_OP_COUNT, &err));
-        assert_int_equal(calls[op], op == SB_SIM_ASUM); /* the other thread's call */
+        assert_int_equal(calls[op], op == SB_SIM_ASUM); /* the other thread calls asum */
     }
 }
 

@@ -71,7 +71,7 @@ static void *make_calls(void *user) {
     return NULL;
 }
 
-/* Returns how many bytes of its stack a thread writes. */
+/* Returns how many bytes of a new thread's stack the thread writes. */
 static size_t touched(struct scene *s, bool makes_calls) {
     pthread_attr_t attributes;
     pthread_t thread;

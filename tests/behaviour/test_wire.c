@@ -26,8 +26,8 @@ struct row {
     const char *claim;
     const char *bytes;
     size_t size;
-    int64_t number;   /* the number of fields or, on failure, the offset */
-    const char *part; /* a part of the error message, or NULL for a valid message */
+    int64_t number;   /* the number of fields, or the error's offset */
+    const char *part; /* a part of the error message; NULL if the message is valid */
 };
 
 #define B(s) s, sizeof s - 1
@@ -115,7 +115,7 @@ TEST(a_memory_takes_what_fits) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* These bytes do not exist, so a read would crash. */
+    /* The memory has fewer bytes, so a read would crash. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-#define SAME        1.02 /* limit for times that should be equal */
+#define SAME        1.02 /* limit for the ratio of times that should be equal */
 #define SUM_LOOP    1.2  /* limit for a sum of 1 MiB, relative to a loop that adds floats */
 #define SUM_SHARED  1.08 /* limit for a sum of 8 MiB, relative to Caffe's sum */
 #define TEAM        (1 / 0.9)
 #define LEAST_TEAM  (8 * MIB)
 #define HALF        (1 / 2.0)
-#define TEAM_GOAL   (1 / 3.5) /* goal on two threads, relative to Caffe's time on one thread */
+#define TEAM_GOAL   (1 / 3.5) /* limit for two threads, relative to Caffe on one thread */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2   /* limit for the constant filler */
+#define SMALL_GOAL  1.2   /* limit for the constant filler with SMALL_BYTES */
 #define VALUE       0.25F /* the bytes of 0.25F differ, so memset cannot write the value */
 
 static size_t bytes, count;

@@ -40,7 +40,7 @@ static void cut_blocking(void) {
         sum_in_place(buffer + i, total - i < length ? total - i : length);
 }
 
-/* Begins all reductions before the wait, as the engine does. */
+/* Like the engine, begins all reductions before the first wait. */
 static void reduce_pieces(float *values, int64_t count, int64_t piece) {
     static MPI_Request requests[4096];
     int num = 0;

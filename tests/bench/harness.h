@@ -35,13 +35,13 @@ struct contest {
 
 struct result {
     double best, median;
-    double ratio; /* the median of the library's time divided by the contestant's time */
+    double ratio; /* the median of (the library's time / the contestant's time) */
 };
 
 struct bench {
     bool quick;
-    int rounds; /* 0: as many rounds as fit into CONTEST_NS */
-    /* [nullable] returns the longest time of all processes, which must all call the function */
+    int rounds; /* 0: as many rounds as CONTEST_NS allows */
+    /* [nullable] returns the longest time of all processes; all must call the function */
     double (*slowest)(double ns);
     const char *folder;
     const struct caffe_peer *caffe; /* [nullable] */
@@ -56,12 +56,12 @@ void pin(int index);
 
 /* Times all contestants and checks the goals. The results are valid until the next contest. */
 const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
-/* Checks that `value` is at most `limit`, for a value that is not a contest's best time. */
+/* Checks that `value`, which need not be a time, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 
 void each_size(void (*run)(size_t bytes));
 
-/* Returns unwritten memory, from 2 MiB on in huge pages like the library's memory. */
+/* Returns unwritten memory. Blocks from 2 MiB on are in huge pages, like the library's memory. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 

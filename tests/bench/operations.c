@@ -8,8 +8,8 @@
 #define TIMES 1000
 #define COUNT 256
 
-static sb_blob *blob;   /* with a diff */
-static sb_blob *source; /* without a diff */
+static sb_blob *blob;   /* has a diff */
+static sb_blob *source; /* has no diff */
 static sb_model *model;
 static void *message;
 static size_t message_size;
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {
             set_up();
-            operations[i].run(); /* not counted: the first call does more work than later calls */
+            operations[i].run(); /* the first call does more work, so it is not counted */
             counted(operations[i].run);
             sb_model_destroy(model);
             free(message);

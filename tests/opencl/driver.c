@@ -336,7 +336,7 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
     return made;
 }
 
-/* Records `queue` as the last user of the memory. Returns the previous user, which the caller must
+/* Records `queue` as the last user of the memory. Returns the earlier user, which the caller must
    release, or NULL. */
 static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
     pthread_mutex_lock(&lock);

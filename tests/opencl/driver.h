@@ -15,13 +15,13 @@ const sb_opencl_device *opencl_device(const sb_context *context, void **out_devi
 
 enum driver_mode {
     DRIVER_NOW,  /* the call does nothing and returns the code */
-    DRIVER_LATER /* the call succeeds, but its command fails later (if none, the call fails) */
+    DRIVER_LATER /* the call's command fails later; a call without a command fails at once */
 };
 
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail. An `nth` of 0 removes
    the fault. Releases of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
-/* Returns the function whose call failed since the last driver_fail, or NULL. */
+/* Returns the function that driver_fail has made fail, or NULL. */
 const char *driver_fired(void);
 
 extern struct driver_live {
@@ -35,7 +35,7 @@ void assert_nothing_is_live(void);
 extern struct fake_device {
     bool hides_doubles, hides_svm, hides_fine_svm, hides_usm;
     bool is_separate;    /* the device's memory is not the host's */
-    const char *version; /* NULL: the device's real version */
+    const char *version; /* if NULL, the device reports its real version */
 } fake_device;
 
 #endif

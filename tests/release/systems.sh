@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Tests what only a full run tests: the library for macOS, which is built and linked but not run; the library
+# Tests that only a full run makes: the library for macOS, which is built and linked but not run; the library
 # on Linux with musl; the static command and the published wheels, for x86-64 and aarch64.
 
 zig_options=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF

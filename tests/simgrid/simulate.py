@@ -29,7 +29,7 @@ PLATFORM = """<?xml version='1.0'?>
            bw="{bandwidth}Bps" lat="5us" sharing_policy="SPLITDUPLEX"{topology}/>
 </platform>
 """
-GROUP = {16: 4, 128: 16, 1024: 32}  # hosts on each switch, by the number of all hosts
+GROUP = {16: 4, 128: 16, 1024: 32}  # hosts on each switch, for each number of hosts
 
 
 def build(libraries, program):

@@ -16,11 +16,11 @@ struct rig {
 
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
-/* `device` may be NULL: "cpu". `flags` are SB_CONTEXT_*. */
+/* If `device` is NULL, opens "cpu". `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Destroys the objects made since rig_open. Fails if an object, a buffer or a file that rig_path
-   did not name remains. */
+/* Destroys the objects made since rig_open. Fails if an object or a buffer remains, or a file that
+   rig_path did not name. */
 void rig_close(struct rig *rig);
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_reopen_options(struct rig *rig, sb_context_options options);
@@ -43,7 +43,7 @@ sb_mem *test_mem(sb_context *context, size_t bytes);
 const char *rig_path(struct rig *rig, const char *name);
 
 struct tally {
-    int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
+    int64_t calls[SB_SIM_OP_COUNT]; /* all 0 if the device is not simulated */
     int64_t host_allocs;            /* requests for host buffers, ordinary or pinned */
     int64_t device_allocs;
     int64_t uploads, downloads, device_copies, host_copies;
@@ -52,18 +52,18 @@ struct tally {
 struct tally rig_tally(struct rig *rig);
 struct tally rig_since(struct rig *rig, const struct tally *before);
 sb_stats rig_stats(struct rig *rig);
-/* Asserts that no host buffer was requested and no device operation ran, except checks of
+/* Asserts that no call requested a host buffer or ran a device operation, except checks of
    streams. */
 void assert_no_work(const struct tally *since);
 
 /* Bytes that a test lends, and that are freed when the test ends. */
 struct lent {
-    sb_context *context; /* NULL: host memory */
+    sb_context *context; /* NULL if the bytes are on the host */
     void *ptr;
     struct test_loan *loan;
     size_t bytes;
     int deleted;
-    bool taken; /* if true, the deleter fills the bytes with TAKEN, to detect later writes */
+    bool taken; /* the deleter fills the bytes with TAKEN, to detect later writes */
 };
 
 #define TAKEN 0xEE
@@ -74,13 +74,13 @@ void lent_deleter(void *user, void *ptr); /* `user` is a struct lent */
 bool lent_holds(const struct lent *lent, int fill);
 void lent_free(struct lent *lent);
 
-/* These functions copy or compare bytes at once. If `context` is NULL, `there` is host memory. */
+/* These functions copy or compare bytes without a stream. A NULL context means host memory. */
 void bytes_get(sb_context *context, const void *there, void *out, size_t bytes);
 void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
-/* A stream of rig_stream ends with the context. */
+/* The streams of rig_stream end with the context. */
 void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
 sb_stream rig_stream(struct rig *rig);
 void rig_end_stream(struct rig *rig, sb_stream stream);
@@ -138,10 +138,10 @@ void *host_to_write(sb_blob *blob, sb_part part);
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);
 
-/* A tensor of another program, whose memory the test lends. */
+/* A tensor as another program would pass it. The test lends the tensor's memory. */
 struct tensor {
     sb_dl_managed_versioned versioned;
-    sb_dl_managed legacy; /* describes the same tensor */
+    sb_dl_managed legacy; /* the same tensor in the older struct */
     int64_t shape[SB_MAX_AXES + 1], strides[SB_MAX_AXES + 1];
     struct lent lent;
     int deleted; /* number of calls of the deleters */
@@ -150,7 +150,7 @@ struct tensor {
 /* Makes a writable tensor of 2 x 3 floats 1, 2, ... on the host, with strides. */
 void tensor_make(struct tensor *tensor);
 
-/* Calls after which the old host bytes of a blob's data are not current or do not exist. */
+/* Calls that make the host bytes of a blob's data stale, or free the bytes. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 

@@ -2,7 +2,7 @@
 
 #include <syncblob/model.h>
 
-/* Special values of bomb.count. PER_UNIT: as many elements as the message has units. */
+/* Special values of bomb.count. PER_UNIT: one element for each unit in the message. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 static void wrap(struct wire *wire, uint32_t field) {
@@ -54,7 +54,7 @@ const struct bomb bombs[] = {
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
-    /* The name of a layer type is longer than the type's number in the file. */
+    /* The file has a layer type's number. The type's name, which a reader stores, is longer. */
     {"typed_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x28\x1b")},
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},

@@ -7,12 +7,12 @@
 struct bomb {
     const char *name;
     int32_t format;       /* SB_FORMAT_* */
-    uint32_t repeated_in; /* the field that contains the repeated bytes (0: no field) */
+    uint32_t repeated_in; /* the field that contains the repeated bytes, or 0 */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
     const void *head, *tail; /* bytes before and after the repeated bytes */
     size_t head_size, tail_size;
-    int64_t count;      /* elements of the shape at the end, or a constant of bombs.c */
+    int64_t count;      /* elements of the shape in the message, or a constant of bombs.c */
     uint32_t within[2]; /* fields that enclose the message, innermost first (0: no field) */
 };
 

@@ -25,7 +25,7 @@ struct counting_allocator {
     size_t live_bytes, peak_bytes;
     size_t byte_cap;    /* alloc fails if live_bytes would exceed this cap (0: no cap) */
     int64_t fail_nth;   /* the n-th alloc call from now fails (0: no call fails) */
-    int64_t failures;   /* calls that failed on demand or because of the cap */
+    int64_t failures;   /* calls that failed because of fail_nth or byte_cap */
     int64_t violations; /* calls that break the contract of sb_allocator */
 };
 
@@ -57,14 +57,14 @@ static inline void ignore(sb_status status) {
     (void)status;
 }
 
-/* Makes the running test the owner of an object. The test ends its newest objects first, and loans
-   after all other objects. Fuzz targets link fuzz/support/loan.c instead and must free each
-   object. */
+/* Makes the running test the owner of an object. When a test ends, its newest objects end first,
+   and loans last. Fuzz targets link fuzz/support/loan.c instead, and must free each object
+   themselves. */
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
-/* Destroys the thing now. */
+/* Destroys the object now. */
 void test_end(void *thing);
-/* Returns false if the test did not own the thing. */
+/* Returns false if the test did not own the object. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
 /* Destroys the test's objects except the `first` oldest objects. */

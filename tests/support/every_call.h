@@ -8,30 +8,30 @@
 
 struct world;
 
-/* Callbacks of the world other than deleters. */
+/* The callbacks that call `visit`. */
 enum world_visit {
     WORLD_LOADS,    /* in a source or a progress callback, while a blob or a model is read */
     WORLD_WRITES,   /* in a sink, while a blob or a model is saved: no object may change */
     WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
-/* After a call has destroyed an object, the object's member is NULL. */
+/* The member of an object becomes NULL when a call destroys the object. */
 struct world {
     struct rig rig;      /* only the allocator and the context are used */
-    sb_context *context; /* of a simulated device */
+    sb_context *context; /* a context of a simulated device */
     sb_stream stream;
     sb_blob *blob, *other;
     sb_model *model;
-    sb_comm *comm; /* of one rank */
+    sb_comm *comm; /* a communicator of one rank */
     sb_reducer *reducer;
     char path[64];
-    void (*callback)(struct world *); /* called by a source's `close`, and by deleters at the end */
+    void (*callback)(struct world *); /* called by a source's `close`, and last by each deleter */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses this member */
-    bool keeps;        /* the test makes no call that destroys an object */
-    int lent, deleted; /* numbers of lent pieces and of freed pieces */
+    bool keeps;        /* the test makes no calls that destroy objects */
+    int lent, deleted; /* how many pieces were lent, and how many were freed */
     sb_status status;  /* the first failure since the test set SB_OK */
-    bool has_output;   /* a call that failed has stored a result */
+    bool has_output;   /* a failed call has stored a result */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
@@ -51,7 +51,7 @@ void world_open(struct world *world, enum world_storage storage, bool has_room, 
 /* Reads and writes both blobs and saves the model, so that a sanitizer can report an invalid
    access. Asserts that no blob's count exceeds its capacity. */
 void world_use(struct world *world);
-/* Destroys the objects and asserts that a deleter has run for each lent piece. */
+/* Destroys the objects. Asserts that a deleter has run for each lent piece. */
 void world_close(struct world *world);
 
 struct every_call {

@@ -32,7 +32,7 @@ void assert_wire(const struct wire *found, const struct wire *expected) {
 }
 
 int files_in(const char *folder) {
-    int files = -2; /* without the entries "." and ".." */
+    int files = -2; /* does not count the entries "." and ".." */
     DIR *listing = opendir(folder);
     assert_non_null(listing);
     while (readdir(listing))

@@ -24,7 +24,7 @@ static inline bool file_is_replaced_while_open(void) {
 }
 #endif
 
-/* Each call decrements `left`, and the call that makes `left` 0 returns `status`. */
+/* Each call decrements `left`. The call that makes `left` 0 returns `status`. */
 struct test_fault {
     _Atomic int left; /* 0: no call fails */
     sb_status status;
@@ -33,12 +33,12 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* if not NULL, the bytes from read number fault.left on */
+    const struct wire *other;  /* [nullable] the bytes for read number fault.left and later reads */
     struct test_fault fault;   /* counts calls of read_at and, unless `other` is set, of version */
     _Atomic int reads, closes; /* numbers of calls */
     _Atomic uint64_t version;
     _Atomic size_t bytes;
-    _Atomic size_t largest; /* most bytes of one read */
+    _Atomic size_t largest; /* the size of the largest read */
     bool outside;           /* a read requested 0 bytes, or bytes past the end */
 };
 
@@ -50,13 +50,13 @@ struct test_sink {
     struct test_fault fault;
     int writes;
     size_t largest;
-    bool after_failure; /* a write came after a failure, or had no bytes */
+    bool after_failure; /* a write followed a failure, or had no bytes */
 };
 
 sb_sink test_sink_of(struct test_sink *s);
 
 struct test_progress {
-    int cancels_at; /* number of the report that cancels, from 1 (0: no report cancels) */
+    int cancels_at; /* number of the report that cancels, counted from 1 (0: no report) */
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */

@@ -43,7 +43,7 @@ struct call_kind {
 
 extern const struct call_kind call_kinds[CALLS];
 
-/* Returns whether the call fails in every state if there is no device. */
+/* Returns whether the call always fails without a device. */
 bool call_is_about_device(enum call call);
 
 /* Only SET_* calls use the members from `ptr` to `user`. */

@@ -38,8 +38,8 @@ struct plain {
     _Atomic int self_copies; /* copies whose source equals the destination */
     _Atomic int32_t ordinal;
     int trims, afters;
-    sb_status status; /* the result of a test's slots scale and upload */
-    sb_status after;  /* the result of a test's slot after_default */
+    sb_status status; /* returned by a test's slots `scale` and `upload` */
+    sb_status after;  /* returned by a test's slot `after_default` */
 };
 
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);

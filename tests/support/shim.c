@@ -62,7 +62,7 @@ static struct shim_call begin(void *device, int32_t op, sb_dtype dtype, const sb
     return call;
 }
 
-/* Returns an error if the call must fail but no driver call has failed. */
+/* Returns an error if a fault was due but no driver call has failed. */
 static sb_status end(void *device, const struct shim_call *call, sb_status st, sb_error *err) {
     const bool failed = target.disarm(shim_of(device), call);
     if (failed || st != SB_OK || call->mode == SHIM_NO_FAULT)

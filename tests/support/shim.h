@@ -12,7 +12,7 @@
 enum { SHIM_FAULTS = 4, SHIM_STREAMS = 128 };
 
 struct shim {
-    void *device; /* of the other backend */
+    void *device; /* a device of the other backend */
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[SHIM_FAULTS];
     sb_stream streams[SHIM_STREAMS]; /* the test's streams, which `close` destroys */
@@ -25,7 +25,7 @@ struct shim *shim_of(const void *device);
 
 struct shim_call {
     int32_t op;              /* SB_SIM_* */
-    sb_dtype dtype;          /* the element type of arithmetic, else 0 */
+    sb_dtype dtype;          /* the element type, or 0 if the slot does no arithmetic */
     const sb_stream *stream; /* NULL if the slot waits or has no stream */
     int32_t mode;            /* the mode of the fault that is due, or SHIM_NO_FAULT */
 };

@@ -9,7 +9,7 @@ const sb_backend *coherent_table(void);
 /* A captured stream, as for a CUDA graph, refuses events and waits. */
 sb_backend captured_table(void);
 
-extern sb_stream captured_stream; /* NULL: no stream is captured */
+extern sb_stream captured_stream; /* NULL if no stream is captured */
 extern int64_t captured_waits;    /* calls of event_wait and stream_synchronize */
 
 #endif

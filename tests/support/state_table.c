@@ -38,7 +38,7 @@ static enum work work_needed(int32_t head, enum call call) {
         return is_there ? NOTHING : ALLOC;
     case EVICT: /* the only copy of the newest bytes is never freed */
         return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
-    case MOVE: /* copies from the other side, which must hold the newest bytes */
+    case MOVE: /* copies the newest bytes, which must be on the other side */
         return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
     default:
         return head == SB_HEAD_LOST ? REFUSE : is_new ? ZERO : is_there ? NOTHING : COPY;

@@ -50,7 +50,7 @@ struct plan {
     bool allocates;
     bool on_device; /* the allocated storage is memory of the device */
     bool copies;
-    bool waits; /* the call waits instead of copying: both sides are one storage */
+    bool waits; /* the call waits instead of copying, because both sides are one storage */
     bool moves; /* current bytes move from the side's read-only storage to new storage */
     bool zeroes;
     bool drops; /* the side no longer uses its old storage */

@@ -14,12 +14,12 @@
 struct sized {
     const char *name;
     sb_status (*call)(void *given);
-    const void *whole; /* the input struct; NULL: the struct is an output */
+    const void *whole; /* the input struct, or NULL if the struct is an output */
     size_t first, size;
 };
 
 static inline void *struct_place(void *page_end, const struct sized *row, size_t size) {
-    /* Every call reads struct_size. */
+    /* Every call reads struct_size, so the memory is at least as large. */
     const size_t held = size < sizeof size ? sizeof size : size;
     const size_t whole = row->size < held ? row->size : held;
     const size_t aligned = (held + 7) / 8 * 8;

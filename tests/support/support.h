@@ -45,7 +45,7 @@
     __attribute__((constructor)) static void add_##name(void) {                                    \
         test_add(#name, function, __LINE__);                                                       \
     }
-/* Tests run in the order of their lines. */
+/* Defines a test. Tests run in the order of their lines. */
 #define TEST(name)                                                                                 \
     static void name(void **state);                                                                \
     TEST_ADD_(name, name)                                                                          \

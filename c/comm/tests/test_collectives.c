@@ -218,7 +218,7 @@ TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
     const sb_sim_comm_options soon = RANK_OPTIONS(.limit_milliseconds = 300);
     for (int64_t nth = 1; nth <= 3; nth++) {
         struct failing failing = {nth, SB_SIM_COMM_FAIL_NOW};
-        ranks_run(3, NULL, fail_at, &failing); /* rank 1 ends, so that no rank waits for it */
+        ranks_run(3, NULL, fail_at, &failing); /* rank 1 ends, so no rank waits for rank 1 */
         failing.mode = SB_SIM_COMM_STOP;
         ranks_run(3, &soon, fail_at, &failing);
     }

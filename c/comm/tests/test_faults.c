@@ -30,8 +30,8 @@ enum call {
     CALLS
 };
 
-/* LENT_CPU, LENT_GPU: read-only storage of the caller, which the first write replaces. LENT_OLD:
-   such storage on the host, with the newest bytes at the device. */
+/* LENT_*: the caller lends read-only storage, which the first write replaces. LENT_OLD: the host
+   storage is lent, but only the device has the newest bytes. */
 enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, LENT_OLD, STATES };
 
 struct setting {
@@ -116,7 +116,7 @@ static void world_close(struct world *w) {
     rig_close(&w->rig);
 }
 
-/* Makes a step. A second call continues with the call that failed. */
+/* Runs a step. A second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
@@ -236,7 +236,7 @@ static bool engine_has_failed(const struct mirror *mirror) {
            (mirror->fail_end && mirror->ends >= mirror->fail_end);
 }
 
-/* Returns whether the blobs still have a copy of the bytes that the engine has overwritten. */
+/* Returns whether each blob still has a copy of the bytes that the engine overwrote. */
 static bool has_copy(const struct setting *s) {
     const bool has_two[STATES] = {
         [NEVER] = true,    [AT_GPU] = !s->takes_device, [SYNCED] = true,
@@ -246,7 +246,7 @@ static bool has_copy(const struct setting *s) {
     return s->bucket_bytes == SIZE_MAX || has_two[s->state];
 }
 
-/* Checks a failure of the engine. Returns whether the call may be retried. */
+/* Checks the state after the engine failed. Returns whether the call may be retried. */
 static bool check_engine(struct world *w, int kind, int64_t nth, sb_status st,
                          const sb_error *err) {
     const struct setting *s = w->setting;
@@ -272,7 +272,7 @@ static bool check_engine(struct world *w, int kind, int64_t nth, sb_status st,
     return false;
 }
 
-/* Checks a failure of the device or of an allocation. Returns whether the call may be retried. */
+/* Checks the state after the device or an allocation failed. Returns whether to retry the call. */
 static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, bool fired) {
     const struct setting *s = w->setting;
     const enum fault fault = kind < FAULTS ? (enum fault)kind : FAULT_ALLOC;
@@ -282,7 +282,7 @@ static bool check_device(struct world *w, int kind, int64_t nth, sb_status st, b
     const bool reports = kind == HANDLE ? !is_on_blobs(s) : s->call != STEP;
     if (st == SB_OK && fired && fault == FAULT_ALLOC && reports)
         fail_setting(s, kind, nth, "no failure was reported");
-    const bool in_part = st != SB_OK && s->call == STEP; /* earlier buckets have ended */
+    const bool in_part = st != SB_OK && s->call == STEP; /* earlier buckets are done */
     if (num_wrong(w, st != SB_OK, st == SB_OK || in_part))
         fail_setting(s, kind, nth, "wrong bytes");
     int64_t lost = 0;
@@ -317,8 +317,8 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool calloc_failed = calloc_has_failed();
     const bool fired =
         is_engine ? engine_has_failed(&w.mirror) : fault_disarm(&armed) || calloc_failed;
-    ignore(sb_context_synchronize(w.rig.context, NULL));            /* queued work scales a mean */
-    const bool may_retry = kind == UNSENT && setting->call == STEP; /* the step retries */
+    ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
+    const bool may_retry = kind == UNSENT && setting->call == STEP; /* a step sends again */
     const bool is_failure = is_engine && fired && (st != SB_OK || !may_retry);
     if (is_failure ? check_engine(&w, kind, nth, st, to) : check_device(&w, kind, nth, st, fired)) {
         assert_ok(make_call(&w, &err));

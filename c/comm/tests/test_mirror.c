@@ -10,8 +10,8 @@
 #define MOST MIRROR_BLOBS
 enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* 128 KiB for each of two ranks */
 
-/* Sizes in floats: of the blobs, from the last to the first, and of the messages. A negative size
-   marks a blob that is sent in place. */
+/* The sizes of the blobs, from the last to the first, and of the messages, in floats. A negative
+   size means that a blob is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -332,7 +332,7 @@ TEST_ON(mirrored, values_and_bytes_reach_the_engine_unchanged) {
 TEST_ON(mirrored, a_blob_is_sent_on_the_side_that_the_engine_accepts) {
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int i = 0; i < 10; i++) {
-            const int32_t takes = i / 2 - 1; /* -1: the slot is missing */
+            const int32_t takes = i / 2 - 1; /* -1: the engine lacks the slot `takes` */
             const bool reduces = i % 2, has_bytes = head != SB_HEAD_UNINITIALIZED;
             const bool on_device = takes > 0 && head >= SB_HEAD_AT_GPU;
             sb_comm_engine engine = mirror_engine;
@@ -515,7 +515,7 @@ TEST_ON(mirrored, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     reopen(f);
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(f->mirror.begins, 5); /* checksums, 2 records, a rank, its error */
+    assert_int_equal(f->mirror.begins, 5); /* checksums, two records, a rank, the rank's error */
     memset(other.sent.message, 'x', sizeof other.sent.message);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(f, &err));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);

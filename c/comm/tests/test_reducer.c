@@ -163,7 +163,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
 }
 
-/* An allocator that reuses a freed block for the next request of the same size. */
+/* An allocator that returns a freed block again for the next request of that size. */
 struct again {
     void *block;
     size_t bytes;
@@ -210,7 +210,7 @@ TEST(a_new_blob_at_the_same_address_takes_part) {
     sb_blob_destroy(blobs[1]);
     blobs[1] = test_vector(context, SB_DTYPE_F32, 3);
     assert_ptr_equal(blobs[1], was);
-    again.fails = true; /* the blob has no diff yet */
+    again.fails = true; /* the reducer must allocate the diff */
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
     again.fails = false;
@@ -280,7 +280,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         atomic_fetch_add(&meeting->notified, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->notified, 2); /* a rank that ends earlier would notify the others */
+    wait_until(&meeting->notified, 2); /* a rank that ends now would notify the others */
     net_close(&net);
 }
 
@@ -300,7 +300,7 @@ static void abandon_first(sb_comm *comm, void *arg) {
         expect_status(SB_ERR_COMM_FAILURE, net_step(&net, &err));
         net_close(&net);
         atomic_store(&meeting->broken, 1);
-        wait_until(&meeting->notified, 2); /* a rank that ends earlier would notify the others */
+        wait_until(&meeting->notified, 2); /* a rank that ends now would notify the others */
         return;
     }
     wait_until(&meeting->broken, 1);

@@ -38,7 +38,7 @@ TEST(devices_with_host_coherent_memory_conform) {
     assert_conforms("sim, without coherent memory", &table, &options);
 }
 
-/* The copy or, if `later`, the call after the copy loses the device. */
+/* The copy loses the device. If `later`, the next call loses the device instead. */
 static void lose_at_copy(void *user, void *device, int32_t later) {
     const sb_sim_device *sim = simulated_controls(device);
     int32_t count;
@@ -113,7 +113,7 @@ TEST(a_device_that_must_not_open_is_reported) {
     int32_t failed = -1;
     sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
     options.only = "open returns NO_DEVICE";
-    options.devices = 3; /* host_backend opens every ordinal */
+    options.devices = 3; /* host_backend opens a device for every ordinal */
     assert_ok(sb_conformance_run(&host_backend, &options, copy_failure, detail, &failed, &err));
     assert_int_equal(failed, 1);
     assert_string_equal(detail, "open of device 3 returned SB_OK, not SB_ERR_NO_DEVICE");
@@ -189,7 +189,7 @@ TEST(claims_are_listed_and_chosen) {
     options.only = "zero clears";
     options.begin = remember_claim;
     assert_ok(sb_conformance_run(&host_backend, &options, check_claim, counts, &failed, &err));
-    /* the chosen claim, and the first claim, which always runs */
+    /* the first claim always runs, too */
     assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2);
     assert_non_null(strstr(last_begun, "zero clears"));
     options.begin = NULL;

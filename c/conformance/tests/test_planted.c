@@ -31,15 +31,15 @@ static sb_backend right; /* the correct table: the simulated device */
 
 static const sb_status done = SB_OK;
 
-/* The state of the wrong slots. Each row of the table begins with zeros. */
+/* What the wrong slots remember. All members are 0 before each row of the table. */
 static struct {
     void *failed_event;                  /* the last event whose failure was returned */
-    void *cleared_event;                 /* the last event that a query found complete */
+    void *cleared_event;                 /* the last event that a query reported as complete */
     void *first_event;                   /* the first event that was recorded */
     const char *recorded_by, *failed_by; /* the threads of the last event and failure */
     sb_stream recorded_on;               /* the stream of the last event */
-    sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
-    bool is_taken;     /* a wait has returned a failure. Later waits return none */
+    sb_stream waiting; /* the last stream that waited for an event; loses its uploads */
+    bool is_taken;     /* a wait has returned a failure, so later waits return none */
     bool has_copied;   /* the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;
@@ -141,7 +141,7 @@ static sb_status first_record SLOT_RECORD {
     return st;
 }
 
-/* The next copy fails if the fault's countdown is not 0. */
+/* Returns the device's fault, which the next copy meets if the countdown is not 0. */
 static sb_sim_fault *copy_fault(void *device) {
     int32_t count;
     return simulated_controls(device)->faults(device, &count);
@@ -298,7 +298,7 @@ static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error
 
 SLOT(any_ordinal, SLOT_OPEN, open_below(INT32_MAX, ordinal, out, err))
 SLOT(one_ordinal, SLOT_OPEN, open_below(1, ordinal, out, err))
-/* The correct slot opens the ordinals 0 and 1. */
+/* A correct slot of a backend with two devices. */
 SLOT(two_ordinals, SLOT_OPEN, open_below(2, ordinal, out, err))
 
 static uint32_t lacks_by_call(void *device) {

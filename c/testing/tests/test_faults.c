@@ -13,7 +13,7 @@ struct bench {
     sb_stream own;
     char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
-    void *event; /* recorded on another stream, which has no other work */
+    void *event; /* recorded on another stream, without work before the event */
     void *out;   /* the result if the last call was ALLOC, ALLOC_PINNED or EVENT_RECORD */
 };
 
@@ -108,7 +108,7 @@ static bool is_allocation(int32_t op) {
     return op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED;
 }
 
-/* Returns whether the operation only queues its work, which can then fail later. */
+/* Returns whether the operation queues work, which can fail after the call has returned. */
 static bool queues(int32_t op) {
     static const int32_t queued[] = {
         SB_SIM_ZERO,  SB_SIM_UPLOAD,       SB_SIM_DOWNLOAD,    SB_SIM_COPY, SB_SIM_AXPY,
@@ -155,9 +155,9 @@ TEST_ON(bench, a_call_that_fails_now_or_later_has_done_nothing) {
                       call_and_wait(f, op, is_later && !waits_for_its_result(op)));
         assert_int_not_equal(err.device_code, 0);
         assert_true(is_later || !f->out);
-        synchronize(&f->sim, f->own); /* succeeds, because the failure was reported */
+        synchronize(&f->sim, f->own); /* succeeds, because the failure has been reported */
         assert_true(device_holds(f, f->x, 3));
-        /* Failed work leaves rubbish in its target. */
+        /* If queued work fails, its target contains rubbish. */
         assert_int_equal(device_holds(f, f->y, 5), !(is_later && writes_device(op)));
         assert_false(device_holds(f, f->y, 0) || device_holds(f, f->y, 7) ||
                      device_holds(f, f->y, 3) || device_holds(f, f->y, 11) ||
@@ -170,7 +170,7 @@ TEST_ON(bench, a_call_that_fails_now_or_later_has_done_nothing) {
     }
 }
 
-/* OTHER: a new thread makes the step. FAILS: the wait returns a failure. */
+/* OTHER: the step runs on a new thread. FAILS: the wait returns a failure. */
 enum step { END, UPLOAD, WAIT, RECORD, WAIT_FOR_FIRST, WAIT_FOR_LAST, FAILS = 8, OTHER = 16 };
 
 static const unsigned int scripts[][10] = {

@@ -107,7 +107,7 @@ TEST(closing_the_device_frees_its_memory_and_files) {
     char *good = new_memory(&f, 64, f.own);
     for (int i = 0; i < 10; i++) {
         char *ptr = new_memory(&f, gib, f.own);
-        assert_status(SB_ERR_DEVICE_FAILURE, /* not a host address */
+        assert_status(SB_ERR_DEVICE_FAILURE, /* `ptr` is not a host address */
                       f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
     }
     assert_true(process_memory_now().mapped >= before + 12 * gib);
@@ -297,7 +297,7 @@ TEST_ON(sim, a_loss_is_reported_instead_of_an_earlier_failure) {
     char *ptr = new_memory(f, 64, f->own), *zeroed = new_memory(f, 64, other);
     fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f->table->zero(f->device, zeroed, 64, other, &err));
-    free_memory(f, ptr, 64, other); /* not allocated yet on `other` */
+    free_memory(f, ptr, 64, other); /* for `other`, the allocation has not run yet */
     void *event = record(f, other);
     assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, other));
     assert_status(SB_ERR_DEVICE_LOST, try_event_wait(f, event));
@@ -421,7 +421,7 @@ static struct trace random_run(struct sim *f, uint64_t seed) {
     for (int i = 0; i < 12; i++) {
         launch(f, streams[i % 3], &trace, (char)('a' + i));
         if (i == 4)
-            order(f, streams[1], streams[2]); /* e before f */
+            order(f, streams[1], streams[2]); /* e must run before f */
     }
     int at_once = trace.length;
     synchronize(f, streams[0]);
@@ -459,7 +459,7 @@ TEST_ON(sim, a_new_schedule_applies_to_later_work) {
     set_schedule(f, SB_SIM_RANDOM, 5);
     for (int i = 0; i < 20; i++)
         event_destroy(f, record(f, two)); /* runs some queued work */
-    assert_string_equal(trace.order, ""); /* `a` was queued as lazy */
+    assert_string_equal(trace.order, ""); /* `a` was queued under the lazy schedule */
     set_schedule(f, SB_SIM_EAGER, 0);
     launch(f, two, &trace, 'b');
     assert_string_equal(trace.order, "b");
@@ -566,7 +566,7 @@ TEST_ON(sim, callers_can_allocate_device_memory) {
     void *ptr = NULL, *empty = NULL;
     sim_open(&g);
     assert_ok(sb_sim_malloc(f->context, 8, &ptr, &err));
-    assert_ok(sb_sim_malloc(f->context, 0, &empty, &err)); /* has a unique address */
+    assert_ok(sb_sim_malloc(f->context, 0, &empty, &err)); /* an empty block has a unique address */
     assert_non_null(empty);
     assert_ok(f->table->check_pointer(f->device, empty, 1, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, empty, 2, &err));
@@ -576,7 +576,7 @@ TEST_ON(sim, callers_can_allocate_device_memory) {
     assert_ok(f->table->check_pointer(f->device, ptr, 8, &err));
     assert_ok(f->table->check_pointer(f->device, (char *)ptr + 8, 0, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 9, &err));
-    assert_int_equal(err.device_code, 0); /* not a driver's error */
+    assert_int_equal(err.device_code, 0); /* the driver returned no error */
     assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f->context, seen, ptr, 9, &err));
@@ -671,7 +671,7 @@ TEST_ON(sim, bad_arguments_are_refused) {
     char byte = 0;
     assert_status(INVALID, sb_sim_set_schedule(f->context, 3, 0, &err));
     assert_status(INVALID, sb_sim_set_schedule(f->context, -1, 0, &err));
-    assert_int_equal(err.device_code, 0); /* the call did not reach a device */
+    assert_int_equal(err.device_code, 0); /* no device returned an error */
     assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_OP_COUNT, 1, 0, &err));
     assert_status(INVALID, sb_sim_fail(f->context, -2, 1, 0, &err));
     assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_ANY, -1, 0, &err));
@@ -693,6 +693,6 @@ TEST_ON(sim, streams_of_the_device_itself_are_not_destroyed) {
     sim->lock(device);
     assert_status(INVALID, sim->stream_destroy(device, NULL, &err));
     assert_status(INVALID, sim->stream_destroy(device, f->own, &err));
-    assert_int_equal(err.device_code, 0); /* not a failure of the device */
+    assert_int_equal(err.device_code, 0); /* no device returned an error */
     sim->unlock(device);
 }

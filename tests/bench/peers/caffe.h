@@ -24,7 +24,7 @@ struct caffe_peer {
     void (*update)(void *blob);
     void (*asum)(void *blob);
     void (*sumsq)(void *blob);
-    void (*scale)(void *blob); /* by -1 */
+    void (*scale)(void *blob); /* multiplies the data by -1 */
     void (*copy)(void *to, const void *from);
 
     void (*fill)(void *blob, int filler);

@@ -19,8 +19,8 @@ enum fake_setting {
     FAKE_POOLS,
     FAKE_PEERS,
     FAKE_INIT,   /* the result of cuInit */
-    FAKE_MEMORY, /* the bytes of each device, and of page-locked memory */
-    FAKE_LOSS,   /* the driver's error, such as 700, once cuBLAS has lost the context */
+    FAKE_MEMORY, /* the size of each device's memory, and of page-locked memory */
+    FAKE_LOSS,   /* the driver's error (such as 700) after a cuBLAS call loses the context */
     FAKE_SETTINGS
 };
 
@@ -28,13 +28,13 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* A failing call may queue no work. FAKE_LATE then makes the next call lose the context, and
-   FAKE_TRANSIENT makes the failing call return the failure. */
+/* If the faulty call queues no work, FAKE_LATE makes the next call lose the context, and
+   FAKE_TRANSIENT makes the faulty call return the failure. */
 enum fake_mode {
     FAKE_NOW,
     FAKE_LATE,      /* the call succeeds, and the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails, and the context is lost */
-    FAKE_TRANSIENT, /* a wait fails, but (unlike with real drivers) the context works */
+    FAKE_TRANSIENT, /* a wait fails, but the context still works, unlike with real drivers */
     FAKE_EXIT,      /* the driver shuts down, as at process exit */
     FAKE_ALWAYS     /* all later calls fail too, until the fault is removed */
 };
@@ -45,19 +45,19 @@ FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, 
 /* Returns the function that the latest fault made fail, or NULL. Removing the fault does not change
    the result. */
 FAKE_API const char *fake_fired(void);
-/* `function` may be NULL: all functions. */
+/* If `function` is NULL, counts the calls of all functions. */
 FAKE_API int64_t fake_calls(const char *function);
 
 struct fake_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
-    size_t mapped_bytes; /* memory that is allocated, or that pools keep after a free */
-    int64_t unmapped;    /* how many free chunks of pools were unmapped */
+    size_t mapped_bytes; /* allocated memory, and free memory that pools keep */
+    int64_t unmapped;    /* how often a free chunk of a pool was unmapped */
 };
 FAKE_API struct fake_live fake_live(void);
 FAKE_API int fake_depth(void);
 
-/* Returns the number of violations, each of which the fake driver prints on stderr. */
+/* Returns how often rules of CUDA or NCCL were broken. Each violation is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 
 /* Queues kernel(user) on a stream of the current context. */
@@ -73,7 +73,7 @@ FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevic
 /* Makes a lost context usable again, which no real driver does, and drops its queued copies and
    kernels. No thread may be using the context. */
 FAKE_API void fake_revive(CUcontext context);
-/* Frees all objects of the fake driver, revives its contexts, and empties this thread's stack of
+/* Frees all objects of the fake driver, revives all contexts, and empties this thread's stack of
    contexts. */
 FAKE_API void fake_heal(void);
 
@@ -98,10 +98,10 @@ FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
 FAKE_API int64_t fake_get(enum fake_setting setting);
 
 struct fake_blas_call {
-    unsigned int status; /* 0: the call continues */
+    unsigned int status; /* 0: the call may continue */
     CUcontext context;
 };
-/* Begins a call of cuBLAS or NCCL, which fake_fail may make fail with a cublasStatus_t or an
+/* Begins a call of cuBLAS or NCCL. fake_fail can make such calls fail, with a cublasStatus_t or an
    ncclResult_t. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
 /* `user` must be from malloc. The fake driver frees `user` after the kernel has run. */

@@ -14,7 +14,7 @@ struct stage {
 };
 
 void stage_open(struct stage *stage);
-/* `pools`: the driver has memory pools. `flags` are SB_CONTEXT_*. */
+/* `pools`: whether the driver has memory pools. `flags` are SB_CONTEXT_*. */
 void stage_open_on(struct stage *stage, bool pools, uint32_t flags);
 /* Closes the stage, and asserts that no object of the driver is live. Restores the driver's pools
    and memory, and removes the fault. */
@@ -29,7 +29,7 @@ void limit_memory(size_t more);
 #define ALL_MEMORY ((int64_t)16 << 30)
 
 CUstream stage_stream(struct stage *stage, unsigned int flags);
-/* Creates a memory whose current bytes are only on the device. */
+/* Creates a memory of which only the device side is current. */
 sb_mem *device_mem(sb_context *context, size_t bytes);
 
 /* Runs all queued work. Asserts that no object of the driver is live, no rule was broken and no

@@ -339,7 +339,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
         return ncclInvalidArgument;
     if (!comm->finalizes || progress(comm) != ncclSuccess)
         fake_violation("ncclCommDestroy is called before ncclCommFinalize is done, and may wait");
-    comm->group->finalized--; /* end() counts the rank in `left` instead */
+    comm->group->finalized--; /* end() counts the rank in `left` */
     end(comm);
     return ncclSuccess;
 }

@@ -104,7 +104,7 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Returns whether `waited` blocks are mapped after a wait, and `trimmed` blocks after a trim. */
+/* Returns whether `waited` blocks are mapped after a wait, and `trimmed` after a trim. */
 static bool maps(CUmemoryPool pool, uint64_t waited, uint64_t trimmed) {
     return memory_of(pool) && OK(cuMemFreeAsync, memory_of(pool), stream) &&
            OK(cuStreamSynchronize, stream) && reserved(pool) / LARGE == waited &&

@@ -23,7 +23,7 @@ struct scene {
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
 
-/* If `st` is SB_OK, returns the result of a wait for the library's stream, else `st`. */
+/* Returns `st` if the call has failed. Otherwise waits for the library's stream. */
 static sb_status waited(sb_status st, sb_context *context, sb_error *err) {
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
@@ -156,7 +156,7 @@ static const struct operation {
 
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
-/* Moves the bytes to the device. The caller has no pointer to the bytes. */
+/* Moves the bytes to the device without exposing a pointer to the caller. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
@@ -172,7 +172,7 @@ static void open_scene(struct scene *s, const struct operation *o, bool pools) {
     memset(out, 0x11, BYTES);
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
-    if (o->kind & ARITHMETIC) /* so that the nth call is the same in each run */
+    if (o->kind & ARITHMETIC) /* makes the nth call the same in each run */
         assert_ok(sb_context_prepare_arithmetic(OWN(s), &err));
     s->host = test_filled(OWN(s), BYTES, 0x11);
     s->pushed = test_filled(OWN(s), BYTES, 0x11);
@@ -210,7 +210,7 @@ static sb_stats stats_of(const struct scene *s) {
     return own;
 }
 
-/* Leaked bytes may include page-locked memory. */
+/* The statistics must count all live memory. Leaked bytes may include page-locked memory. */
 static bool is_all_counted(const struct scene *s) {
     const sb_stats stats = stats_of(s);
     const struct fake_live live = fake_live();
@@ -375,7 +375,7 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 TEST(functions_that_always_fail_lose_nothing) {
     static const struct fake_fault always = {FAKE_ALWAYS, CUDA_ERROR_UNKNOWN};
     trials = 0;
-    IGNORE_LEAKS(true); /* a context that ends without a wait leaves what the device may write */
+    IGNORE_LEAKS(true); /* a context that ends without a wait leaks memory in use */
     for (size_t i = 0; i < 2 * FUNCTIONS; i++)
         for (size_t k = 0; k < OPERATION_COUNT; k++)
             for (int64_t nth = 1; trial(&operations[k], &always, i % 2, functions[i / 2], nth);
@@ -456,7 +456,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
             fail_with("after %s failed %d bytes are left, %d count as leaked",
                       functions[function] ? functions[function] : "any call", (int)left,
                       (int)(leaked_bytes() - leaked));
-        if (function < 3 && !lost) /* failures of the first three functions prevent every free */
+        if (function < 3 && !lost) /* a failure of the first three functions prevents every free */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }

@@ -160,7 +160,7 @@ static void open_in_child(void *words) {
     assert_failure(SB_ERR_FORKED, 3, words, open_context("cuda:0"));
 }
 
-/* In the parent, another library initialises CUDA. */
+/* In the parent process, another library initialises CUDA. */
 static void a_child_of_others_cuda(int32_t code, const char *words) {
     unsigned int (*init)(unsigned int flags) = NULL;
     void *symbol = function("cuInit");

@@ -32,7 +32,7 @@ static sb_blob *blob_on_device(sb_context *context, int64_t count, double value)
 }
 
 TEST_ON(stage, events_are_reused) {
-    enum { MANY = 100 }; /* more than the cache of events holds */
+    enum { MANY = 100 }; /* more events than the cache holds */
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
     for (int round = 0; round < 2; round++) {
         sb_mem *mems[MANY];
@@ -151,7 +151,7 @@ TEST_ON(stage, a_free_comes_after_its_users) {
     }
 }
 
-/* The driver loads a kernel at its first launch, which needs device memory. */
+/* The first launch of a kernel loads the kernel, which needs device memory. */
 TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     double sum;
     sb_blob *blob = blob_on_device(f->context, 10, 3);

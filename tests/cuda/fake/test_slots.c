@@ -219,7 +219,7 @@ static bool is_mode_back(void) {
            mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 }
 
-/* `*fired` is the function that failed, or "" if there was no nth call. */
+/* `*fired` becomes the function that failed, or "" if there were fewer than `nth` calls. */
 static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
                              int64_t nth, enum fake_mode mode, unsigned int error,
                              const char **fired) {

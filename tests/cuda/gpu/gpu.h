@@ -87,11 +87,11 @@ void *device_own(sb__cu_ptr ptr);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* These two functions copy on the legacy default stream, and wait for the copy. */
+/* device_write and device_holds use the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
 
-/* Creates a memory whose current bytes are only on the device. */
+/* Creates a memory of which only the device side is current. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
 bool host_holds(sb_mem *mem, int value);

@@ -159,7 +159,7 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = 1;
     (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
-    for (int round = 0; round < 2; round++) { /* only in round 0 the driver must load kernels */
+    for (int round = 0; round < 2; round++) { /* only round 0 begins without loaded kernels */
         const int pieces = take_all();
         int done = 0;
         for (int i = 0; i < 3; i++) {
@@ -222,7 +222,7 @@ static int run_scenario(const char *name) {
     return 0;
 }
 
-static char *program; /* argv[0]: an emulator's /proc/self/exe is not the program */
+static char *program; /* argv[0], because /proc/self/exe may name an emulator */
 
 TEST(the_process_may_exit_with_live_objects) {
     static const char *const scenarios[] = {"return", "exit_handler", "destructor"};

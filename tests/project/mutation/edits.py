@@ -33,7 +33,7 @@ class Wrap:
 
 
 class Choice:
-    """An edit with several mutants of an expression."""
+    """An edit of an expression, with several mutants."""
     rank = 3
 
     def __init__(self, span, holes, original, alternatives):

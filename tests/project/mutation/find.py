@@ -96,7 +96,7 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """A macro of the library may expand to more than an expression."""
+        """Returns whether the place uses a macro of the library, which may be more than an expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
 
@@ -106,7 +106,7 @@ class Finder:
         return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
-        """A macro may use its argument twice, so the place may already have an edit of this kind."""
+        """Keeps the first edit of each kind at a place, because a macro may use its argument twice."""
         if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 

@@ -19,7 +19,7 @@ OWN_TMP = ["unshare", "--mount", "sh", "-c",
 
 
 class Unusable(SystemExit):
-    """A program fails without a mutant."""
+    """A program fails although no mutant is chosen."""
 
 
 class Program:
@@ -117,7 +117,7 @@ def measure(runner, programs, count, announce):
 
 
 def divided(runner, programs, count):
-    """A program stays whole if one of its tests passes only after other tests."""
+    """Divides programs into tests, except programs with a test that passes only after other tests."""
     for program in programs:
         parts = [Program(program.test, test) for test in program.tests if program.seconds > FAST]
         try:

@@ -42,7 +42,7 @@ class Results:
 
 
 class Marks:
-    """The lines with a comment "same": the surviving mutants of these lines have no effect."""
+    """The lines with a comment "same", where surviving mutants have no effect."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths

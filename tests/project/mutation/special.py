@@ -58,7 +58,7 @@ def places(path, text):
 
 
 def call(pattern, by, change="left out"):
-    """{0} in `by` stands for the call's first argument, {all} for all arguments."""
+    """Replaces calls with `by`, in which {0} is the call's first argument, and {all} all arguments."""
     def look(place):
         for m, span, given in place.calls(pattern + r"\s*\("):
             name = re.split(r"->|\.", m[0])[-1].rstrip("( ")

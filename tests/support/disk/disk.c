@@ -45,10 +45,10 @@ enum call {
 };
 
 static const struct {
-    const char *name, /* in DISK_FAIL, DISK_SIGNAL and DISK_LOG */
+    const char *name, /* as in DISK_FAIL, DISK_SIGNAL and DISK_LOG */
         *lacking;     /* the word in DISK_LACKS that makes this call fail, or NULL */
-    int lacks;        /* the errno of a call that DISK_LACKS names */
-    int errors[4];    /* the errnos of failures at random */
+    int lacks;        /* the errno if DISK_LACKS contains the word */
+    int errors[4];    /* the errnos of random failures */
 } calls[CALLS] = {
     [OPEN] = {"open", NULL, 0, {EINTR, EMFILE, ENOSPC, EIO}},
     [WRITE] = {"write", NULL, 0, {EINTR, EINTR, ENOSPC, EIO}},

@@ -102,7 +102,7 @@ static void call_in_deleter(struct world *w) {
     by_deleters += call_any(w);
 }
 
-/* During the inner call, the objects of the outer call are NULL in `w`. */
+/* During the inner call, the members of `w` that the outer call uses are NULL. */
 static bool call_beside(struct world *w, enum world_visit where) {
     const struct world all = *w;
     w->keeps = true;

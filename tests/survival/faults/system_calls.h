@@ -16,10 +16,10 @@ enum {
 /* The calls `nth` to `last` of `function` fail. A call to which SHORT, NOTHING or ENDS does not
    apply fails with EIO. */
 struct system_fault {
-    const char *function; /* NULL: any function */
-    int nth, last;        /* last 0: no call fails */
+    const char *function; /* NULL stands for any function */
+    int nth, last;        /* no call fails if `last` is 0 */
     int error;            /* an errno, or SHORT, NOTHING, ENDS or KILLS */
-    int then;             /* the error of the call after `last`, or 0 */
+    int then;             /* the error of the next call after `last`, or 0 */
 };
 
 void fault_set(struct system_fault fault);
@@ -39,14 +39,14 @@ struct world {
     bool lost; /* a rename replaced the file but reported a failure */
 };
 
-extern struct world *world; /* NULL: the real file system */
+extern struct world *world; /* NULL if the real file system is used */
 bool world_lacks(const char *function);
 
 struct descriptors {
     int open;
     bool closed_twice; /* close was called on a number that was not an open descriptor */
     bool inherited;    /* a descriptor was opened without O_CLOEXEC */
-    bool shown;        /* a file was created readable by other users */
+    bool shown;        /* a new file was readable by other users */
 };
 
 extern struct descriptors descriptors;

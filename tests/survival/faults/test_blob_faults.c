@@ -40,14 +40,14 @@ static bool writes(const struct trial *t) {
                                         "reducer_", "_fill", NULL});
 }
 
-/* A failure may stop the call between two steps. */
+/* Returns whether a failure may leave the call half done. */
 static bool is_partial(const struct trial *t) {
     return has(t, (const char *const[]){"comm_", "reducer_", "load_", "from_proto", "_fill",
                                         "to_proto", "blob_from_dlpack", "save_", "model_add_blob",
                                         NULL});
 }
 
-/* Only a later wait reports a failure of the queued work. */
+/* Returns whether only a later wait reports a failure of the call's queued work. */
 static bool is_queued(const struct trial *t) {
     return has(t, (const char *const[]){"_on", "prefetch", "async", "_update", "_scale", "comm_",
                                         "reducer_", NULL});

@@ -64,7 +64,7 @@ static void change(const struct wire *before, const struct wire *after, int32_t 
 
 TEST(a_source_that_changes_between_two_reads_is_refused) {
     enum { LAYERS = sizeof layers / sizeof *layers };
-    static const char filling[40000]; /* larger than a window: the model must be read twice */
+    static const char filling[40000]; /* larger than a window, so the model must be read twice */
     struct wire nets[LAYERS];
     int refused[3] = {0}, pairs = 0;
     for (int i = 0; i < LAYERS; i++) {

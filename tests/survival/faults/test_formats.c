@@ -23,7 +23,7 @@ struct scene {
     enum origin origin;
     int32_t format;
     struct wire bytes[SOURCES];
-    const char *paths[SOURCES], *target; /* `target` holds "old" */
+    const char *paths[SOURCES], *target; /* the file `target` contains "old" */
     struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
@@ -162,7 +162,7 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* The save may fail if a fault is still armed. */
+    /* If a fault is still armed, the save may fail. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -224,7 +224,7 @@ static struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least; /* the fewest allocations if all bytes are in memory */
+    int least; /* the least number of allocations if all bytes are in memory */
     void (*put)(struct wire *wire);
     int32_t format;
 } rows[64];
@@ -395,7 +395,7 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
 }
 
 struct failure {
-    uint32_t step; /* 0: an allocation */
+    uint32_t step; /* 0 if an allocation fails */
     uint32_t only;
     int error;
     sb_status status;
@@ -471,7 +471,7 @@ static void check_words(const struct row *row, const struct failure *how, int n,
     if (failed("fstat"))
         assert_null(strstr(err->message, "changed while"));
     if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
-        blame(row, n, err->message); /* the message lacks the file's name */
+        blame(row, n, err->message); /* the message must contain the file's name */
 }
 
 static struct wire reference(const struct row *row, const struct failure *how) {
@@ -523,7 +523,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         if (s.rig.counting.live_blocks > blocks + 1) /* the list of edits may be a new block */
             blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
-        if (n == 1) { /* the same failure, with NULL as the error */
+        if (n == 1) { /* makes the call fail again, with NULL as the error */
             arm(&s, how, 1);
             st = row->call(&s, NULL);
             assert_true(disarm(&s, how, 1) && is_expected(how, st));

@@ -98,7 +98,7 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Failed queued work restores the first head of the trial. */
+/* If queued work fails, the memory gets back the head that it had first in the trial. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -145,7 +145,7 @@ static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
     if (t->status != SB_OK && s->extra.ptr)
-        lent_deleter(&s->extra, s->extra.ptr); /* a failed call does not run the deleter */
+        lent_deleter(&s->extra, s->extra.ptr); /* a failed call has not run the deleter */
     if (!t->reuses)
         sb_mem_release(s->mem);
     drain(t);
@@ -172,7 +172,7 @@ static bool run_trial(struct trial *t) {
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
         table_is_current(t->start->head, call_kinds[t->call].side)) {
-        /* A read of the source of the queued copy needs no wait. */
+        /* Reading the source of a queued copy needs no wait. */
         const struct tally since = rig_since(&t->scene.rig, &before);
         demand(t, since.calls[SB_SIM_EVENT_WAIT] + since.calls[SB_SIM_STREAM_SYNCHRONIZE] == 0);
     }

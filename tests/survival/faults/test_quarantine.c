@@ -133,7 +133,7 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     assert_int_equal(captured_waits, before);
 }
 
-/* The captured stream has an event for the first memory, then `between`, then `look`. */
+/* The captured stream gets an event for the first memory, then `between`, then `look`. */
 static void quarantine_one_after_the_other(struct crowd *crowd) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
@@ -152,7 +152,7 @@ static void quarantine_one_after_the_other(struct crowd *crowd) {
     assert_int_equal(crowd->lent.deleted, 0);
 }
 
-/* Storage needs an event that was recorded after the storage was retired. */
+/* Only an event that was recorded after storage was retired can release the storage. */
 TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
     quarantine_one_after_the_other(f);
     assert_ok(sb__sim_backend.event_wait(f->rig.context->device, f->between, &err));

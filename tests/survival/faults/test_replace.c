@@ -94,7 +94,7 @@ static void check_descriptors(void) {
 
 struct scene {
     struct rig rig;
-    const char *file, *made; /* paths in a folder that has one other file */
+    const char *file, *made; /* in a folder that has one other file */
     sb_blob *blob;
     sb_model *model; /* contains `blob`, and a blob of the other file */
     struct wire whole, whole_model;

@@ -78,7 +78,7 @@ static void scene_close(struct scene *s) {
 static struct row {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
-    int64_t least; /* the fewest requests that the call makes */
+    int64_t least; /* the least number of requests */
 } calls[16];
 static size_t num_calls;
 

@@ -74,7 +74,7 @@ static void use_as_blob(const struct wire *wire) {
     sb_blob_destroy(blob);
 }
 
-/* Without limits: a refusal would end the work early. */
+/* Sets no limits, because a refusal would end the work early. */
 static void read_bomb(int32_t format, const struct wire *wire) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_layers = limits.max_blobs = INT64_MAX;

@@ -44,7 +44,7 @@ size_t any_size(void);
 #define PICK(...)                  THIRD(__VA_ARGS__)
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
-/* Every returned failure must be passed to sb__fail. */
+/* The last failure that sb__fail received: functions must return no other failure. */
 static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {

@@ -7,7 +7,7 @@
 
 #include "wire/wire.h"
 
-/* No function reads more than ten bytes from reader.at on, or more than one byte before
+/* The functions read at most ten bytes from reader.at on, and at most one byte before
    reader.at. */
 #define NEAR 24
 

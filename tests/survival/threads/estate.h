@@ -72,7 +72,7 @@ static inline bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
-/* The calls may fail. */
+/* Ignores failures of the calls. */
 static inline void use_new_memory(sb_context *context, sb_stream stream, size_t bytes) {
     sb_mem *mem = NULL;
     const void *in;

@@ -80,7 +80,7 @@ TEST_ON(rig, readers_of_every_kind_of_host_coherent_memory_cause_none) {
     race_readers(f, 0);
 }
 
-/* All bytes are 0, so every order of the calls leaves 0. */
+/* All bytes are 0, so the blobs contain 0 after any order of the calls. */
 struct crossed {
     sb_blob *left[2], *right[2];
 };
@@ -189,7 +189,7 @@ static void use_or_trim(void *arg, int member) {
         atomic_fetch_sub(&c->users, 1);
 }
 
-/* Cached buffers, and buffers that another thread is freeing, never cause a refusal. */
+/* Cached buffers must not cause a refusal, nor buffers that another thread is freeing. */
 TEST(a_request_that_fits_beside_the_memory_in_use_succeeds) {
     for (int device = 0; device < 2; device++) {
         struct crowded_cache c = {.users = 2};

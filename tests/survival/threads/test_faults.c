@@ -34,7 +34,7 @@ struct object {
     float value; /* every float of the data, or NAN if unknown */
 };
 
-/* The lock keeps other threads from using a stream that one thread forgets. */
+/* The lock prevents a thread from using a stream while another thread forgets the stream. */
 struct lane {
     pthread_rwlock_t lock;
     sb_stream stream;
@@ -524,7 +524,7 @@ static void arm(struct round *round, uint64_t *random) {
         expect(st == SB_OK);
         if (draw(random, 3) == 0)
             op = draw(random, SB_SIM_OP_COUNT);
-        nth += 1 + (draw(random, 4) == 0); /* mostly the next operation */
+        nth += 1 + (draw(random, 4) == 0); /* the next fault mostly hits the next operation */
     }
 }
 

@@ -131,7 +131,7 @@ static bool has_part(const char *name, const char *const *parts) {
     return *parts;
 }
 
-/* Calls that replace storage need not use the device. */
+/* Calls that replace storage are not refused, because they need not use the device. */
 static bool is_refused(const struct forked_call *c) {
     static const char *const handles[] = {"_gpu", "context_stream", "device_status", "extension",
                                           NULL};

@@ -12,7 +12,7 @@
 #define COUNT ((int64_t)64)       /* floats in BYTES */
 #define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
-/* A device that orders no threads. A scaling fails and loses the device. */
+/* A device that does not order threads. A scaling fails and loses the device. */
 struct tiny {
     struct plain plain; /* must be first: the slots of plain.c point to `plain` */
     sb_status (*on_event_wait)(void *user);
@@ -69,7 +69,7 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     assert_int_equal(dtype, SB_DTYPE_F32);
     *out = 0;
     for (int64_t i = 0; i < count; i++)
-        *out += (double)((const float *)x)[i]; /* correct if each value is 0 or 1 */
+        *out += (double)((const float *)x)[i]; /* exact, because each value is 0 or 1 */
     return SB_OK;
 }
 
@@ -91,7 +91,7 @@ static sb_backend tiny_table(struct tiny *tiny) {
     return table;
 }
 
-/* The built-in allocator takes no lock of the test. */
+/* Uses the built-in allocator, because a lock in the test's allocator would order the threads. */
 static sb_context *tiny_context(const sb_backend *table) {
     sb_context *context;
     assert_ok(create_with_backend(table, "tiny:0", &context, &err));
@@ -127,7 +127,7 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
-/* The next two tests must run first: any other test could make the first use. */
+/* The next two tests must run first, because they test first uses in the process. */
 
 static void use_builtin(void *arg, int member) {
     sb_mem_release(mem_filled(NULL, 100, 1));
@@ -244,7 +244,7 @@ static sb_status (*const others[])(struct stage *s, int which) = {
     use_large_buffer, trim, use_stream_0,     use_stream, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories, export,     update,          spoil};
 
-/* First calls on the memory, then calls on the blob's data, then `others`. */
+/* An act is a number: first the calls on the memory, then on the blob's data, then `others`. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 enum { SPOIL = ACTS - 1 };
 
@@ -350,7 +350,7 @@ struct duel {
     sb_blob *blob;
     sb_mem *seen[2];
     quiet_flag slow_is_in, fast_is_done;
-    atomic_int live; /* blocks of memory */
+    atomic_int live; /* memory blocks that are not freed */
 };
 
 static _Thread_local bool is_slow;
@@ -414,7 +414,7 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
-/* The deleter runs on the thread of the last owner. */
+/* The last owner's thread runs the deleter. */
 static void read_back(void *user, void *ptr) {
     assert_true(bytes_are(ptr, BYTES, 0x44));
     count_deleter(user, ptr);
@@ -522,7 +522,7 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
     stage_close(s);
 }
 
-/* Another thread begins to use the device side between a failed wait and its retry. */
+/* Between a failed wait and its retry, another thread begins to use the device side. */
 struct replacing {
     struct stage stage;
     quiet_flag retiring, joined;

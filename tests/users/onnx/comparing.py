@@ -62,7 +62,7 @@ def largest(array):
 
 
 def distances(found, wanted):
-    """Ignores values for which Caffe's value is NaN or at least UNREAL."""
+    """Returns the differences, but 0 where Caffe's value is NaN or at least UNREAL."""
     real = numpy.abs(wanted) < UNREAL
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 
@@ -79,7 +79,7 @@ def array_problem(found, wanted, tolerance):
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """Rows must be in Caffe's order, except among equal scores."""
+    """Rows must be in Caffe's order, but rows with equal scores may have any order."""
     if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:
         return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
     if found.shape[2] != wanted.shape[2]:
@@ -106,7 +106,7 @@ def by_label(rows):
 
 
 def end_of_tie(rows, begin, allowed):
-    """Rows of one image and label tie if their scores differ by at most `allowed` from row to row."""
+    """Rows of one image and label tie if each score differs from the next by at most `allowed`."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:

@@ -50,7 +50,7 @@ class Draw:
         return (fraction * (numpy.float32(most) - least) + least).reshape(shape)
 
     def numbers(self, shape, deviation=1.0):
-        """A normal distribution would depend on the machine's exponential or logarithm."""
+        """Normally distributed numbers would depend on the machine's functions exp or log."""
         bound = float(ROOT_3) * deviation
         return self.uniform(shape, -bound, bound)
 

@@ -79,7 +79,7 @@ def batches(program):
 
 
 def multiples():
-    """A runtime could mistake an axis whose length is a multiple of the batch size for the batch."""
+    """If an axis is a multiple of the batch size, a runtime could mistake the axis for the batch."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()

@@ -98,7 +98,7 @@ def as_declared(model, inputs):
 
 
 def problem(wanted, found, tolerance):
-    """The shape may differ."""
+    """Accepts outputs with other shapes of the same size."""
     if wanted.detections:
         return wanted.problem(by_label(found) if found.shape[-1] == 7 else found, tolerance)
     if found.size != numpy.prod(wanted.shape):
@@ -109,7 +109,7 @@ def problem(wanted, found, tolerance):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """If no output has the name, any right output is accepted."""
+    """If no output is called `name`, accepts any right output."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]

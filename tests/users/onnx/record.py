@@ -119,7 +119,7 @@ class Caffe:
 
 
 def tolerance(name, one, other):
-    """Returns four times the difference between two of Caffe's answers, relative to the largest value."""
+    """Returns the tolerance: four times the relative difference between two of Caffe's answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
         sys.exit(f"{name}: two answers of Caffe's are too far apart for this net to be a test")

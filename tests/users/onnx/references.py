@@ -4,7 +4,7 @@ import numpy
 
 
 def run(net):
-    """Returns the blobs that no other layer reads."""
+    """Runs the net. Returns the blobs that no layer reads."""
     values = dict(net.inputs)
     weights = {name: arrays for name, _, arrays in net.weights}
     for layer in net.messages:

@@ -32,7 +32,7 @@ def temporary_folder():
 
 
 def by_command(command):
-    """File names replace words such as {onnx} in the command."""
+    """Replaces words such as {onnx} in the command with file names."""
     def convert(prototxt, model):
         with temporary_folder() as folder:
             files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
@@ -71,7 +71,7 @@ def check_model(model):
 
 
 def run_model(model, inputs):
-    """Assigns the inputs in order if no input has the name of a model's input."""
+    """If no input has the name of a model's input, assigns the inputs in order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT

@@ -186,7 +186,7 @@ class Kept:
         return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
 
     def factors(self, name):
-        """With a layer's factor, the layer's outputs have the standard deviation 1. A new net has no factors."""
+        """A layer's factor makes the standard deviation of the layer's outputs 1. A new net has no factors."""
         net = self.index.get(name, {"layers": (), "factors": ()})
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 

@@ -23,7 +23,7 @@ FIRST_WITHOUT_NUMPY_1 = (3, 13)
 
 
 def version_of(python):
-    """Returns (0, 0) for interpreters of other ABIs, which cannot load the module."""
+    """Returns (0, 0) if the interpreter has another ABI and cannot load the module."""
     code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
            "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)

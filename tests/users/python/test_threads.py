@@ -167,7 +167,7 @@ class Together(unittest.TestCase):
         self.assertEqual(len(model), 68)
 
     def test_everything_with_blobs_that_share(self):
-        """In the second half of the calls, the blobs begin to share memory."""
+        """After half of the calls, the blobs begin to share memory."""
         for device in files.devices():
             blobs = [Blob(64, device=device) for _ in range(3)]
             for blob in blobs:

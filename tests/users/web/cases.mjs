@@ -45,7 +45,7 @@ const safetensors = (shape, end) => {
   length.writeBigUInt64LE(BigInt(head.length));
   return Buffer.concat([length, head, Buffer.alloc(16)]);
 };
-// The declared size of the archive's member may be wrong.
+// Makes an archive with one member. `size` is the declared size, which may be wrong.
 const npz = (member, size = member.length) => {
   const name = Buffer.from("w.npy"), local = Buffer.alloc(30), entry = Buffer.alloc(46), end = Buffer.alloc(22);
   local.writeUInt32LE(0x04034b50);

@@ -47,7 +47,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// The page and the command have different numbers of system errors.
+// System errors have other numbers in the page than in the command.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -69,8 +69,8 @@ async function openPage(browser, url, options = { viewport: { width: 1200, heigh
   return page;
 }
 
-// `special` maps an address to a delay in milliseconds, or to the status codes of its first
-// responses, which fail.
+// `special` maps an address to a delay in milliseconds, or to the status codes of the first
+// responses, which are failures.
 function serve(root, special = {}) {
   const seen = [];
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };
@@ -116,7 +116,7 @@ async function beyond({ pages }) {
     for (const args of [["info", name], ["verify", name], ["convert", name, "-o", "made.safetensors"], ["convert", name, "-o", "made.npz"]]) {
       const files = written({ [name]: bytes }), here = native(args, files), there = await inPage(pages[0], args, files);
       all++;
-      // The page must refuse without a trap what a 64-bit host refuses for another reason.
+      // The page may refuse a file for another reason than a 64-bit host, but must not trap.
       const isRefused = there.code === 1 && there.out + there.err !== "" && !there.digest && !/RuntimeError|panicked/.test(there.err);
       if (isRefused) continue;
       if (here.code === 0) compare(args.join(" "), here, there);
@@ -203,7 +203,7 @@ async function use({ browser }) {
   fs.rmSync(file);
   await page.setInputFiles("#files", path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   await page.waitForFunction(() => document.getElementById("status").textContent === "Ready.");
-  await page.waitForSelector("#report:not([hidden])"); // "Ready." is also the status of a new worker
+  await page.waitForSelector("#report:not([hidden])"); // a new worker also has the status "Ready."
   await page.frameLocator("#report").locator("tr").first().waitFor(); // an empty frame gets no focus
   const reached = [];
   await page.focus("#files");
@@ -236,7 +236,7 @@ async function use({ browser }) {
   await page.close();
 }
 
-// Without the policy the server receives all these requests.
+// Makes requests that would all reach the server without the page's policy.
 const attempts = async (url) => {
   const tries = [() => fetch(`${url}fetch`, { method: "POST", mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
     () => (new Image().src = `${url}image`), () => new WebSocket(url.replace("http", "ws")), () => new EventSource(`${url}events`),

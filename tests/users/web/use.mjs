@@ -35,7 +35,7 @@ async function dropAlong(page, elements, files) {
   await send("drop", elements.at(-1));
 }
 
-// The page reads the report by Blob.text(). window.reads counts the calls of Blob.text().
+// Delays Blob.text(), by which the page reads the report. window.reads counts the calls.
 const slowTexts = (page) => page.evaluate(() => {
   const { text } = Blob.prototype;
   window.reads = 0;
@@ -55,7 +55,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   const [bad] = written({ "bad.caffemodel": "hello world\n" });
   const name = (i) => path.basename(model(i)), choose = (page, ...files) => page.setInputFiles("#files", files);
 
-  // `wanted` has values, or the beginnings of texts.
+  // Compares members with `wanted`. A text in `wanted` need only be the beginning.
   function check(what, seen, wanted) {
     const is = (a, b) => (typeof b === "string" && b ? String(a).startsWith(b) : a === b);
     const wrong = Object.keys(wanted).filter((key) => !is(seen[key], wanted[key]));
@@ -63,7 +63,7 @@ export default function parts({ fail, data, nets, scratch, single, site, command
   }
   const whole = (i) => ({ status: "Ready.", refusal: "", name: name(i), report: name(i) });
 
-  // In `slow` rows the first choice precedes the worker's start.
+  // In `slow` rows the first file is chosen before the worker has started.
   async function races({ browser }) {
     const [one, two] = [1, 2].map((i) => path.join(scratch, `large${i}.caffemodel`));
     for (const file of [one, two]) large(file, 100);

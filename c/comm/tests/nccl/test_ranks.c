@@ -13,8 +13,8 @@
 #include <syncblob/nccl.h>
 
 #define MOST        4
-#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing */
-#define FAULT_LIMIT 30  /* if a rank may be missing */
+#define SHORT_LIMIT 500 /* milliseconds; the time limit if a rank is missing */
+#define FAULT_LIMIT 30  /* the time limit if a rank may be missing */
 #define LONG_LIMIT  60000
 
 struct team {
@@ -23,7 +23,7 @@ struct team {
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
     uint8_t id[SB_NCCL_ID_BYTES];
-    bool is_lost; /* a device of the test is lost, or all calls of a function fail */
+    bool is_lost; /* the test has lost a device, or makes all calls of a function fail */
 };
 
 static void team_open(struct team *team) {
@@ -75,13 +75,13 @@ static void end_comms_and_close(struct team *team) {
     team_close(team);
 }
 
-/* This test must be the first, because it also fails the allocations of the loaded libraries. */
+/* This test must run first: the libraries allocate memory when they are loaded. */
 TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     int64_t failures = 0;
     double value = 1;
     open_contexts(f, 3);
     const int64_t finalized = fake_calls("ncclCommFinalize");
-    for (int64_t nth = 1;; nth += failures != 2) { /* 2 again, without the library's */
+    for (int64_t nth = 1;; nth += failures != 2) { /* repeats nth 2 with loaded libraries */
         fail_calloc(nth);
         const sb_status st = sb_nccl_comm_create_all(f->contexts, 3, LONG_LIMIT, f->comms, &err);
         if (!calloc_has_failed()) {
@@ -95,7 +95,7 @@ TEST_ON(team, a_failed_allocation_leaves_no_rank) {
         assert_int_equal(fake_nccl_live(), 0);
         assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     }
-    assert_true(failures >= 10); /* two libraries and lists, three NCCL handles and communicators */
+    assert_true(failures >= 10); /* 2 libraries, 2 lists, 3 NCCL handles, 3 communicators */
     fail_calloc(1);
     assert_status(SB_ERR_OUT_OF_MEMORY,
                   sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
@@ -218,7 +218,7 @@ TEST_ON(team, ranks_connect_by_an_id_unless_one_does_not_come) {
 struct obstacle {
     enum { NOTHING, NO_CONTEXT, CUT_ID = 2, CUT = 3, NO_RANK, IN_NCCL } what;
     const char *function; /* the function of NCCL whose first call fails, or NULL */
-    const char *text;     /* part of the message at the other ranks */
+    const char *text;     /* a part of the error messages at the other ranks */
     struct team *team;
 };
 
@@ -364,7 +364,7 @@ TEST_ON(team, calls_after_a_loss_change_no_blob) {
     assert_status(SB_ERR_DEVICE_LOST, net_fill(&net, 0, 3, SB_HEAD_AT_GPU, &err));
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_comm_all_reduce_blobs(f->comms[0], blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
-    for (int rank = 0; rank < 2; rank++) /* rank 1 waits for rank 0 */
+    for (int rank = 0; rank < 2; rank++) /* rank 0 comes first: rank 1 would wait for rank 0 */
         assert_status(
             rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
             sb_comm_all_reduce(f->comms[rank], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
@@ -488,9 +488,9 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* SENT: the engine may have sent data before the failure. With the other values it has sent no
-   data. UNSENT: the CUDA backend failed. COPIED: a copy of the engine failed. WISHED: the CUDA
-   backend failed, and the caller ignores the status UNSUPPORTED. */
+/* SENT: data may have been sent before the call fails. UNSENT, WISHED: the CUDA backend fails
+   before data is sent; for WISHED, the caller ignores UNSUPPORTED. COPIED: a copy of the engine
+   fails before data is sent. */
 enum when { WISHED, UNSENT, COPIED, SENT };
 
 struct failing {
@@ -558,7 +558,7 @@ TEST(a_collective_reports_each_failed_call) {
             fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
             if (failing[i].when == UNSENT)
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_DEVICE_LOST);
-            else if (failing[i].run == reduce_blob) /* a lost device leaks copies of host bytes */
+            else if (failing[i].run == reduce_blob) /* copies of host bytes leak */
                 fail_call(&failing[i], nth, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_COMM_FAILURE);
             fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
             const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
@@ -610,7 +610,7 @@ static void check_creation(const char *function, int32_t code, sb_status st) {
     const char *name = strcmp(function, "ncclCommGetAsyncError") == 0 ? "ncclCommInitRankConfig"
                        : strcmp(function, "cuCtxPushCurrent_v2") == 0 ? "cuda:"
                                                                       : function;
-    if (strstr(err.message, "not all of 2 ranks connected")) /* on a slow machine */
+    if (strstr(err.message, "not all of 2 ranks connected")) /* the machine is slow */
         return;
     if (st != (is_nccl ? SB_ERR_COMM_FAILURE : SB_ERR_OUT_OF_MEMORY) || err.code != st ||
         err.device_code != code || err.offset != -1 || !strstr(err.message, name) ||
@@ -626,7 +626,7 @@ static bool fails_in_turn(const char *function, int64_t nth, enum fake_mode mode
     const int64_t live = fake_nccl_live(), finalized = fake_calls("ncclCommFinalize");
     open_contexts(&team, 2);
     team.is_lost = mode == FAKE_ALWAYS;
-    for (int32_t i = 0; i < 2 && team.is_lost; i++) /* a context outlives its objects */
+    for (int32_t i = 0; i < 2 && team.is_lost; i++) /* keeps the contexts until the end */
         assert_int_equal(cuDevicePrimaryCtxRetain(&(CUcontext){NULL}, i), CUDA_SUCCESS);
     fake_fail(function, nth, mode, code);
     const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);

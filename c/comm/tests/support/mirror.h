@@ -19,24 +19,24 @@ struct mirror_sent {
 };
 
 struct mirror {
-    int32_t takes_device; /* the engine accepts memory of devices */
+    int32_t takes_device; /* the engine accepts device memory */
     int64_t fail_begin;   /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
     int64_t fail_end;     /* the n-th wait fails; 0: no call fails */
     int64_t fail_test;    /* the n-th test fails; 0: no call fails */
-    sb_status failure;    /* IO or COMM_FAILURE also overwrites the buffer */
+    sb_status failure;    /* if IO or COMM_FAILURE, also overwrites the buffer */
     bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
     bool keeps;          /* an abandoned request may still write to its memory */
     int fill;            /* the byte that the second rank sends */
-    /* Records and counts since the last mirror_forget, which keeps `closed` and `closed_failed`. */
+    /* The calls since the last mirror_forget. `closed` and `closed_failed` count all calls. */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned, spoiled;
     int64_t second; /* calls of `start` while another request was in flight */
     int64_t closed, closed_failed;
 };
 
-extern const sb_comm_engine mirror_engine;         /* with requests */
-extern const sb_comm_engine mirror_engine_at_once; /* without requests */
-extern const char *const mirror_cause; /* the message of a failure; its device code is 7 */
+extern const sb_comm_engine mirror_engine;         /* the engine has requests */
+extern const sb_comm_engine mirror_engine_at_once; /* the engine has no requests */
+extern const char *const mirror_cause; /* the message of each failure; the device code is 7 */
 
 void mirror_forget(struct mirror *mirror);
 

@@ -121,8 +121,7 @@ void reduce_values(sb_comm *comm, void *arg) {
         }
 }
 
-/* The values of ranks 2 and above do not change the result, but an engine may choose another
-   algorithm for more ranks. */
+/* Only ranks 0 and 1 change the result. With more ranks an engine may choose another algorithm. */
 void reduce_halves(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     for (int i = 0; i < HALF_ROWS && size > 1; i++) {

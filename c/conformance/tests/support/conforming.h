@@ -7,12 +7,12 @@
 #include <syncblob/conformance.h>
 #include <syncblob/sim_device.h>
 
-/* A table without streams, events and page-locked memory. */
+/* The host's backend, without streams, events and page-locked memory. */
 extern sb_backend host_backend;
 
-/* Returns the simulated device's table. All devices that are opened later have this schedule. */
+/* Returns the simulated device's table. Sets the schedule of all devices that are opened later. */
 sb_backend simulated_backend(sb_sim_schedule schedule);
-/* Returns options with functions that create streams and make copies fail. */
+/* Returns options whose functions create streams and make copies fail. */
 sb_conformance_options simulated_options(void);
 const sb_sim_device *simulated_controls(void *device);
 

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts, then contexts of cuCtxCreate */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts, and two from cuCtxCreate */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
@@ -34,14 +34,14 @@ enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD,
 struct item {
     struct item *next;
     enum operation operation;
-    uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
+    uint64_t turn; /* the item's place among the items of all streams, in the order of queueing */
     int64_t thread;
     CUresult failure;
-    bool passing; /* `failure` is transient: waits return it, and the context is not lost */
+    bool passing; /* `failure` is transient: waits return `failure`, but do not lose the context */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* the driver has read the source at the call */
+    bool staged;    /* the source was already read when the copy was queued */
     bool scribbled; /* the download's target is filled with RUBBISH until the copy runs */
     size_t bytes;
     unsigned char value;
@@ -54,8 +54,8 @@ struct item {
 
 #define MAX_FAILURES 8
 
-/* A transient failure of a thread's work, which the driver keeps until that thread waits or records
-   an event. */
+/* A transient failure, which the driver keeps until the thread that queued the work waits or
+   records an event. */
 struct failure {
     CUresult code;
     int64_t thread;
@@ -85,7 +85,7 @@ struct CUctx_st {
     const char *kernels[MAX_KERNELS];
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams; /* the last stream is `legacy` (NULL: there is no context) */
+    CUstream streams; /* a list that ends with `legacy`; NULL if the context does not exist */
 };
 
 #define MAX_CHUNKS 64
@@ -112,11 +112,11 @@ struct block {
     size_t bytes;
     char *backing;
     int device;
-    CUmemoryPool pool; /* NULL: memory of cuMemAlloc or cuMemMap */
-    CUcontext context; /* NULL: memory of a pool or of cuMemMap */
+    CUmemoryPool pool; /* NULL if the memory is from cuMemAlloc or cuMemMap */
+    CUcontext context; /* NULL if the memory is from a pool or from cuMemMap */
     bool ready, freeing;
-    bool is_reserved;       /* from cuMemAddressReserve, with `mapped` usable bytes at the start */
-    size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
+    bool is_reserved;       /* by cuMemAddressReserve; the first `mapped` bytes are usable */
+    size_t mapping, mapped; /* the size of each mapping, and of all mappings together */
     struct record *freed;
 };
 
@@ -147,14 +147,14 @@ enum need {
     NOTHING,
     INITIALISED,
     CONTEXT,
-    UNSAFE, /* a current context, in which no capture forbids the call */
-    WORK    /* a current context, on which the call queues work */
+    UNSAFE, /* needs a current context, and no capture that forbids the call */
+    WORK    /* needs a current context, on which the call queues work */
 };
 
 struct call {
     CUresult result;
     CUcontext context;
-    CUresult later; /* the failure of the queued work or, without work, of a later call */
+    CUresult later; /* the failure of the work that the call queues or, if none, of a later call */
     bool passing;
     enum need need;
 };
@@ -189,10 +189,10 @@ void end_call(const struct call *c);
 void lose(CUcontext context, CUresult code);
 /* Aborts if `made` is NULL. Otherwise returns `made`. */
 void *need_memory(void *made);
-/* `function` must be the pointer that fake_load_kernel received. */
+/* `function` must be the pointer that was passed to fake_load_kernel. */
 void unload_kernel(CUcontext context, const char *function);
 
-/* `pool` may be NULL. Returns false if the device memory is exhausted. */
+/* `pool` may be NULL. Returns false if the device is out of memory. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
@@ -208,7 +208,7 @@ CUstream resolve(CUcontext context, CUstream handle);
 /* Fails if a capture forbids unsafe calls, and invalidates the capture. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
-/* Queues a copy of `item`, and frees the objects that `item` owns if the call fails. */
+/* Queues a copy of `item`. If the call fails, frees the objects that `item` owns. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
 /* Returns whether queued work uses one of the `bytes` bytes at `host` or at `device`. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);

@@ -1,4 +1,4 @@
-/* Interprets the PTX of the library's kernels, one thread of a launch after another. */
+/* Interprets the PTX of the library's kernels. The threads of a launch run one after another. */
 #include "driver.h"
 
 #include <math.h>

@@ -343,7 +343,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-/* The range of memory from cuMemMap is the whole reservation, even if parts are not mapped. */
+/* For memory from cuMemMap, the range is the whole reservation, even if parts are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
     static const struct block none = {.device = -2};
     const struct block *found = block_at(ptr), *block = found ? found : &none;

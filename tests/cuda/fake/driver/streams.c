@@ -48,7 +48,7 @@ static CUstream find_known(CUstream handle) {
 
 READS(int, fake_knows, (CUstream handle), find_known(handle) != NULL)
 
-/* By cuda.h, the driver's behaviour is undefined for an unknown handle. */
+/* By cuda.h, a call with an unknown handle has undefined behaviour. */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
@@ -96,7 +96,7 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Blocking streams do not wait for event records, an exception that cuda.h does not document. */
+/* Event records do not make blocking streams wait, an exception that cuda.h does not document. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -572,7 +572,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* the only flag is for captures */
+        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only captures use flags */
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }

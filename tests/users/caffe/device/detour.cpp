@@ -1,6 +1,6 @@
 // Runs Caffe's tests for the CPU on a device: the linker redirects calls of bindings/caffe to this
-// file (--wrap). Only some accesses move bytes to the device and back, to save time. After each
-// call the head is at the host, because Caffe's tests may write through a pointer that they hold.
+// file (--wrap). To save time, only some accesses move bytes to the device and back. Each call
+// leaves the head at the host, because Caffe's tests may write through an old pointer.
 #include <atomic>
 
 #include "syncblob/syncblob.h"

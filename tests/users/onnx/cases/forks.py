@@ -61,7 +61,7 @@ def upsample_switches(draw, net):
         parameters.update(scale_h=scales[0], scale_w=scales[1])
     elif scales[0] != 2 or draw.chance(50):
         parameters["scale"] = scales[0]
-    if draw.chance(25):  # several values for one place, as from overlapping windows
+    if draw.chance(25):  # several values have one place, as after pooling overlapping windows
         shape = [draw.between(1, 3), draw.between(1, 3), *whole]
         values = net.input("data", draw.numbers(shape))
         net.input("mask", draw.integers(shape, sides[0] * sides[1]))
@@ -151,7 +151,7 @@ def depthwise(kind):
 
 
 def c3d_field(draw, name):
-    """Versions 1.0 and 1.1 of C3D have different names for the field."""
+    """The field has different names in the versions 1.0 and 1.1 of C3D."""
     return draw.choice((f"{name}_param", f"{name}3d_param"))
 
 

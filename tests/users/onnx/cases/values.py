@@ -21,7 +21,7 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def axis_of(draw, axis, axes, default=1, percent=30, old=None):
-    """`old` is an older field, which counts only from the first axis."""
+    """`old` is an older field, in which an axis must not be negative."""
     if axis == default and not draw.chance(percent):
         return {}
     if old and draw.chance(30):

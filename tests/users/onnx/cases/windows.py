@@ -41,7 +41,7 @@ FIELDS = (("kernel_size", "kernel", None), ("pad", "pad", 0), ("stride", "stride
 def channels(draw):
     group = draw.choice((1, 1, 1, 2, 3, 4))
     if group > 1 and draw.chance(40):
-        return group, 1, draw.between(1, 2)  # depthwise
+        return group, 1, draw.between(1, 2)  # depthwise convolution: one input channel for each group
     return group, draw.between(1, 4), draw.between(1, 4)
 
 
@@ -143,7 +143,7 @@ def im2col(draw, net):
 
 
 def recurrent(draw, net, kind, weights_of):
-    """One input marks where each sequence begins."""
+    """The input "cont" marks where each sequence begins."""
     steps, outputs = draw.between(1, 5), draw.between(1, 4)
     shape = [steps, draw.between(1, 3), draw.between(1, 4)]
     net.input("data", draw.numbers(shape))
@@ -231,7 +231,7 @@ def pooling(draw, net):
 
 
 def ceil_mode(draw, net):
-    """If ceil_mode, a field of forks, is false, sizes are rounded down."""
+    """The forks' field ceil_mode decides whether sizes are rounded up."""
     draw_pooling(draw, net, ceil_mode=draw.choice((False, False, True)))
 
 
