@@ -108,7 +108,7 @@ impl Lanes {
     }
 
     /// Returns the sum of the lanes. If some lanes overflowed to infinity and others to minus
-    /// infinity, adds the values of `block` one by one instead.
+    /// infinity, adds up the values of `block` one by one instead.
     fn sum<T: Value>(&self, block: &[T]) -> f64 {
         let sum: f64 = self.sum.iter().sum();
         if sum.is_nan() {

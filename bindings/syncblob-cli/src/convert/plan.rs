@@ -58,7 +58,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// The source of the values of a tensor in the output.
+/// The source of an output tensor's values.
 #[derive(Clone)]
 pub enum Origin {
     /// The tensor with this index in `Source::tensors`.

@@ -37,8 +37,8 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or if the tensor's values cannot be loaded. `note` then contains
-    /// the reason.
+    /// None for a layer without tensors, or if the tensor's values cannot be loaded: `note` then
+    /// contains the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }

@@ -1,6 +1,5 @@
 //! Checks the directory of an archive. The crate `zip` reads only one member of each name, and only
-//! as many members as the end record counts. Without the check, the crate could miss an array that
-//! another program reads.
+//! as many members as the end record counts, so it could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
