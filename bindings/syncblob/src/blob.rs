@@ -205,8 +205,8 @@ impl<T: Element> Blob<T> {
         Ok(copy)
     }
 
-    /// Copies the source's shape, and the bytes of data or diff. A memory that was never written is
-    /// not copied, so that the new blob does not allocate memory for zeros.
+    /// Copies the source's shape, and the bytes of data or diff. Skips a memory that was never
+    /// written, so that the new blob does not allocate memory for zeros.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -266,7 +266,7 @@ impl<T: Element> Blob<T> {
         self.raw()
     }
 
-    /// Records that a memory may be shared, so methods that write must check for sharers.
+    /// Records that a memory may be shared. From now on, methods that write check for sharers.
     pub(crate) fn note_share(&self) {
         // Relaxed suffices: a writer has `&mut self`, so the writer's load is ordered after this
         // store.
