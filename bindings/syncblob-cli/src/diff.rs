@@ -102,9 +102,9 @@ pub struct Difference<'a> {
 }
 
 pub enum What<'a> {
-    /// The tensor is only in one of the files.
+    /// Only one of the files has the tensor.
     Only(Which),
-    /// The tensor's diff is only in one of the files.
+    /// Only one of the files has the tensor's diff.
     OnlyDiff(Which),
     /// Two different layer types, shapes or element types, as text.
     Texts {

@@ -33,7 +33,7 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels: 24 MiB. A small archive can unpack to many more values.
+/// The maximum number of pixels, which need 24 MiB. A small archive can unpack to many more values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// Small pictures are enlarged until their longer side has about this many pixels.

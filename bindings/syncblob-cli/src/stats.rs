@@ -1,4 +1,4 @@
-//! Computes sums, extremes and a digest of the values in one payload.
+//! Computes sums, extremes and a digest of the values in a blob's data or diff (a payload).
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! Computes the distribution of the values in one payload.
+//! Computes the distribution of the values in a blob's data or diff (a payload).
 
 use crate::source::Result;
 use crate::values::{Pass, Values};

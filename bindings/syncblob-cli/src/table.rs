@@ -18,7 +18,7 @@ const HEADINGS: [&str; COLUMNS] =
 /// The index of the first column of numbers. This column and all later columns are right-aligned.
 const NUMBERS: usize = 5;
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];

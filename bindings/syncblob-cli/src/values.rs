@@ -1,4 +1,4 @@
-//! Converts the values in one payload, of any stored type, to doubles.
+//! Converts the values in a blob's data or diff (a payload), of any stored type, to doubles.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Measures how much two payloads of the same length differ.
+//! Measures how much two payloads differ: data or diffs of blobs, of the same length.
 
 use crate::values::Values;
 

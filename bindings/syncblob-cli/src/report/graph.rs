@@ -16,7 +16,7 @@ const MAX_LANES: usize = 24;
 /// The maximum number of bottoms, of tops, and of shapes that a row shows.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 40;
 
 const ROW: usize = 22;

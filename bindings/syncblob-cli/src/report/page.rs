@@ -17,7 +17,7 @@ use crate::text::{grouped, shortened};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 200;
 
 /// The number of significant digits that are shown.

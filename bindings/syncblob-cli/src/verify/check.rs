@@ -25,7 +25,7 @@ pub struct Finding<'a> {
     pub part: Option<Part>,
     /// For a finding about values: how many values have the problem, and the indices of the first.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The offset in the file of the problem or, if unknown, of the blob's protobuf message.
+    /// The file offset of the problem or, if unknown, of the blob's protobuf message.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }

@@ -14,7 +14,7 @@ const ENTRY: [u8; 4] = *b"PK\x01\x02";
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
-/// The maximum number of characters of a name in an error message.
+/// Error messages shorten longer names to this many characters.
 const NAME: usize = 60;
 
 /// Refuses a directory that repeats a name, or has more or fewer entries than `zip` found (`kept`).
