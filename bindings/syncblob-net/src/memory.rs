@@ -39,8 +39,8 @@ struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites the input's
     /// memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each memory, by its `place`: the last overwrite, and the last overwrite through a blob
-    /// that is not the blob of the last overwrite.
+    /// For each memory, by its `place`: the last overwrite, and the last overwrite through a
+    /// different blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
     /// The last number that was given to a `place` or a `time`. Every new `place` or `time` gets
     /// the next.

@@ -58,7 +58,7 @@ pub(crate) enum Label {
     Unknown(Box<str>),
 }
 
-/// A field of a [`Message`] with one value. Each value of a repeated field is a separate field.
+/// One field, with one value, of a [`Message`]. Each value of a repeated field is a separate field.
 #[derive(Debug)]
 pub struct Field {
     pub(crate) label: Label,

@@ -169,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops. A shape in the options comes first. A top
-    /// that is also a bottom otherwise has the shape of the bottom.
+    /// Returns the known shapes of a custom layer's tops. If the options lack a top's shape, a top
+    /// that is also a bottom keeps the bottom's shape.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
