@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// Sets no limits, because the model has already passed the limits of its load.
+/// Copies a model. Sets no limits, because the model has passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -425,8 +425,8 @@ impl Model {
     }
 
     /// Writes the file. Unchanged parts are written byte for byte. The path always names the
-    /// complete old file or the complete new file. The loaded file's path is allowed. The default
-    /// limits of `load` do not limit `save`. A path with the extension of another format is
+    /// complete old file or the complete new file, and may be the path of the loaded file. The
+    /// default limits of `load` do not limit `save`. A path with the extension of another format is
     /// refused.
     #[pyo3(name = "save")]
     fn save_to(
@@ -507,7 +507,7 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     })
 }
 
-/// Refuses an array instead of a list of arrays: each row of the array would become a blob.
+/// Refuses an array where a list of arrays is needed: each row of the array would become a blob.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
         return Err(PyTypeError::new_err("blobs must be a list of arrays: pass [array] for one"));
