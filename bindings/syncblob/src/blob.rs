@@ -77,8 +77,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which memories a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements to the
-/// new memory.
+/// Reports which memories a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements
+/// to the new memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -395,7 +395,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         let elements = blob.unfilled()?;
         for i in 0..blob.count() {
-            // SAFETY: `unfilled` covers `count` elements.
+            // SAFETY: `unfilled` has returned memory for `count` elements.
             unsafe { elements.add(i).write(value(i)) };
         }
         Ok(blob)
@@ -409,7 +409,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(values.len())?;
         let elements = blob.unfilled()?;
-        // SAFETY: `unfilled` covers `count` elements of a fresh memory, which `values` cannot
+        // SAFETY: `unfilled` has returned fresh memory for `count` elements, which `values` cannot
         // overlap.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(blob)

@@ -125,12 +125,12 @@ pub(crate) mod sealed {
 
 /// A type that a [`Blob`] can hold.
 ///
-/// The trait is sealed: only the C library's element types implement the trait. Any bytes are a
-/// valid value of each type.
+/// The trait is sealed: only the C library's element types implement the trait. For each of them,
+/// any bytes are a valid value.
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {
-    /// The element type as a value.
+    /// The element type, as a [`Dtype`].
     const DTYPE: Dtype;
 
     /// Whether [`word`](Element::word) returns a word for at least one value.
